@@ -97,10 +97,10 @@ class Server:
         ``since``: only those updated after this time (ISO 8601). Pages begin after the last id seen, not at a number of
         rows, so tasks that are deleted meanwhile make none of the others be skipped.
         """
-        conditions = [] if since is None else [_condition("tasks:updated_at", "greater", since, "Datetime")]
+        conditions = [] if since is None else [_after("tasks:updated_at", since, "Datetime")]
         size, last = self._settings.page_tasks, 0
         while True:
-            items = [*conditions, _condition("tasks:id", "greater", last, "Number")]
+            items = [*conditions, _after("tasks:id", last, "Number")]
             tasks = self._page(project, include, size, ["tasks:id"], items)
             yield from tasks
             if len(tasks) < size:
@@ -170,8 +170,8 @@ def connect(workspace: Path, settings: Review, url: str | None = None, token: st
     return server
 
 
-def _condition(column: str, operator: str, value: Any, kind: str) -> dict[str, Any]:
-    return {"filter": f"filter:{column}", "operator": operator, "type": kind, "value": value}
+def _after(column: str, value: Any, kind: str) -> dict[str, Any]:
+    return {"filter": f"filter:{column}", "operator": "greater", "type": kind, "value": value}
 
 
 def _detail(error: ApiError) -> str:

@@ -22,7 +22,7 @@ from quit.annotation.client import Server
 from quit.annotation.tasks import SUGGESTIONS, make_task, next_version, up_to_date
 from quit.common.files import writing
 from quit.errors import InputError, ServerError, WorkspaceError
-from quit.review.controls import Controls, mixed
+from quit.review.controls import Controls, mix_controls
 from quit.review.items import ReviewItem, with_blind
 from quit.review.store import ReviewStore
 from quit.settings import Review, Settings
@@ -139,7 +139,7 @@ def push(
         tasks = _tasks_by_question(server, number, report)
         former_ids = set(store.project.get("tasks") or ())
         seed = settings.split.seed
-        order = with_blind(mixed(items, controls, review, seed), review.blind, seed)
+        order = with_blind(mix_controls(items, controls, review, seed), review.blind, seed)
         report.blind = sum(item.blind for item in order)
         question_ids = {item.question_id for item in order}
         new = [item for item in order if item.question_id not in tasks]
@@ -342,7 +342,8 @@ def _change(server: Server, project: int, items: Mapping[int, ReviewItem], revie
         if versions[task.id]["predictions"][0]["result"] not in [prediction.result for prediction in task.predictions]
     ]
     for chunk in _chunks(predictions, review):
-        _import_predictions(server, project, chunk)
+        request: Any = list(chunk)
+        server.ask(lambda studio: studio.projects.import_predictions(project, request=request), again=False)  # noqa: B023
     # Earlier predictions are a task's history, but the page of a blind task must not offer them.
     old_predictions = [
         prediction.id
@@ -352,13 +353,8 @@ def _change(server: Server, project: int, items: Mapping[int, ReviewItem], revie
         if prediction.result != versions[task.id]["predictions"][0]["result"]
     ]
     _each(old_predictions, lambda number: server.ask(lambda studio: studio.predictions.delete(number)))
-    _each(
-        versions, lambda number: _update(server, number, data=versions[number]["data"], meta=versions[number]["meta"])
-    )
-
-
-def _import_predictions(server: Server, project: int, predictions: Any) -> None:
-    server.ask(lambda studio: studio.projects.import_predictions(project, request=predictions), again=False)
+    values = {number: {name: versions[number][name] for name in ("data", "meta")} for number in versions}
+    _each(values, lambda number: _update(server, number, **values[number]))
 
 
 def _overlap_controls(server: Server, project: int, controls: Controls) -> None:

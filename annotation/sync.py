@@ -152,11 +152,9 @@ class _Rows:
     def take(self, task: Any) -> None:
         """Take every annotation of a task, oldest change first."""
         annotations = task.annotations or []
-        key = task_key(task)
-        if key:
-            for annotation in sorted(
-                annotations, key=lambda entry: (str(entry.get("updated_at")), str(entry.get("id")))
-            ):
+        if key := task_key(task):
+            by_time = sorted(annotations, key=lambda entry: (str(entry.get("updated_at")), str(entry.get("id"))))
+            for annotation in by_time:
                 try:
                     self._take(task.id, key, task.data, annotation)
                 except (KeyError, TypeError, ValueError, AttributeError) as error:

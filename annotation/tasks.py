@@ -89,26 +89,11 @@ def make_task(item: ReviewItem, former: Mapping[str, Any] | None = None) -> dict
     for answer in item.answers:
         name = alias(item.question_id, answer.key)
         row = current.pop(name, None)
-        since = row["since"] if row else version
-        rows.append(
-            {
-                "alias": name,
-                "key": answer.key,
-                "answer": answer.forms[0],
-                "gold": answer.gold,
-                "since": since,
-                "until": None,
-            }
-        )
-        candidates.append(
-            # The page searches the value: every surface form.
-            {
-                "value": " / ".join(answer.forms),
-                "alias": name,
-                "html": _html(answer, item.blind),
-                "hint": ", ".join(answer.readers) or "gold",
-            }
-        )
+        texts = {"alias": name, "key": answer.key, "answer": answer.forms[0], "gold": answer.gold}
+        rows.append({**texts, "since": row["since"] if row else version, "until": None})
+        forms, hint = " / ".join(answer.forms), ", ".join(answer.readers) or "gold"
+        # The page searches the value: every surface form.
+        candidates.append({"value": forms, "alias": name, "html": _html(answer, item.blind), "hint": hint})
     # What was gone before stays as it is: an answer that comes back has a row for each time that it was shown.
     old_rows = [row for row in past if row["until"] is not None] + [
         {**row, "until": version} for row in current.values()

@@ -138,7 +138,7 @@ def main() -> None:
     given = parser.parse_args()
     settings = load("embedded", [*SETTINGS, *given.set]).settings
     dataset = Dataset.of_release(given.release)
-    task = release_task(dataset, dataset.provenance["content_id"], "all")
+    task = release_task(dataset, "all")
     assert isinstance(task.relevance, ReleaseRelevance)
     context = PluginContext(
         task.passages, settings, Models(settings), cache_folder("benchmark"), collection_of(dataset)

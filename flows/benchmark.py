@@ -62,7 +62,11 @@ def benchmark(
         outcome = jobs.benchmark(release, out, split, *systems, **options, step=as_task)
         facts, page = outcome.result, Path(outcome.result["page"])
         create_table_artifact(
-            [_without_intervals(row) for row in facts["results"] if row["metric"] in _SHOWN],
+            [
+                {name: value for name, value in row.items() if name not in ("low", "high")}
+                for row in facts["results"]
+                if row["metric"] in _SHOWN
+            ],
             key="quit-benchmark",
             description=outcome.nothing_new or f"Release {facts['release']}, split {split}: {page}",
         )
@@ -73,7 +77,3 @@ def benchmark(
 
 
 _SHOWN = ("Hit@1", "Hit@10", "MRR@100", "nDCG@10", "nDCG(exp)@10", "EM", "F1")
-
-
-def _without_intervals(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in ("low", "high")}

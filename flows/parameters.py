@@ -31,11 +31,9 @@ class Waiver(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _of_text(cls, value: Any) -> Any:
-        return (
-            dict(zip(cls.model_fields, *parse_waivers([value]).items(), strict=True))
-            if isinstance(value, str)
-            else value
-        )
+        if not isinstance(value, str):
+            return value
+        return dict(zip(cls.model_fields, *parse_waivers([value]).items(), strict=True))
 
 
 NO_LIMITS = Limits()

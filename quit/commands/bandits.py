@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,6 +16,21 @@ from quit.render.table import Table
 from quit.text.words import split_names
 
 app = typer.Typer(help="Choose which sub-query's ranking to read on (Petcu et al.).", no_args_is_help=True)
+
+
+def _budgets(text: str) -> str:
+    """Return the override that ``10..100`` (in tens) or ``5,10,20`` stands for."""
+    try:
+        if ".." in text:
+            low, high = (int(part) for part in text.split(".."))
+            percents: list[float] = list(range(low, high + 1, 10))
+        else:
+            percents = [float(part) for part in text.split(",")]
+    except ValueError:
+        percents = []
+    if not percents or any(not 0 < percent <= 100 for percent in percents):
+        raise SettingsError(f"--budget {text!r}: write percents above 0 and up to 100, as 10..100 or 5,10,20.")
+    return f"bandits.budgets={[percent / 100 for percent in percents]}"
 
 
 VectorsOption = Annotated[
@@ -42,6 +56,21 @@ RelevanceOption = Annotated[
         "named).",
     ),
 ]
+BudgetsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        "-b",
+        metavar="PERCENTS",
+        parser=_budgets,
+        help="Percent of all documents: 10..100 (in tens), or 5,10,20.",
+    ),
+]
+RunsOption = Annotated[
+    str | None,
+    typer.Option("--runs", metavar="N", parser="bandits.runs={}".format, help="Runs per request and policy."),
+]
+"""Both stand for an override of a setting."""
 
 
 @app.command()
@@ -53,10 +82,8 @@ def run(
     arms: ArmsOption = "sub-questions",
     relevance: RelevanceOption = "qrels",
     policies: Annotated[str, typer.Option("--policies", help="`all`, or names separated by commas.")] = "all",
-    budget: Annotated[
-        str | None, typer.Option("--budget", "-b", help="Percent of all documents: 10..100 (in tens), or 5,10,20.")
-    ] = None,
-    runs: Annotated[int | None, typer.Option("--runs", min=1, help="Runs per request and policy.")] = None,
+    budget: BudgetsOption = None,
+    runs: RunsOption = None,
     tune: Annotated[
         str | None,
         typer.Option("--tune", help="A policy whose tree is tried with other n, tau and lambda: bandits.trials."),
@@ -78,12 +105,7 @@ def run(
     from quit.systems.bandits import curves, experiment
     from quit.systems.bandits.policies import policies as named
 
-    overrides = list(set_ or ())
-    if budget is not None:
-        overrides.append(f"bandits.budgets={json.dumps(_shares(budget))}")
-    if runs is not None:
-        overrides.append(f"bandits.runs={runs}")
-    settings = load_settings(profile, overrides)
+    settings = load_settings(profile, [*(set_ or ()), *filter(None, [budget, runs])])
     selected = named(settings.bandits, split_names(policies))
     [tuned] = named(settings.bandits, [tune]) if tune else [None]
     measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, selected)
@@ -137,9 +159,7 @@ def report(
 
     settings = load_settings(profile, set_)
     names = split_names(policies)
-    by_name = {policy.name: policy for policy in named(settings.bandits, [n for n in names if n != bandits.FULL])}
-    order = list(by_name) if "all" in names else [name for name in names if name != bandits.FULL]
-    selected = [by_name[name] for name in order]
+    selected = named(settings.bandits, [name for name in names if name != bandits.FULL])
     measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, selected, True)
     about = measured.about | {"budget": budget / 100}
     with_full = [None] * (bandits.FULL in names) + selected
@@ -163,7 +183,7 @@ def _measured(
     """Return the requests of a corpus; ``generates``: a language model is needed in any case."""
     from quit.models.factory import Models
     from quit.systems.bandits.run import measure
-    from quit.systems.opening import language_model, open_collection
+    from quit.systems.opening import language_model, open_collection, select_questions
 
     models = Models(settings)
     generator = None
@@ -171,7 +191,9 @@ def _measured(
         generator = language_model(settings.bandits.language_model, models, settings, "bandits.language_model")
     collection = open_collection(corpus, index or (), models, settings, vectors=vectors)
     diverse = any(policy.novelty is not None for policy in policies)
-    return measure(collection, collection.chosen(*which), arms, relevance, settings, generator, diverse)
+    return measure(
+        collection, select_questions(collection.corpus, *which), arms, relevance, settings, generator, diverse
+    )
 
 
 def _report_tables(summary: Sequence[dict[str, Any]]) -> list[Table | str]:
@@ -187,14 +209,14 @@ def _report_tables(summary: Sequence[dict[str, Any]]) -> list[Table | str]:
         for row in summary
     ]
     heads = ("policy", "documents", *(name.replace("_", " ") for name in measures))
-    note = "Cut: at reports.max_new_tokens. Invented: citations of documents that do not exist. Unread verdicts count "
+    note = "Cut: at reports.max_new_tokens. Invented: citations of documents that do not exist. Unread: count as No."
     return [
         Table("", heads, scores, note="± is the standard deviation over runs."),
         Table(
             "",
             ("policy", *(name.replace("_", " ") for name in counts)),
             [(row["policy"], *(row[name] for name in counts)) for row in summary],
-            note=f"{note}as No.",
+            note=note,
         ),
     ]
 
@@ -231,21 +253,6 @@ def _replies(about: dict[str, Any]) -> list[str]:
             f"Relevance: {counts['verdicts']} verdicts, {counts['unread']} could not be read and count as not relevant."
         )
     return lines
-
-
-def _shares(text: str) -> list[float]:
-    """Return ``10..100`` (in tens) or ``5,10,20`` as shares."""
-    try:
-        if ".." in text:
-            low, high = (int(part) for part in text.split(".."))
-            percents: list[float] = list(range(low, high + 1, 10))
-        else:
-            percents = [float(part) for part in text.split(",")]
-    except ValueError:
-        percents = []
-    if not percents or any(not 0 < percent <= 100 for percent in percents):
-        raise SettingsError(f"--budget {text!r}: write percents above 0 and up to 100, as 10..100 or 5,10,20.")
-    return [percent / 100 for percent in percents]
 
 
 def _tables(grid: Any, summary: dict[str, Any]) -> list[Table | str]:

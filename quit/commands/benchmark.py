@@ -10,6 +10,7 @@ import typer
 from quit.commands import options
 from quit.commands.options import load_settings, local_folder, show
 from quit.common.terminal import echo
+from quit.library.progress import working
 from quit.render.table import Table
 
 app = typer.Typer(help="Run QA systems over a release, and fine-tune them.", no_args_is_help=True)
@@ -85,7 +86,6 @@ def run(
     minilm-names`
     """
     from quit.flows.calling import run_job
-    from quit.library.progress import working
 
     with working("benchmark", quiet or as_json):
         outcome = run_job(
@@ -141,7 +141,6 @@ def finetune(
     Example: `quit benchmark finetune --release W/releases/v1 --kind bi-encoder --positives 1 --positives 10 --set
     benchmark.granularity=subset`
     """
-    from quit.library.progress import working
     from quit.systems.benchmark.finetune import TuningRequest, run_finetune
 
     request = TuningRequest(release, kind, base, tuple(positives or (1, 5, 10)), split, tuple(retriever or ()))
@@ -173,7 +172,6 @@ def grid(
 
     Example: `quit benchmark grid --release W/releases/v1 --retriever bm25 --reader minilm-names`
     """
-    from quit.library.progress import working
     from quit.systems.benchmark.benchmark import BenchmarkRequest
     from quit.systems.benchmark.grid import means, run_grid
 
@@ -206,13 +204,13 @@ def list_(as_json: options.Json = False, profile: options.NamedProfile = "embedd
 def _print(facts: dict[str, Any], out: Path, as_json: bool) -> None:
     from quit.systems.benchmark.leaderboard import wrong_zeros_in_words
 
-    said = [wrong_zeros_in_words(facts["wrong_zeros"])] if facts.get("wrong_zeros") else []
-    show(facts, as_json, [_table(facts["results"]), *said, str(out / "leaderboard.html")])
+    sentences = [wrong_zeros_in_words(facts["wrong_zeros"])] if facts.get("wrong_zeros") else []
+    show(facts, as_json, [_table(facts["results"]), *sentences, str(out / "leaderboard.html")])
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
     from quit.evaluate.metrics import READING, measures
-    from quit.systems.benchmark.leaderboard import shown
+    from quit.systems.benchmark.leaderboard import as_text
 
     ranking = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "nDCG(exp)@10", "Hit(rel=2)@1")
     metrics = (*measures(ranking, "subset"), *READING)
@@ -224,9 +222,9 @@ def _table(rows: list[dict[str, Any]]) -> Table:
         key = (row["corpus"], row["retriever"], row["reranker"], row["reader"], row["strategy"], row["k"] or "")
         systems.setdefault(key, {})[row["metric"]] = row["value"]
     columns = [name for name in metrics if any(name in scores for scores in systems.values())]
-    shown_rows = [
-        (*map(shown, key), *(f"{100 * scores[name]:.2f}" if name in scores else "" for name in columns))
+    table_rows = [
+        (*map(as_text, key), *(f"{100 * scores[name]:.2f}" if name in scores else "" for name in columns))
         for key, scores in systems.items()
     ]
     heads = ("corpus", "retriever", "reranker", "reader", "context", "k", *columns)
-    return Table("", heads, shown_rows, text=(1, 2, 3, 4))
+    return Table("", heads, table_rows, text=(1, 2, 3, 4))

@@ -22,7 +22,7 @@ def run(
     queries: Annotated[
         Path | None,
         typer.Option(
-            "--queries", "-q", help="JSONL of {id, question, answers, hops?, complex?, kind?}; else the corpus's."
+            "--queries", "-q", help="JSONL of {id, question, answers, hops?, complex?, kind?}; or the corpus's."
         ),
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", **local_folder, help="Folder of the tables.")] = Path(
@@ -47,7 +47,7 @@ def run(
     from quit.retrieval.hybrid import DEPTH
     from quit.systems import retrieval_complexity as rrcp
     from quit.systems.complexity_models import Opinions
-    from quit.systems.opening import open_collection
+    from quit.systems.opening import open_collection, select_questions
     from quit.systems.relevance import JudgedAnswers
 
     settings = load_settings(profile, set_)
@@ -58,22 +58,23 @@ def run(
     )
     collection = open_collection(corpus, index or (), models, settings, dense=True)
     if queries is None:
-        rows = rrcp.questions_of(collection.chosen(source, kind, questions))
+        rows = rrcp.questions_of(select_questions(collection.corpus, source, kind, questions))
     else:
         rows = rrcp.read_questions(queries)[:questions]
-    how = settings.complexity
-    head: AnswerHead = JudgedAnswers(models.judge) if how.answer_head == "judge" else ContainedOrNear(models.encoder)
+    complexity = settings.complexity
+    judged = complexity.answer_head == "judge"
+    head: AnswerHead = JudgedAnswers(models.judge) if judged else ContainedOrNear(models.encoder)
 
     def search(texts: Any) -> Any:
-        return [ranking.rows for ranking in collection.first_stage.search(texts, max(DEPTH, how.documents))]
+        return [ranking.rows for ranking in collection.first_stage.search(texts, max(DEPTH, complexity.documents))]
 
-    results = rrcp.rate(rows, collection.corpus, search, collection.vectors, models.encoder, head, tokens, how)
+    results = rrcp.rate(rows, collection.corpus, search, collection.vectors, models.encoder, head, tokens, complexity)
     results = opinions.added_to(results)
     about: dict[str, Any] = {"corpus": collection.corpus.identity, "first_stage": collection.first_stage.identity}
     about |= {"answer_head": head.identity, "token_head": tokens.identity, **opinions.about}
     if isinstance(head, JudgedAnswers):
-        about["head_replies"] = {"verdicts": head.asked, "unread": head.unread}
-    summary = rrcp.write(results, out, about, how)
+        about["head_replies"] = {"verdicts": head.verdict_count, "unread": head.unread}
+    summary = rrcp.write(results, out, about, complexity)
     show(summary, as_json, [*pieces(summary), f"{out}: complexity.parquet, complexity.json"])
 
 

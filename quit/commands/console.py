@@ -151,12 +151,12 @@ def print_plan(plan: Plan) -> None:
             )
         if plan.total.cost is None:
             notes.append("cost: unknown where a model has no price_prompt and price_completion in the profile")
-        kept = (
+        columns_note = (
             "kept: replies in the generation cache already\n"
             "prompt, computed, reply: tokens; computed: prompt tokens left to compute with a prefix cache"
         )
         heads = ["model", "role", "replies", "kept", "prompt", "computed", "reply"]
-        pieces.append(Table("", heads, requests, (1,), kept))
+        pieces.append(Table("", heads, requests, (1,), columns_note))
         heads = ["model", "role", "hours", "cost", "uncached"]
         pieces.append(Table("Time and cost", heads, costs, (1,), "\n".join(notes)))
     pieces += ["\n".join(f"- {note}" for note in plan.notes)] if plan.notes else []

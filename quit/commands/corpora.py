@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from quit.commands import options
 from quit.commands.options import load_settings, local_folder, show
 from quit.common.terminal import echo
+from quit.library.progress import working
 from quit.text.words import split_names
+
+if TYPE_CHECKING:
+    from quit.retrieval.built import BuiltCorpus
+    from quit.retrieval.protocols import FirstStage
+    from quit.settings import Settings
 
 corpus = typer.Typer(help="Corpora for the QA systems: documents, queries, relevance.", no_args_is_help=True)
 index = typer.Typer(help="First stages over a corpus: BM25, sparse and dense encoders.", no_args_is_help=True)
@@ -52,13 +58,11 @@ def corpus_build(
     """
     from quit.corpora.build import build
     from quit.corpora.sources import parse_corpus_source
-    from quit.library.progress import working
 
     refs = [parse_corpus_source(text) for text in source]
     with working("corpus", quiet):
         built, new = build(refs, out, load_settings(profile, set_).corpora)
-    if not quiet:
-        _print_built(out, new, _corpus_lines(built.manifest))
+    _print_built(out, new, quiet, _corpus_lines(built.manifest))
 
 
 @corpus.command("show")
@@ -67,9 +71,8 @@ def corpus_show(path: CorpusArgument, as_json: options.Json = False) -> None:
 
     Example: `quit corpus show C`
     """
-    from quit.retrieval.built import BuiltCorpus
 
-    manifest = BuiltCorpus.open(path).manifest
+    manifest = _open_corpus(path).manifest
     show(manifest, as_json, _corpus_lines(manifest))
 
 
@@ -87,9 +90,8 @@ def corpus_export(
     Example: `quit corpus export C --format beir,trec,pyserini --out exports`
     """
     from quit.export.corpus import export_corpus
-    from quit.retrieval.built import BuiltCorpus
 
-    for manifest in export_corpus(BuiltCorpus.open(path), split_names(formats), out, overwrite=overwrite):
+    for manifest in export_corpus(_open_corpus(path), split_names(formats), out, overwrite=overwrite):
         echo(f"{out / manifest.format}: {len(manifest.files)} files")
 
 
@@ -106,13 +108,11 @@ def index_build(
 
     Example: `quit index build --corpus C --encoder bm25 --out I`
     """
-    from quit.library.progress import working
-    from quit.retrieval.built import BuiltCorpus
     from quit.retrieval.first_stage import build_first_stage
 
     stages = load_settings(profile, set_).first_stages
     with working("index", quiet):
-        first_stage = build_first_stage(BuiltCorpus.open(corpus), encoder, out, stages)
+        first_stage = build_first_stage(_open_corpus(corpus), encoder, out, stages)
     if not quiet:
         echo(f"{out}: {first_stage.identity}")
 
@@ -133,13 +133,11 @@ def index_evaluate(
     """
     from quit.corpora.graph import NeighbourhoodGraph
     from quit.corpora.reach import reach, reach_table
-    from quit.retrieval.built import BuiltCorpus
-    from quit.retrieval.first_stage import FusedStage, open_first_stage
+    from quit.retrieval.first_stage import FusedStage
 
-    settings = load_settings(profile, set_)
-    documents = BuiltCorpus.open(corpus)
+    documents = _open_corpus(corpus)
     neighbour_graph = NeighbourhoodGraph.open(graph, documents) if graph else None
-    stages = {folder.name: open_first_stage(folder, documents, settings.first_stages) for folder in folders}
+    stages = _first_stages(folders, documents, load_settings(profile, set_))
     if len(stages) > 1:
         stages[" + ".join(stages)] = FusedStage(list(stages.values()))
     rows = [row for name, stage in stages.items() for row in reach(documents, name, stage, neighbour_graph, kind)]
@@ -163,15 +161,12 @@ def graph_build(
     Example: `quit graph build --corpus C --encoder minilm --k 100 --out G`
     """
     from quit.corpora.graph import build_graph
-    from quit.library.progress import working
-    from quit.retrieval.built import BuiltCorpus
 
     settings = load_settings(profile, set_)
-    documents = BuiltCorpus.open(corpus)
+    documents = _open_corpus(corpus)
     with working("graph", quiet):
         built, new = build_graph(documents, encoder, k, out, settings.graph, settings.first_stages)
-    if not quiet:
-        _print_built(out, new, _graph_lines(built.facts))
+    _print_built(out, new, quiet, _graph_lines(built.facts))
 
 
 @graph.command("import")
@@ -195,14 +190,11 @@ def graph_import(
     Example: `quit graph import gar_graph.json --corpus C --out G --encoder late:colbert-ir/colbertv2.0`
     """
     from quit.corpora.graph import import_graph
-    from quit.library.progress import working
-    from quit.retrieval.built import BuiltCorpus
 
-    documents = BuiltCorpus.open(corpus)
+    documents = _open_corpus(corpus)
     with working("graph", quiet):
         built, new = import_graph(documents, file, encoder, out)
-    if not quiet:
-        _print_built(out, new, _graph_lines(built.facts))
+    _print_built(out, new, quiet, _graph_lines(built.facts))
 
 
 @graph.command("show")
@@ -234,39 +226,49 @@ def graph_report(
     """
     from quit.corpora.graph import NeighbourhoodGraph
     from quit.corpora.report import write_report
-    from quit.retrieval.built import BuiltCorpus
-    from quit.retrieval.first_stage import open_first_stage
 
-    settings = load_settings(profile, set_)
-    documents = BuiltCorpus.open(corpus)
-    stages = {folder.name: open_first_stage(folder, documents, settings.first_stages) for folder in index or ()}
+    documents = _open_corpus(corpus)
+    stages = _first_stages(index or [], documents, load_settings(profile, set_))
     for file in write_report(documents, NeighbourhoodGraph.open(path, documents), stages, out):
         echo(f"{file}: written")
 
 
-def _print_built(out: Path, new: bool, lines: list[str]) -> None:
-    for line in lines if new else [f"{out} is up to date: nothing to do.", *lines]:
-        echo(line)
+def _open_corpus(folder: Path) -> BuiltCorpus:
+    from quit.retrieval.built import BuiltCorpus
+
+    return BuiltCorpus.open(folder)
+
+
+def _first_stages(folders: list[Path], documents: BuiltCorpus, settings: Settings) -> dict[str, FirstStage]:
+    """Return the first stages in some folders, by the folders' names."""
+    from quit.retrieval.first_stage import open_first_stage
+
+    return {folder.name: open_first_stage(folder, documents, settings.first_stages) for folder in folders}
+
+
+def _print_built(out: Path, new: bool, quiet: bool, lines: list[str]) -> None:
+    if not quiet:
+        show(None, False, lines if new else [f"{out} is up to date: nothing to do.", *lines])
 
 
 def _corpus_lines(manifest: dict[str, Any]) -> list[str]:
     counts = manifest["counts"]
     lines = [f"{counts['documents']:,} documents of {counts['paragraphs']:,} paragraphs ({manifest['identity'][:12]})"]
     for source in manifest["sources"]:
-        counted = source["counts"]
+        counts_of = source["counts"]
         lines.append(
-            f"  {source['kind']} {source['file']}: {counted['records']:,} records, {counted['documents']:,} new "
-            f"documents, {counted['questions']:,} questions, {counted['sub_questions']:,} sub-questions; licence: "
+            f"  {source['kind']} {source['file']}: {counts_of['records']:,} records, {counts_of['documents']:,} new "
+            f"documents, {counts_of['questions']:,} questions, {counts_of['sub_questions']:,} sub-questions; licence: "
             f"{source['licence'] or 'not stated'}"
         )
         for name, words in (
             ("sub_questions_without_support", "sub-questions without a supporting document"),
             ("repeated_queries", "queries that came a second time"),
         ):
-            if counted.get(name):
-                lines.append(f"    {counted[name]:,} {words}")
-        if counted["rejected"]:
-            reasons = ", ".join(f"{reason} {count:,}" for reason, count in counted["rejected"].items())
+            if counts_of.get(name):
+                lines.append(f"    {counts_of[name]:,} {words}")
+        if counts_of["rejected"]:
+            reasons = ", ".join(f"{reason} {count:,}" for reason, count in counts_of["rejected"].items())
             lines.append(f"    left out: {reasons} (rejects.parquet says which and why)")
     return [
         *lines,

@@ -10,10 +10,11 @@ import typer
 
 from quit.commands import options
 from quit.commands.options import load_settings, open_workspace, print_json, release_place, show
+from quit.library.progress import working
 from quit.render.table import Table, number
 
 app = typer.Typer(
-    help="Score a run file; measure judge and convergence against people or published values.", no_args_is_help=True
+    help="Score a run; measure judge and convergence against people's or published ones.", no_args_is_help=True
 )
 
 
@@ -39,7 +40,6 @@ def run(
     from quit.dataset.dataset import Dataset
     from quit.dataset.workspace import dataset_of
     from quit.engine.planning import last_build
-    from quit.library.progress import working
     from quit.systems.benchmark.runfile import score_run
 
     settings = load_settings("embedded", [*(set_ or ()), *filter(None, [by])]).benchmark

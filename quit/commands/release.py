@@ -11,6 +11,7 @@ from quit.commands import options
 from quit.commands.export import CardOption
 from quit.commands.options import load_settings, local_folder, open_workspace, release_place, show
 from quit.errors import GateError, SettingsError
+from quit.library.progress import working
 from quit.render.table import Table
 from quit.text.words import counted, split_names
 
@@ -52,7 +53,6 @@ def create(
     Example: `quit release create --name v1`
     """
     from quit.flows.calling import run_job
-    from quit.library.progress import working
 
     arguments: dict[str, Any] = {"waive": waive, "settings": set_, "folder": str(out) if out else None}
     with working("release", quiet):
@@ -82,7 +82,6 @@ def import_(
 
     Example: `quit release import QUIT --out releases/quit`
     """
-    from quit.library.progress import working
     from quit.models.factory import Models
     from quit.release.import_release import import_release
     from quit.release.show import imported_lines
@@ -105,7 +104,6 @@ def verify(path: options.Release, as_json: options.Json = False) -> None:
     Example: `quit release verify workspace/releases/v1`
     """
     from quit.dataset.release import verify as verify_release
-    from quit.library.progress import working
 
     with working("verification"):
         release = verify_release(path)
@@ -173,8 +171,7 @@ def check(
     from quit.dataset.workspace import provenance_of
     from quit.engine.planning import last_build
     from quit.export.card_facts import Origin
-    from quit.export.venues import required
-    from quit.library.progress import working
+    from quit.export.venues import venue_metadata
     from quit.release.create import subject_of, subject_of_release
     from quit.release.gates import check as check_gates
     from quit.release.gates import parse_waivers, with_release_settings
@@ -194,16 +191,13 @@ def check(
         origin, about = Origin(provenance_of(pipeline)), pipeline.settings.card
         with working("check"):
             results = check_gates(subject_of(pipeline, with_release_settings(pipeline.settings, set_ or ())), waivers)
-    metadata = required(venue, origin, load_card(card) if card else about) if venue else []
+    metadata = venue_metadata(venue, origin, load_card(card) if card else about) if venue else []
     lines: list[Any] = []
     for result in results:
         lines.append(f"{result.state:7} {result.gate}")
         if result.state != "passed":
-            reason = (
-                f"Waived: {result.waiver}"
-                if result.waiver
-                else f"{counted(result.violations, 'violation')}. {result.why}"
-            )
+            violations = f"{counted(result.violations, 'violation')}. {result.why}"
+            reason = f"Waived: {result.waiver}" if result.waiver else violations
             lines += [f"          {line}" for line in (reason, *result.examples)]
     if venue:
         rows = [(row["field"], "there" if row["there"] else "missing", row["source"]) for row in metadata]
@@ -231,8 +225,6 @@ def probe(
     Example: `quit release probe workspace/releases/v1 --reader gemma-3-4b --profile paper`
     """
     from quit.library.probing import probe_release
-    from quit.library.progress import working
-    from quit.render.table import Table
 
     with working("probe", quiet or as_json):
         facts = probe_release(path, reader, load_settings(profile, set_))
@@ -256,7 +248,6 @@ def diff(
 
     Example: `quit release diff workspace/releases/v1 workspace/releases/v2 > changes.md`
     """
-    from quit.library.progress import working
     from quit.release.diff import diff as compare
     from quit.release.show import changelog
 
@@ -292,7 +283,6 @@ def what_if(
     Example: `quit release what-if workspace/releases/v1 --without minilm-late`
     """
     from quit.dataset.release import open_release
-    from quit.library.progress import working
     from quit.release.whatif import opened, pieces, summary
     from quit.systems.benchmark.whatif import order_pieces, orders
 
@@ -304,12 +294,12 @@ def what_if(
         if not has_rule:
             effects = answered.effects(answered.standard_rules())
             none = "No labeler can be left out, and no second one asked for. Name a rule: --least or --judge."
-            shown: list[Table | str] = [summary(effects) if effects else none]
+            output: list[Table | str] = [summary(effects) if effects else none]
         else:
             rule = answered.rule(split_names(labelers), split_names(without), least)
             effects = answered.effects([rule])
-            shown = pieces(effects[0], limit)
+            output = pieces(effects[0], limit)
             if benchmark:
                 effects[0]["benchmark"] = orders(benchmark, open_release(place), answered, rule)
-                shown += order_pieces(effects[0]["benchmark"])
-    show(effects, as_json, shown)
+                output += order_pieces(effects[0]["benchmark"])
+    show(effects, as_json, output)

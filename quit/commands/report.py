@@ -12,6 +12,7 @@ from quit.commands.export import OverwriteOption
 from quit.commands.options import local_folder, print_json, release_place
 from quit.common.terminal import echo
 from quit.errors import SettingsError
+from quit.library.progress import working
 
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Override a setting of what is shown: pages.examples=5.")
@@ -53,8 +54,6 @@ def report(
 
     tables = open_tables(workspace)
     if as_json:
-        from quit.library.progress import working
-
         with working("report", quiet):
             print_json(tables.figures(releases=release or (), settings=set_))
         return
@@ -97,7 +96,6 @@ def browse(
     opened = open_to_read(workspace)
     settings = settings_of(opened, of_section("pages", set_ or ()))
     if bundle:
-        from quit.library.progress import working
         from quit.report.bundle import write_bundle
 
         with working("bundle"):

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from quit.commands import options
 from quit.commands.options import open_workspace, show
 from quit.common.terminal import echo
+from quit.library.progress import working
 from quit.text.words import counted
+
+if TYPE_CHECKING:
+    from quit.engine.workspace import Workspace
+    from quit.settings.review import Review
 
 app = typer.Typer(
     help="People verify the answers of dev and test in Label Studio; their verdicts update the labels.",
@@ -48,12 +53,9 @@ def serve(
     from quit.annotation.client import connect
     from quit.annotation.server import LocalServer
     from quit.common.progress import note
-    from quit.library.progress import working
     from quit.review.store import ReviewStore
-    from quit.status.stages import settings_of
 
-    opened = open_workspace(workspace)
-    review = settings_of(opened).review
+    opened, review = _open(workspace)
     if opened.address != str(opened.path.resolve()):
         echo(
             f"Label Studio's own database lies on this machine only ({opened.path}), not in {opened}: pull before you "
@@ -103,12 +105,11 @@ def push(
     Example: `quit review push --set review.overlap=2`
     """
     from quit.annotation.client import connect
-    from quit.status.stages import settings_of
 
     arguments: dict[str, Any] = {"new_project": new_project, "repair": repair_config, "settings": set_}
     report = _step("push", workspace, url=url, project=project, **arguments)
-    opened = open_workspace(workspace)
-    link = connect(opened.path, settings_of(opened).review, url).invitation(report["project"])
+    opened, review = _open(workspace)
+    link = connect(opened.path, review, url).invitation(report["project"])
     verb = "Made" if report["created"] else "Updated"
     lines = [
         f"{verb} project {report['project']}: {report['url']}/projects/{report['project']}/data",
@@ -160,11 +161,11 @@ def apply(
     Example: `quit review apply`
     """
     report = _step("update", workspace, quiet, withdraw=withdraw, settings=set_)
-    removed = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"
+    removal_reasons = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"
     names = ("labels from 1 to 2", "labels from 2 to 1", "valid answers added", "valid answers removed")
     what = (*names, "questions removed")
-    now = [f"{name} {count:+,}" for name, count in zip(what, report["now"].values(), strict=True) if count]
-    done = f"Applied: {', '.join(now) or 'the new reviews change nothing'}."
+    changes = [f"{name} {count:+,}" for name, count in zip(what, report["now"].values(), strict=True) if count]
+    done = f"Applied: {', '.join(changes) or 'the new reviews change nothing'}."
     lines = [
         done if report["ran"] else "Nothing new since the last apply: the labels already use these reviews.",
         "Since the build:",
@@ -172,7 +173,7 @@ def apply(
         "--disagreements)",
         f"  labels: {report['labels_up']} from 1 to 2, {report['labels_down']} from 2 to 1",
         f"  valid answers: {report['answers_added']} added, {report['answers_removed']} removed",
-        f"  questions removed: {removed}",
+        f"  questions removed: {removal_reasons}",
     ]
     if withdraw:
         lines = ["The labels are those from before any review."]
@@ -195,10 +196,8 @@ def status(
     Examples: `quit review status`, `quit review status --disagreements`
     """
     from quit.review.report import pieces, review_status
-    from quit.status.stages import settings_of
 
-    opened = open_workspace(workspace)
-    progress = review_status(opened, settings_of(opened).review)
+    progress = review_status(*_open(workspace))
     rows = progress["disagreements"]
     if disagreements:
         lines = []
@@ -223,26 +222,31 @@ def run(
     Example: `quit review run --cron '*/10 * * * *'`
     """
     from quit.flows.calling import run_job
-    from quit.library.progress import working
     from quit.review.report import pieces, review_status
-    from quit.status.stages import settings_of
 
-    opened = open_workspace(workspace)
+    opened, review = _open(workspace)
     if every:
-        from quit.flows.review import review
+        from quit.flows.review import review as flow
 
         parameters = {"workspace": opened.address, "url": url or ""}
-        review.serve(name="review", cron=every, parameters=parameters, pause_on_shutdown=False)
+        flow.serve(name="review", cron=every, parameters=parameters, pause_on_shutdown=False)
     else:
         with working("review"):
             run_job("review", workspace=opened, url=url)
-        show(None, False, pieces(review_status(opened, settings_of(opened).review)))
+        show(None, False, pieces(review_status(opened, review)))
+
+
+def _open(place: Path) -> tuple[Workspace, Review]:
+    """Return a workspace, and the settings of its review."""
+    from quit.status.stages import settings_of
+
+    workspace = open_workspace(place)
+    return workspace, settings_of(workspace).review
 
 
 def _step(step: str, workspace: Path, quiet: bool = False, **arguments: Any) -> dict[str, Any]:
     """Carry out a step of the review and return what it did."""
     from quit.flows.calling import run_job
-    from quit.library.progress import working
 
     with working(step, quiet):
         return run_job("review", workspace=str(workspace), steps=[step], **arguments)[step]

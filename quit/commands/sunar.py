@@ -9,6 +9,7 @@ import typer
 
 from quit.commands import options
 from quit.commands.options import load_settings, local_folder, show
+from quit.library.progress import working
 from quit.render.table import Table, number
 
 app = typer.Typer(help="Answer complex questions with SUNAR, and compare it with its ablations.", no_args_is_help=True)
@@ -51,7 +52,6 @@ def run(
 
     Example: `quit sunar run --corpus C --graph G --variant sunar-r --variant rerank --set sunar.c=50`
     """
-    from quit.library.progress import working
     from quit.models.factory import Models
     from quit.systems.sunar.experiment import open_library, run_variants
 
@@ -161,8 +161,8 @@ def variants(
 
     settings = load_settings(profile, set_).sunar
     by_name = {name: effective(settings, name).model_dump(mode="json") for name in VARIANTS}
-    rows = [(name, VARIANTS[name][0], *(how[key] for key in _EFFECTIVE)) for name, how in by_name.items()]
-    described = {name: {"what": VARIANTS[name][0], "settings": how} for name, how in by_name.items()}
+    rows = [(name, VARIANTS[name][0], *(values[key] for key in _EFFECTIVE)) for name, values in by_name.items()]
+    described = {name: {"what": VARIANTS[name][0], "settings": values} for name, values in by_name.items()}
     show(described, as_json, [Table("", ("variant", "system", *_EFFECTIVE), rows, text=(1, 2, 3, 4))])
 
 
@@ -179,13 +179,13 @@ def _pieces(figures: dict[str, dict[str, Any]]) -> list[Table | str]:
     replies = {variant: scores["replies"] for variant, scores in figures.items() if scores["replies"]}
     if replies:
         heads = ("language model", *(name.replace("_", " ") for name in _REPLIES))
-        counted = [(variant, *(f"{row[name]:,}" for name in _REPLIES)) for variant, row in replies.items()]
-        pieces.append(Table("", heads, counted))
+        counts_of = [(variant, *(f"{row[name]:,}" for name in _REPLIES)) for variant, row in replies.items()]
+        pieces.append(Table("", heads, counts_of))
     for variant, row in replies.items():
-        ended, sources = (_counted(row[name]) for name in ("ended", "prediction_from"))
+        ended, sources = (_frequencies(row[name]) for name in ("ended", "prediction_from"))
         pieces.append(f"{variant}: plans ended by {ended}; answers from {sources}")
     return pieces
 
 
-def _counted(counts: dict[str, int]) -> str:
+def _frequencies(counts: dict[str, int]) -> str:
     return ", ".join(f"{name} ({count})" for name, count in sorted(counts.items(), key=lambda row: -row[1]))

@@ -10,6 +10,7 @@ import typer
 
 from quit.commands import options
 from quit.commands.options import local_folder, open_workspace, show
+from quit.library.progress import working
 
 app = typer.Typer(help="Look after a workspace: back it up, restore it, free space.", no_args_is_help=True)
 WaitOption = Annotated[
@@ -32,7 +33,6 @@ def backup(
 
     Example: `quit workspace backup workspace-2026-11-21.tar`
     """
-    from quit.library.progress import working
     from quit.operations.backup import backup as write
 
     with working("backup"):
@@ -55,7 +55,6 @@ def restore(
     Example: `quit workspace restore workspace-2026-11-21.tar -w restored`
     """
     from quit.engine.workspace import Workspace
-    from quit.library.progress import working
     from quit.operations.backup import restore as unpack
 
     with working("restore"):

@@ -116,12 +116,12 @@ class ContentStore:
 
     def facts(self) -> dict[str, Any]:
         """Return ``path``, ``entries``, ``bytes``, ``limit``. Raises :class:`WorkspaceError` for a damaged file."""
-        entries = used = 0
+        entries = size = 0
         if self.path.is_file():
             with self._usable() as database:
                 entries = database.execute(f"SELECT count(*) FROM {self.table}").fetchone()[0]
-                used = self._used(database)
-        return {"path": str(self.path), "entries": entries, "bytes": used, "limit": self.limit}
+                size = self._used(database)
+        return {"path": str(self.path), "entries": entries, "bytes": size, "limit": self.limit}
 
     def clear(self) -> int:
         """Drop all values and return how many there were. Raises :class:`WorkspaceError` for a damaged file."""

@@ -83,9 +83,8 @@ def _check_target(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise SettingsError(f"{out} is a file: choose another --out.")
     ours = BuiltCorpus.read_manifest(out) or any((out / name).exists() for name in (PARTIAL, ARROW))
-    if out.is_dir() and not ours:
-        if any(path.name != ".lock" for path in out.iterdir()):
-            raise SettingsError(f"{out} exists and holds no corpus: choose another --out, or remove it first.")
+    if out.is_dir() and not ours and any(path.name != ".lock" for path in out.iterdir()):
+        raise SettingsError(f"{out} exists and holds no corpus: choose another --out, or remove it first.")
 
 
 class _Work:
@@ -142,18 +141,10 @@ class _Work:
             if key not in self.documents:
                 self.documents.add(key)
                 counts["documents"] += 1
-                rows["documents"].append(
-                    {"doc_id": document_id, "title": raw.title, "text": raw.text, "source": record.source}
-                )
-            rows["origins"].append(
-                {
-                    "doc_id": document_id,
-                    "source": record.source,
-                    "file": record.file,
-                    "record_id": record.record_id,
-                    "place": raw.place,
-                }
-            )
+                document = {"doc_id": document_id, "title": raw.title, "text": raw.text, "source": record.source}
+                rows["documents"].append(document)
+            origin = {name: getattr(record, name) for name in ("source", "file", "record_id")}
+            rows["origins"].append({"doc_id": document_id, **origin, "place": raw.place})
         rejects = [*record.rejects, *self._add_queries(record, ids, rows, counts)]
         counts.update(f"rejected:{reject.reason}" for reject in rejects)
         rows["rejects"] += [asdict(reject) for reject in rejects]

@@ -112,12 +112,7 @@ class NeighbourhoodGraph:
 
 
 def build_graph(
-    corpus: BuiltCorpus,
-    encoder: str,
-    k: int,
-    out: Path,
-    settings: Graph,
-    stages: FirstStages,
+    corpus: BuiltCorpus, encoder: str, k: int, out: Path, settings: Graph, stages: FirstStages
 ) -> tuple[NeighbourhoodGraph, bool]:
     """Build the graph of a corpus in the folder ``out``; return it, and whether anything had to be done.
 
@@ -148,8 +143,7 @@ def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tu
         raise SettingsError(f"{out} exists and holds no graph: choose another --out, or remove it first.")
     with building(out):
         neighbours = make()
-        k = neighbours.k
-        plan = {"version": VERSION, "corpus": corpus.identity, "k": k, **neighbours.facts}
+        plan = {"version": VERSION, "corpus": corpus.identity, "k": neighbours.k, **neighbours.facts}
         earlier = read_json(out / FACTS)
         remove_leftovers(out, "*")
         new = not earlier or earlier.get("plan") != plan or not read_json(out / META)
@@ -159,7 +153,7 @@ def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tu
         if new:
             neighbours.prepare()
             steps = _search(neighbours, len(corpus), out / PARTIAL, plan)
-            _finish(neighbours, corpus, k, out, plan, steps)
+            _finish(neighbours, corpus, out, plan, steps)
         shutil.rmtree(out / PARTIAL, ignore_errors=True)
     return NeighbourhoodGraph.open(out, corpus), new
 
@@ -188,18 +182,13 @@ def _search(neighbours: Neighbours, count: int, partial: Path, plan: dict[str, A
 
 
 def _finish(
-    neighbours: Neighbours,
-    corpus: BuiltCorpus,
-    k: int,
-    out: Path,
-    plan: dict[str, Any],
-    steps: list[list[np.ndarray]],
+    neighbours: Neighbours, corpus: BuiltCorpus, out: Path, plan: dict[str, Any], steps: list[list[np.ndarray]]
 ) -> None:
     """Put the steps together; a run that is killed here does that again."""
     (out / META).unlink(missing_ok=True)
     write_joined(out / EDGES_FILE, [edges for edges, _ in steps])
     write_joined(out / WEIGHTS_FILE, [weights for _, weights in steps])
-    edges, weights = _mapped(out, len(corpus), k)
+    edges, weights = _mapped(out, len(corpus), neighbours.k)
     # The sample is drawn by a keyed hash of the ids: the same documents whatever their order.
     ids = corpus.all_ids()
     size = min(neighbours.most_sampled or RECALL_SAMPLE, len(corpus))
@@ -214,9 +203,9 @@ def _finish(
         "identity": content_hash("graph", plan),
         "corpus": corpus.identity,
         "documents": len(corpus),
-        "k": k,
+        "k": neighbours.k,
         "edges": int((edges != np.arange(len(corpus), dtype=np.uint32)[:, None]).sum()),
-        "recall": {"at": k, "value": recall, "sample": size, "against": neighbours.truth},
+        "recall": {"at": neighbours.k, "value": recall, "sample": size, "against": neighbours.truth},
         "statistics": statistics(edges, weights),
         "plan": plan,
     }
@@ -259,11 +248,8 @@ def statistics(edges: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
 
     def quantiles(values: np.ndarray) -> dict[str, float]:
         values = values[~np.isnan(values)]
-        return (
-            {name: round(float(v), 4) for name, v in zip(names, np.quantile(values, at), strict=True)}
-            if len(values)
-            else {}
-        )
+        shares = np.quantile(values, at) if len(values) else []
+        return {name: round(float(value), 4) for name, value in zip(names, shares, strict=len(values) > 0)}
 
     return {
         "in_degree": quantiles(indegree.astype(np.float64)),
@@ -296,11 +282,6 @@ def _write_parquet(target: Path, ids: list[str], edges: np.ndarray, weights: np.
             real = np.flatnonzero(block.ravel() != self_rows)
             rank = np.tile(np.arange(1, k + 1, dtype=np.int16), len(block))[real]
             weight = np.asarray(weights[start : start + step], dtype=np.float32).ravel()[real]
-            columns = [
-                names.take(pa.array(self_rows[real])),
-                names.take(pa.array(block.ravel()[real])),
-                pa.array(rank),
-                pa.array(weight),
-            ]
-            table = pa.table(columns, schema=schema)
+            ends = [names.take(pa.array(rows[real])) for rows in (self_rows, block.ravel())]
+            table = pa.table([*ends, pa.array(rank), pa.array(weight)], schema=schema)
             writer.write_table(table, row_group_size=len(table) or 1)

@@ -45,9 +45,8 @@ def reach(
     for row in corpus.queries.select(["query_id", "text", "parent_id", "source", "kind"]).to_pylist():
         if row["query_id"] in relevant and kind in (None, row["kind"]):
             groups.setdefault(query_set(row), []).append((row["query_id"], row["text"]))
-    return [
-        {"dataset": key, "stage": name, **_measure(stage, queries, relevant, graph)} for key, queries in groups.items()
-    ]
+    figures = {key: _measure(stage, queries, relevant, graph) for key, queries in groups.items()}
+    return [{"dataset": key, "stage": name, **row} for key, row in figures.items()]
 
 
 def _measure(

@@ -28,10 +28,10 @@ class PairAgreement:
     def of(cls, first: str, second: str, pairs: Mapping[Any, int]) -> PairAgreement:
         """Return the agreement of two annotators; ``pairs``: how many items have these two values."""
         items = sum(pairs.values())
-        return cls(first, second, items, _agreed(pairs) / items, cohen_kappa(pairs))
+        return cls(first, second, items, _agreements(pairs) / items, cohen_kappa(pairs))
 
 
-def _agreed(pairs: Mapping[Any, int]) -> int:
+def _agreements(pairs: Mapping[Any, int]) -> int:
     return sum(count for values, count in pairs.items() if eq(*values))
 
 
@@ -47,7 +47,7 @@ def cohen_kappa(pairs: Mapping[Any, int]) -> float | None:
     for (of_first, of_second), count in pairs.items():
         left[of_first] += count
         right[of_second] += count
-    observed = _agreed(pairs) / items
+    observed = _agreements(pairs) / items
     chance = sum(left[value] * right[value] for value in left) / items**2
     return None if chance == 1 else (observed - chance) / (1 - chance)
 

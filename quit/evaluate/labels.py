@@ -189,9 +189,8 @@ def shared_answers(splits: pa.Table, questions: pa.Table) -> list[SharedAnswers]
     """
     split_of = dict(zip(splits["question_id"].to_pylist(), splits["split"].to_pylist(), strict=True))
     keys: dict[str, list[dict[str, str]]] = {split: [] for split in SPLITS if split in split_of.values()}
-    for question_id, answers in zip(
-        questions["question_id"].to_pylist(), questions["answers"].to_pylist(), strict=True
-    ):
+    columns = (questions[name].to_pylist() for name in ("question_id", "answers"))
+    for question_id, answers in zip(*columns, strict=True):
         if question_id in split_of:
             keys[split_of[question_id]].append({normalize_answer(answer): answer for answer in reversed(answers)})
     shared = []

@@ -135,13 +135,13 @@ def run_values(
         if len(set(ranking)) < len(ranking):
             raise InputError(f"The ranking of question {question!r} names a passage twice.")
         lists = (ranking, sorted(labels, key=labels.__getitem__, reverse=True))
-        ranked, judged = ([labels.get(name, 0) for name in _counted(names, measure.by)] for names in lists)
+        ranked, judged = ([labels.get(name, 0) for name in _units(names, measure.by)] for names in lists)
         relevant = max(judged, default=0) >= measure.least
         values[question] = measure.value(ranked, judged) if relevant else None
     return values
 
 
-def _counted(passages: Sequence[str], by: str) -> list[str]:
+def _units(passages: Sequence[str], by: str) -> list[str]:
     """Return the passages that count: all, or of each set of hints the first."""
     firsts: dict[str, str] = {}
     for name in passages:

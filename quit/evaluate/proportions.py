@@ -33,8 +33,8 @@ def weighted_sum(weights: np.ndarray, counts: np.ndarray, population: np.ndarray
     drawn. An unknown one may be a hit or not: each limit takes the worse, so the interval holds whatever they are, and
     the estimate is None. A stratum of which none was drawn is wholly unknown. Strata of weight 0 do not count.
     """
-    used = weights != 0
-    weights, population, (hits, unknown, drawn) = weights[used], population[used], counts[:, used]
+    nonzero = weights != 0
+    weights, population, (hits, unknown, drawn) = weights[nonzero], population[nonzero], counts[:, nonzero]
     unknown, drawn = np.where(drawn, (unknown, drawn), population)
     limits = []
     for side in (-1, 1):

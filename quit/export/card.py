@@ -57,7 +57,7 @@ _TEMPLATES.filters |= {
 
 def card(facts: CardFacts) -> str:
     """Return README.md."""
-    return f"---\n{header(facts)}---\n\n{filled('card.md', **_values(facts))}"
+    return f"---\n{header(facts)}---\n\n{fill_template('card.md', **_values(facts))}"
 
 
 def responsible(facts: CardFacts) -> dict[str, list[str]]:
@@ -67,9 +67,8 @@ def responsible(facts: CardFacts) -> dict[str, list[str]]:
     for template in map(_template, ("card.md", "responsible.md")):
         context = template.new_context(_values(facts))
         for name, block in template.blocks.items():
-            texts.setdefault(name, []).extend(
-                _plain(item) for item in _ITEM.split("".join(block(context))) if item.strip()
-            )
+            items = _ITEM.split("".join(block(context)))
+            texts.setdefault(name, []).extend(_plain(item) for item in items if item.strip())
     return texts
 
 
@@ -125,7 +124,7 @@ def _controls(tables: Dataset) -> str:
         return markdown([controls_table(control_figures(connection))])
 
 
-def filled(name: str, **values: Any) -> str:
+def fill_template(name: str, **values: Any) -> str:
     """Return a Markdown template of this package filled with values; no more than one blank line in a row."""
     return re.sub(r"\n{3,}", "\n\n", _template(name).render(values)).strip() + "\n"
 
@@ -192,15 +191,11 @@ def _data_files(facts: CardFacts, config: str) -> dict[str, Any]:
 
 
 def _info(facts: CardFacts, config: str) -> dict[str, Any]:
-    splits = [
-        {
-            "name": split,
-            "num_bytes": sum(part.loaded_bytes for part in parts),
-            "num_examples": sum(part.rows for part in parts),
-        }
-        for split in SPLITS
-        if (parts := facts.of(config, split))
-    ]
+    splits: list[dict[str, Any]] = []
+    for split in SPLITS:
+        if parts := facts.of(config, split):
+            size, rows = sum(part.loaded_bytes for part in parts), sum(part.rows for part in parts)
+            splits.append({"name": split, "num_bytes": size, "num_examples": rows})
     return {
         "config_name": config,
         "features": [_feature(field) for field in facts.schemas[config]],

@@ -184,9 +184,8 @@ def licence_header(dataset: Dataset | Origin, card: Card) -> dict[str, Any]:
     if licence != "other":
         return {"license": licence}
     name = re.sub(r"[^a-z0-9.]+", "-", card.licence.casefold()).strip("-")
-    return {"license": licence, "license_name": name} | (
-        {"license_link": card.licence_link} if card.licence_link else {}
-    )
+    link = {"license_link": card.licence_link} if card.licence_link else {}
+    return {"license": licence, "license_name": name, **link}
 
 
 def source_list(dataset: Dataset | Origin) -> list[Mapping[str, Any]]:

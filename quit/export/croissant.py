@@ -55,7 +55,7 @@ def croissant(facts: CardFacts, files: Sequence[FileEntry]) -> dict[str, Any]:
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
-        **described(facts.dataset, facts.card),
+        **croissant_of(facts.dataset, facts.card),
         **_responsible(facts),
         "distribution": [
             *([_repository(facts.card)] if inside else []),
@@ -77,7 +77,7 @@ def hub_page(card: Card) -> str:
     return f"https://huggingface.co/datasets/{card.repository}" if card.repository else ""
 
 
-def described(origin: Dataset | Origin, card: Card) -> dict[str, Any]:
+def croissant_of(origin: Dataset | Origin, card: Card) -> dict[str, Any]:
     """Return the fields that say what the dataset is and where it is from, without those that are not known."""
     about = {
         "name": title(origin, card),

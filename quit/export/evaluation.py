@@ -17,7 +17,7 @@ from quit.common.ids import passage_id
 from quit.common.safe import json_text
 from quit.dataset.dataset import FULLY, SPLITS, Dataset
 from quit.errors import InputError
-from quit.export.card import filled
+from quit.export.card import fill_template
 from quit.export.card_facts import Shard, title
 from quit.export.files import ExportFolder, Options
 from quit.export.training import Selection
@@ -69,7 +69,7 @@ def write(
             files[f"lm_eval/{group}_{name}.yaml"] = "lm_eval", {"group": group, "target": target, "task": name}
     for path, (template, own) in files.items():
         values = {**facts, **own, "prompts": prompts, "json": json_text, "max_tokens": max_tokens}
-        folder.text(path, filled(f"{template}.jinja", **values))
+        folder.text(path, fill_template(f"{template}.jinja", **values))
     return shards, {"left_out": left_out, "seed": options.fine_tuning.seed}
 
 

@@ -311,7 +311,7 @@ def read_manifest(folder: Path) -> Manifest | None:
         return None
 
 
-def exported(release: Release, format: str, out: str | Path) -> bool:
+def is_exported(release: Release, format: str, out: str | Path) -> bool:
     """Whether ``out/<format>`` holds an export of this release."""
     manifest = read_manifest(Path(out) / format)
     return manifest is not None and (manifest.format, manifest.release_fingerprint) == (

@@ -16,7 +16,7 @@ import pyarrow as pa
 import yaml
 
 from quit.dataset.dataset import SPLITS, Dataset
-from quit.export.card import filled
+from quit.export.card import fill_template
 from quit.export.card_facts import CITATION, licence_header, source_list, title
 from quit.export.files import ExportFolder, Options
 from quit.export.huggingface import QRELS, ParquetShard, fully_relevant, row_groups
@@ -96,6 +96,6 @@ def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]], card: Card) 
             if files[config]
         ],
     }
-    return f"---\n{yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=10**6)}---\n\n" + filled(
+    return f"---\n{yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=10**6)}---\n\n" + fill_template(
         "mteb.md", dataset=dataset, card=card, title=title(dataset, card), sources=source_list(dataset), paper=CITATION
     )

@@ -202,9 +202,8 @@ class Selection:
 
     @cached_property
     def _keys(self) -> list[list[str]]:
-        return [
-            sorted({normalize_answer(answer) for answer in answers} - {""}) for answers in self.dataset.valid_answers_of
-        ]
+        valid_answers = self.dataset.valid_answers_of
+        return [sorted({normalize_answer(answer) for answer in answers} - {""}) for answers in valid_answers]
 
     @cached_property
     def _owners(self) -> dict[str, set[int]]:

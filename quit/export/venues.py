@@ -6,7 +6,7 @@ from typing import Any
 
 from quit.errors import SettingsError, did_you_mean
 from quit.export.card_facts import Origin, licence_urls
-from quit.export.croissant import described
+from quit.export.croissant import croissant_of
 from quit.settings.card import Card
 
 _PROGRAM = "the program"
@@ -26,7 +26,7 @@ VENUES = {
 """Venue -> field of ``croissant.json`` -> setting of ``[card]`` that a person writes, or in words where it is from."""
 
 
-def required(venue: str, origin: Origin, card: Card) -> list[dict[str, Any]]:
+def venue_metadata(venue: str, origin: Origin, card: Card) -> list[dict[str, Any]]:
     """Return a row for each field that a venue requires.
 
     Keys: ``field``; ``there``: whether the export has it; ``source``: where it is from, or where a person has to write
@@ -34,7 +34,7 @@ def required(venue: str, origin: Origin, card: Card) -> list[dict[str, Any]]:
     """
     if venue not in VENUES:
         raise SettingsError(f"No requirements of {venue!r} are known.{did_you_mean(venue, list(VENUES))}")
-    metadata = described(origin, card)
+    metadata = croissant_of(origin, card)
     values = {name: metadata.get(name) for name in ("url", "version", "prov:wasDerivedFrom")}
     values["license"] = licence_urls(origin, card)
     rows = []

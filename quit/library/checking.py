@@ -25,8 +25,8 @@ def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
     from quit.stages.stage import Context
 
     units = {ref.path.name: _unit(ref) for ref in refs}
-    read = _Read(refs, units)
-    tables = collect_stage.function(Context({}, settings, models), read)
+    records = _Records(refs, units)
+    tables = collect_stage.function(Context({}, settings, models), records)
     filtered = filter_leaks(
         tables["questions"],
         tables["hints"],
@@ -37,22 +37,22 @@ def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
     )
     usable, candidates = filtered["usable_hints"], tables["candidates"]["candidate"].to_pylist()
     return {
-        "records": read.records,
+        "records": records.count,
         "questions": len(usable["question_id"].unique()),
         "hints": len(usable),
         "answers": pool_size(chain(*tables["questions"]["answers"].to_pylist(), candidates)),
         "skipped": "" if models else "leaks that models find (--no-models, models=False); a build may leave out more",
         "faults": _faults(tables, filtered["rejects"], units),
-        "notes": read.notes + _notes_on_files(refs, read),
+        "notes": records.notes + _notes_on_files(refs, records),
     }
 
 
-class _Read:
+class _Records:
     """The records of sources, counted and looked at as they pass."""
 
     def __init__(self, refs: Any, units: dict[str, str]) -> None:
         self._refs, self._units = refs, units
-        self.records = 0
+        self.count = 0
         self.notes: list[dict[str, str]] = []
         self.without_candidates, self.with_gold = Counter[str](), Counter[str]()
 
@@ -62,13 +62,12 @@ class _Read:
         from quit.text.normalize import normalize_answer
 
         for record in read_sources(self._refs):
-            self.records += 1
+            self.count += 1
             advance("records")
             if question := record.question:
                 where = _where(self._units, question.file, question.position, question.record_id)
-                self.notes += [
-                    {"file": shown_file(question.file), "detail": f"{where}: {note}"} for note in notes(question)
-                ]
+                file = shown_file(question.file)
+                self.notes += [{"file": file, "detail": f"{where}: {note}"} for note in notes(question)]
                 self.without_candidates[question.file] += not question.candidates
                 golds = {normalize_answer(answer) for answer in question.answers}
                 self.with_gold[question.file] += any(normalize_answer(text) in golds for text in question.candidates)
@@ -91,7 +90,7 @@ def _faults(tables: Mapping[str, Any], leaks: Any, units: dict[str, str]) -> lis
     return faults
 
 
-def _notes_on_files(refs: Any, read: _Read) -> list[dict[str, str]]:
+def _notes_on_files(refs: Any, records: _Records) -> list[dict[str, str]]:
     from quit.sources.csv import column_notes
     from quit.sources.notes import key_notes
 
@@ -100,10 +99,10 @@ def _notes_on_files(refs: Any, read: _Read) -> list[dict[str, str]]:
         if ref.kind == "csv" or (ref.kind == "jsonl" and ref.path.suffix.lower() != ".parquet"):
             remarks = (column_notes if ref.kind == "csv" else key_notes)(ref.path)
             notes += [{"file": shown_file(ref.path.name), "detail": remark} for remark in remarks]
-    for file, count in (+read.with_gold).items():
+    for file, count in (+records.with_gold).items():
         harmless = "with the gold answer among the candidates: it is not taken for a wrong answer."
         notes.append({"file": shown_file(file), "detail": f"{count:,} {harmless}"})
-    for file, count in (+read.without_candidates).items():
+    for file, count in (+records.without_candidates).items():
         pool = "without candidates (plausible wrong answers): the pool of all answers replaces them."
         notes.append({"file": shown_file(file), "detail": f"{count:,} {pool}"})
     return notes

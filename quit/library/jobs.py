@@ -214,7 +214,7 @@ def release(
     """
     from quit.dataset.release import FOLDER
     from quit.engine.planning import locked_last_build
-    from quit.export.files import exported
+    from quit.export.files import is_exported
     from quit.models.factory import Models
     from quit.release.create import create
     from quit.release.gates import parse_waivers, with_release_settings
@@ -227,7 +227,7 @@ def release(
         options: dict[str, Any] = {"waivers": waivers, "settings": gates, "encoder": encoder}
         options["newest"] = _newest(pipeline, target) if dated != name else None
         created = step("create", lambda: create(pipeline, dated, target, **options))
-    missing = [form for form in formats if created.new or not exported(created.release, form, out)]
+    missing = [form for form in formats if created.new or not is_exported(created.release, form, out)]
     if missing:
         step("export", _export, encoder, created.release, missing, Path(out), overwrite)
     frozen = created.release
@@ -296,8 +296,8 @@ def benchmark(
     frozen, folder = _release_of(release), Path(out)
     values = loaded.recorded()
     names = ("benchmark", "models", "readers", "judge", "jury", "labels")
-    used = {name: values[name] for name in names if name in values}
-    key = content_hash(__version__, frozen.content_id, split, systems, bounds, used, size=16)
+    parts = {name: values[name] for name in names if name in values}
+    key = content_hash(__version__, frozen.content_id, split, systems, bounds, parts, size=16)
     facts: dict[str, Any] = {"page": str(folder / "leaderboard.html"), "release": frozen.name}
     complete = all((folder / name).is_file() for name in ("run.json", "results.json", "leaderboard.html"))
     if complete and not (anew or corpora) and (read_json(folder / _MARK) or {}).get("key") == key:

@@ -254,7 +254,7 @@ class Tables:
         if not target:
             return facts
         licence = licence_header(labelled, about)["license"]
-        return {**facts, "published": {**_published(Path(out, "huggingface"), target, dry_run), "licence": licence}}
+        return {**facts, "published": {**_publish(Path(out, "huggingface"), target, dry_run), "licence": licence}}
 
     def _labelled(self, card: Path | None) -> tuple[Any, Settings, Any]:
         """Return the labelled tables, the settings of their models, and the card's."""
@@ -472,7 +472,7 @@ def _size(folder: Path) -> dict[str, int]:
     return {"files": len(sizes), "bytes": sum(sizes)}
 
 
-def _published(folder: Path, target: Any, dry_run: bool) -> dict[str, Any]:
+def _publish(folder: Path, target: Any, dry_run: bool) -> dict[str, Any]:
     """Publish an export, or list its files; return what was done."""
     from quit.export.push import published_files, push
 

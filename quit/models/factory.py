@@ -49,9 +49,8 @@ class Models:
     """
 
     def __init__(self, settings: Settings, processes: int = 1) -> None:
-        self._settings = settings.model_copy(
-            update={"servers": tuple(server.divided(processes) for server in settings.servers)}
-        )
+        servers = tuple(server.divided(processes) for server in settings.servers)
+        self._settings = settings.model_copy(update={"servers": servers})
         self._loaded: dict[Any, Any] = {}
         self._lock = RLock()
         self.meter = Meter()
@@ -118,13 +117,8 @@ class Models:
         """Return the language model that writes candidates; None where they come from the collection."""
         if self._settings.convergence.method != "llm":
             return None
-        return LLMCandidates(
-            self._convergence_generator(),
-            load_prompt("candidates", CANDIDATES_FIELDS),
-            self.encoder,
-            self.equivalence,
-            self._settings.convergence,
-        )
+        prompt, settings = load_prompt("candidates", CANDIDATES_FIELDS), self._settings.convergence
+        return LLMCandidates(self._convergence_generator(), prompt, self.encoder, self.equivalence, settings)
 
     def reader(self, name: str, collection: Mapping[str, pa.Table]) -> Reader:
         """Return a reader by name.
@@ -205,18 +199,9 @@ def answer_pool(collection: Mapping[str, pa.Table]) -> Any:
 
 def options_of(spec: ReaderSettings | JudgeSettings) -> ModelOptions:
     """Return a model's options."""
-    return ModelOptions(
-        spec.model or "",
-        spec.revision,
-        spec.template_options,
-        spec.extra,
-        "chat" if spec.kind == "server" else spec.kind,
-        spec.token_field,
-        spec.omit,
-        spec.effort,
-        spec.thinking,
-        spec.thinking_tokens,
-    )
+    names = "revision template_options extra token_field omit effort thinking thinking_tokens".split()
+    kind = "chat" if spec.kind == "server" else spec.kind
+    return ModelOptions(spec.model or "", kind=kind, **{name: getattr(spec, name) for name in names})
 
 
 def generator_identity(spec: ReaderSettings | JudgeSettings) -> str:

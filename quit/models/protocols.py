@@ -28,14 +28,12 @@ class Encoder(Protocol):
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Return unit vectors, shape (len(texts), dimension), float32."""
-        ...
 
     def encode_tokens(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Return for each text the unit vectors of its tokens, shape (tokens, dimension), without [CLS] and [SEP].
 
         They are float32, rounded to half precision.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,6 @@ class Equivalence(Protocol):
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64 in [0, 1]."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +93,6 @@ class Reader(Protocol):
 
     def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
         """Return one reply per prompt, in order. ``sample`` numbers repetitions; a deterministic reader ignores it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +128,6 @@ class Judge(Protocol):
 
     def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
         """Return one verdict per item, in order. ``sample`` numbers repetitions."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +155,6 @@ class ConvergenceModel(Protocol):
 
         They must not depend on the other questions of the call.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +174,6 @@ class HintScorer(Protocol):
     def score(self, pairs: Sequence[HintPair]) -> np.ndarray:
         """Return the probability that each hint refers to its candidate, shape (len(pairs),), float64 in [0, 1]; NaN
         where it is not known."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +191,6 @@ class CandidateSource(Protocol):
     @property
     def identity(self) -> str:
         """Everything that the candidates depend on."""
-        ...
 
     def draw(self, questions: Sequence[Mapping[str, Any]]) -> list[list[Drawn]]:
         """Return candidates for each row of the table ``questions``, best first."""
-        ...

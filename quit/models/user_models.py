@@ -46,10 +46,9 @@ class UserGenerator:
             of_sample = list(positions)
             for start in range(0, len(of_sample), AT_ONCE):
                 part = of_sample[start : start + AT_ONCE]
+                items = [json.loads(requests[position].fields["item"]) for position in part]
                 with self._lock:
-                    completions = self._ask(
-                        [json.loads(requests[position].fields["item"]) for position in part], sample
-                    )
+                    completions = self._ask(items, sample)
                 commits = [on_reply(*pair) for pair in zip(part, completions, strict=True)]
                 for commit in commits:
                     if commit is not None:

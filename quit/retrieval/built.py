@@ -148,11 +148,9 @@ class BuiltCorpus:
     def relevant_rows(self) -> dict[str, dict[int, int]]:
         """Return query id -> {row: relevance}."""
         relevant: dict[str, dict[int, int]] = {}
-        rows = self.rows_of(self.qrels["doc_id"].to_pylist()).tolist()
-        for query, row, relevance in zip(
-            self.qrels["query_id"].to_pylist(), rows, self.qrels["relevance"].to_pylist(), strict=True
-        ):
-            relevant.setdefault(query, {})[row] = relevance
+        queries, documents, grades = (self.qrels[name].to_pylist() for name in ("query_id", "doc_id", "relevance"))
+        for query, row, grade in zip(queries, self.rows_of(documents).tolist(), grades, strict=True):
+            relevant.setdefault(query, {})[row] = grade
         return relevant
 
     def groups(self) -> list[list[int]] | None:
@@ -164,12 +162,8 @@ class BuiltCorpus:
         if not len(rows):
             return None
         members: dict[tuple[str, str], set[int]] = {}
-        for file, record, row in zip(
-            rows["file"].to_pylist(),
-            rows["record_id"].to_pylist(),
-            self.rows_of(rows["doc_id"].to_pylist()).tolist(),
-            strict=True,
-        ):
+        files, records, documents = (rows[name].to_pylist() for name in ("file", "record_id", "doc_id"))
+        for file, record, row in zip(files, records, self.rows_of(documents).tolist(), strict=True):
             members.setdefault((file, record), set()).add(row)
         return [sorted(group) for group in members.values()]
 

@@ -39,7 +39,6 @@ class AnswerHead(Protocol):
 
     def scores(self, question: str, answers: Sequence[str], texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
         """Return one score per text, shape (len(texts),), float64 in [0, 1]. ``vectors``: the texts' unit vectors."""
-        ...
 
 
 class ContainedOrNear:
@@ -66,11 +65,9 @@ class TokenHead(Protocol):
 
     def prepare(self, texts: Sequence[str]) -> None:
         """Get ready for these questions and documents, if that is quicker than one by one; changes no result."""
-        ...
 
     def relevance(self, question: str, texts: Sequence[str]) -> np.ndarray:
         """Return shape (len(texts), tokens of the question), not negative."""
-        ...
 
 
 class LateInteraction:
@@ -157,10 +154,8 @@ def token_head(kind: str, model: str, encoder: Encoder, stages: FirstStages) -> 
     Raises :class:`SettingsError` where a model is needed and not named, or named and not used.
     """
     if bool(model) == (kind == "minilm"):
-        needs = (
-            "uses the profile's encoder: leave complexity.token_model out" if model else "needs complexity.token_model"
-        )
-        raise SettingsError(f"complexity.token_head {kind!r} {needs}.")
+        needs = "uses the profile's encoder: leave out" if model else "needs"
+        raise SettingsError(f"complexity.token_head {kind!r} {needs} complexity.token_model.")
     if kind == "late":
         return Colbert(ColbertEncoder(model.removeprefix("late:"), stages))
     return TokenLikelihood(model, device=device_of(stages)) if kind == "seq2seq" else LateInteraction(encoder)

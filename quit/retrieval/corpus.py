@@ -43,9 +43,8 @@ class Corpus:
                 reason, detail = line.fault
                 reason = "missing_field" if reason == "no_text" else reason
                 name = self._files[line.file].name
-                self.rejects.append(
-                    Reject("describe", "document", reason, detail, "corpus", name, line.position, line.record_id)
-                )
+                where = (name, line.position, line.record_id)
+                self.rejects.append(Reject("describe", "document", reason, detail, "corpus", *where))
             elif (content := _digest(whole(line.title, line.text))) not in texts:
                 texts.add(content)
                 self._file.append(line.file)

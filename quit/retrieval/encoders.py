@@ -35,12 +35,10 @@ class TextEncoder(Protocol[Vectors]):
     @property
     def identity(self) -> str:
         """Changes with all that its vectors depend on."""
-        ...
 
     @property
     def dimension(self) -> int:
         """Numbers a vector, or entries of the vocabulary."""
-        ...
 
     def documents(self, texts: Sequence[str]) -> Vectors: ...
 

@@ -178,12 +178,9 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _facts(corpus: BuiltCorpus, name: str, settings: FirstStages) -> dict[str, Any]:
-    used = (
-        {"bm25_k1": settings.bm25_k1, "bm25_b": settings.bm25_b}
-        if name == "bm25"
-        else {"precision": settings.precision}
-    )
-    return {"version": VERSION, "encoder": name, "corpus": corpus.identity, "documents": len(corpus), "settings": used}
+    values = settings.model_dump(include={"bm25_k1", "bm25_b"} if name == "bm25" else {"precision"})
+    facts = {"version": VERSION, "encoder": name, "corpus": corpus.identity, "documents": len(corpus)}
+    return {**facts, "settings": values}
 
 
 def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstStages) -> FirstStage:

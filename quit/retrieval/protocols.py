@@ -31,17 +31,14 @@ class Documents(Protocol):
     @property
     def identity(self) -> str:
         """Changes with any document."""
-        ...
 
     def __len__(self) -> int: ...
 
     def ids(self, rows: Sequence[int]) -> list[str]:
         """Return the documents' ids."""
-        ...
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return what systems read: title, one space and text (the text alone where there is no title)."""
-        ...
 
 
 @runtime_checkable
@@ -52,7 +49,6 @@ class FirstStage(Protocol):
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
         """Return at most ``depth`` documents per query. A query that matches nothing has an empty ranking."""
-        ...
 
 
 @runtime_checkable
@@ -62,13 +58,11 @@ class NeighbourGraph(Protocol):
     @property
     def identity(self) -> str:
         """Changes with any edge."""
-        ...
 
     def __len__(self) -> int: ...
 
     def neighbours(self, row: int, k: int) -> np.ndarray:
         """Return the rows of at most ``k`` neighbours, nearest first, int64."""
-        ...
 
 
 @runtime_checkable
@@ -79,4 +73,3 @@ class Scorer(Protocol):
 
     def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
         """Return one score per text, float64, shape (len(texts),); any real number, higher is more relevant."""
-        ...

@@ -74,13 +74,7 @@ class Exclusions:
     def of(self, row: int) -> np.ndarray:
         """Return the rows in a group with ``row``, itself among them; empty for a row without a group."""
         groups = [self._groups[number] for number in self._of[row]]
-        return (
-            groups[0]
-            if len(groups) == 1
-            else np.unique(np.concatenate(groups))
-            if groups
-            else np.zeros(0, dtype=np.int64)
-        )
+        return groups[0] if len(groups) == 1 else np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *groups]))
 
     def pairs(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Return (row - start, excluded row) of all rows from ``start`` up to ``stop``."""
@@ -107,10 +101,8 @@ class Neighbours:
     most_sampled: ClassVar[int | None] = None
 
     def __post_init__(self) -> None:
-        self.facts: dict[str, Any] = {
-            "encoder": self.encoder,
-            "cross_question_only": self.settings.cross_question_only,
-        }
+        only_others = self.settings.cross_question_only
+        self.facts: dict[str, Any] = {"encoder": self.encoder, "cross_question_only": only_others}
 
     def prepare(self) -> None:
         """Encode what is not encoded yet. Raises :class:`quit.errors.InputError` for NaN."""

@@ -103,7 +103,7 @@ def draw_audit(workspace: Workspace, settings: Settings) -> dict[str, set[str]]:
     if not size or "label" not in workspace.state:
         return {}
     if audit.get("size") != size:
-        audit = {"size": size, "labels": workspace.versions["label"], **_drawn(workspace, settings)}
+        audit = {"size": size, "labels": workspace.versions["label"], **_draw_sample(workspace, settings)}
         workspace.put_json(_FILE, audit)
     answers: dict[str, set[str]] = {}
     for row in audit["sample"]:
@@ -111,7 +111,7 @@ def draw_audit(workspace: Workspace, settings: Settings) -> dict[str, set[str]]:
     return answers
 
 
-def _drawn(workspace: Workspace, settings: Settings) -> dict[str, Any]:
+def _draw_sample(workspace: Workspace, settings: Settings) -> dict[str, Any]:
     store, labelers = ReviewStore(workspace), [labeler.name for labeler in settings.labelers]
     decisions = _decisions(store.fitting(live_reviews(store.read())), settings.review)
     passages, numbers, answers = _passages(workspace, labelers, decisions)

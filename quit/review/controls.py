@@ -60,7 +60,9 @@ def _answers(row: Mapping[str, Any], name: str, where: str) -> set[str]:
     return {*map(normalize_answer, texts)}
 
 
-def mixed(items: Sequence[ReviewItem], controls: Controls | None, settings: Review, seed: str) -> list[ReviewItem]:
+def mix_controls(
+    items: Sequence[ReviewItem], controls: Controls | None, settings: Review, seed: str
+) -> list[ReviewItem]:
     """Return the queue with control questions spread evenly through it, at most ``control_share`` of all.
 
     Which ones follows from a keyed hash, so pushing again takes the same. Control questions that are not to be reviewed

@@ -56,7 +56,7 @@ def add(workspace: Workspace, decisions: Sequence[Decision]) -> list[dict[str, A
         same = (*KEY, "decision", "by", "reason")
         existing = {tuple(row[name] for name in same) for row in in_force(log).to_pylist()}
         fresh = [row for row in rows if tuple(row[name] for name in same) not in existing]
-        return _numbered(fresh, len(log), now)
+        return _number(fresh, len(log), now)
 
     return Log(workspace, "overrides").append(make).to_pylist()
 
@@ -73,15 +73,14 @@ def withdraw(workspace: Workspace, override_id: str, by: str, reason: str) -> di
             near = did_you_mean(override_id, list(rows)) if rows else " The workspace has none."
             raise InputError(f"There is no override {override_id!r}.{near}")
         row = rows[override_id]
-        current = {
-            tuple(override[name] for name in KEY): override["override_id"] for override in in_force(log).to_pylist()
-        }
+        overrides = in_force(log).to_pylist()
+        current = {tuple(each[name] for name in KEY): each["override_id"] for each in overrides}
         ruling = current.get(tuple(row[name] for name in KEY))
         if ruling != override_id:
             now = f"{ruling} has taken its place" if ruling else "nothing overrides that hint, span and answer now"
             raise InputError(f"The override {override_id} is not in force: {now}.")
         ended = {**row, "decision": WITHDRAWN, "by": _text(by, "by"), "reason": _text(reason, "reason")}
-        return _numbered([ended], len(log), _now())
+        return _number([ended], len(log), _now())
 
     return Log(workspace, "overrides").append(make).to_pylist()[0]
 
@@ -166,7 +165,7 @@ def _answers(workspace: Workspace, question_id: str) -> list[str]:
     return [answer for (answer,) in rows]
 
 
-def _numbered(rows: Sequence[Mapping[str, Any]], before: int, now: str) -> pa.Table:
+def _number(rows: Sequence[Mapping[str, Any]], before: int, now: str) -> pa.Table:
     overrides = []
     for position, row in enumerate(rows, start=before):
         decision = {**row, "created_at": now}

@@ -338,9 +338,8 @@ def records(
         except BadRecord as fault:
             reasons[fault.reason] += 1
             first.setdefault(fault.reason, f"{item.where}: {fault.detail}")
-            parsed = SourceRecord(
-                None, (reject(item, source, STAGE, "record", fault.reason, fault.detail, _own_id(item)),)
-            )
+            rejected = reject(item, source, STAGE, "record", fault.reason, fault.detail, _own_id(item))
+            parsed = SourceRecord(None, (rejected,))
         yield parsed
     if not usable:
         raise unusable(path, expected, reasons, first.values())

@@ -13,10 +13,10 @@ from quit.stages.read import read_stage
 from quit.stages.roles import roles_stage
 from quit.stages.select import select_stage
 from quit.stages.split import split_stage
-from quit.stages.stage import numbered
+from quit.stages.stage import number_stages
 from quit.stages.update import update_stage
 
-STAGES = numbered(
+STAGES = number_stages(
     collect_stage,  # sources -> questions, hints, candidates (3.1.1)
     filter_stage,  # hints -> usable hints: questions whose hints give the answer away are left out (3.1.2)
     rank_stage,  # usable hints -> ranked hints by convergence, of which the best are selected (3.1.2)

@@ -337,9 +337,8 @@ def _row(reject: Reject) -> dict:
 def _nothing_left(record_count: int, rejects: list[Reject], min_hints: int) -> str:
     if not record_count:
         return "The collection is empty: no source holds a record. Give one that does: KIND:PATH."
-    counts = ", ".join(
-        f"{reason} {count}" for reason, count in Counter(reject.reason for reject in rejects).most_common()
-    )
+    reasons = Counter(reject.reason for reject in rejects).most_common()
+    counts = ", ".join(f"{reason} {count}" for reason, count in reasons)
     first = next((reject for reject in rejects if reject.kind != "hint"), None)
     example = f" First: {shown_file(first.file or 'a record')}: {first.detail}" if first else ""
     return (

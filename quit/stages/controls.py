@@ -45,10 +45,10 @@ def controls_stage(
     replies = reader.answer(prompts)
     judged = judged_replies(rows_of_questions, replies, [reply.answer for reply in replies], reader, judge)
     rows = [{**row, "control": control} for row, control in zip(judged, controls, strict=True)]
-    drawn = list(dict.fromkeys(row["question_id"] for row in rows))
+    question_ids = list(dict.fromkeys(row["question_id"] for row in rows))
     columns = ["question_id", "reader", "repetition", "raw", "answer", "correct", "producer", "judge"]
-    answered = probe_answers(columns, reader=context.reader, question_ids=drawn).to_pylist()
-    rows += [{**row, "control": "no hints"} for row in answered if row.pop("repetition") == 0]
+    without_hints = probe_answers(columns, reader=context.reader, question_ids=question_ids).to_pylist()
+    rows += [{**row, "control": "no hints"} for row in without_hints if row.pop("repetition") == 0]
     rows.sort(key=lambda row: (row["question_id"], row["control"]))
     return {"controls": contracts.table("controls").from_rows(rows)}
 

@@ -51,9 +51,8 @@ def describe(
     Difficulty is measured over the corpus that the settings name (its unusable documents are the rejects), else over
     all selected hints given. Raises :class:`quit.errors.InputError` when the corpus cannot be read.
     """
-    with_hints = questions.filter(
-        pc.is_in(questions.column("question_id"), ranked_hints.column("question_id").unique())
-    )
+    question_ids = ranked_hints.column("question_id").unique()
+    with_hints = questions.filter(pc.is_in(questions.column("question_id"), question_ids))
     rejects = []
     if difficulty_settings.corpus:
         path = Path(difficulty_settings.corpus)

@@ -80,29 +80,19 @@ def rank_hints(
     drawn_candidates, unread = _add_computed(
         values, questions, by_question, hints_to_rank, candidates, model, types, pool, settings
     )
+    has_notes = settings.method != "llm" or isinstance(model, ScoredConvergence)
     rows = []
     for question in enough:
-        ranked = sorted(
-            by_question[question["question_id"]],
-            key=lambda hint: (-values[hint["hint_id"]][0], len(hint["hint"]), hint["position"]),
-        )
+        hints_of = by_question[question["question_id"]]
+        ranked = sorted(hints_of, key=lambda hint: (-values[hint["hint_id"]][0], len(hint["hint"]), hint["position"]))
         text = " ".join([question["question"], *(hint["hint"] for hint in ranked)])
         for rank, hint in enumerate(ranked):
             value, producer = values[hint["hint_id"]]
-            rows.append(
-                {
-                    "question_id": question["question_id"],
-                    "rank": rank,
-                    "hint_id": hint["hint_id"],
-                    "hint": hint["hint"],
-                    "convergence": value,
-                    "producer": producer,
-                    "selected": rank < settings.hints,
-                    "note": _note(unread.get(hint["hint_id"]), question["question"], hint["hint"], text)
-                    if producer == model.identity and (settings.method != "llm" or isinstance(model, ScoredConvergence))
-                    else None,
-                }
-            )
+            hint_note = None
+            if has_notes and producer == model.identity:
+                hint_note = _note(unread.get(hint["hint_id"]), question["question"], hint["hint"], text)
+            row = {name: hint[name] for name in ("question_id", "hint_id", "hint")} | {"rank": rank, "note": hint_note}
+            rows.append(row | {"convergence": value, "producer": producer, "selected": rank < settings.hints})
     return {
         "ranked_hints": contracts.table("ranked_hints").from_rows(rows),
         "drawn_candidates": contracts.table("drawn_candidates").from_rows(drawn_candidates),
@@ -130,10 +120,8 @@ def _with_enough_hints(
             enough.append(question)
         elif count:
             identity = {"question_id": question["question_id"], "source": question["source"]}
-            detail = f"{count} usable hints, {hint_count} are needed"
-            rejects.append(
-                {"stage": "rank", "kind": "question", "reason": "too_few_hints", "detail": detail, **identity}
-            )
+            reason = {"reason": "too_few_hints", "detail": f"{count} usable hints, {hint_count} are needed"}
+            rejects.append({"stage": "rank", "kind": "question", **reason, **identity})
     return enough, rejects
 
 
@@ -161,10 +149,8 @@ def _add_computed(
 
     Returns the candidates drawn for it, and of a language model hint id -> candidates without a score.
     """
-    unvalued = {hint["question_id"] for hint in hints if hint["hint_id"] not in values}
-    unvalued_questions = questions.filter(
-        pc.is_in(questions.column("question_id"), pa.array(sorted(unvalued), pa.string()))
-    )
+    unvalued = pa.array(sorted({hint["question_id"] for hint in hints if hint["hint_id"] not in values}), pa.string())
+    unvalued_questions = questions.filter(pc.is_in(questions.column("question_id"), unvalued))
     distractors, candidate_rows = _distractors(unvalued_questions, candidates, pool)
     items = [
         HintSet(
@@ -176,9 +162,8 @@ def _add_computed(
         )
         for question, typed in zip(unvalued_questions.to_pylist(), types(unvalued_questions), strict=True)
     ]
-    hint_ids = [
-        hint["hint_id"] for name in unvalued_questions.column("question_id").to_pylist() for hint in by_question[name]
-    ]
+    names = unvalued_questions.column("question_id").to_pylist()
+    hint_ids = [hint["hint_id"] for name in names for hint in by_question[name]]
     computed: list[list[float]] = []
     unread: list[list[int]] = []
     if items and isinstance(model, ScoredConvergence):
@@ -200,11 +185,8 @@ def _distractors(
     rows_of_pool = drawn_rows(bare, pool()) if bare else []
     pool_of = _group(rows_of_pool)
     distractors = {
-        row["question_id"]: [
-            candidate["candidate"]
-            for candidate in candidates_of.get(row["question_id"]) or pool_of.get(row["question_id"], [])
-        ]
-        for row in rows
+        name: [candidate["candidate"] for candidate in candidates_of.get(name) or pool_of.get(name, [])]
+        for name in (row["question_id"] for row in rows)
     }
     return distractors, rows_of_pool
 
@@ -232,9 +214,8 @@ def _from_source(hint: dict, scores: list[dict], settings: Convergence) -> tuple
         return float(hint["convergence"]), "source"
     if scores:
         *distractors, gold = sorted(scores, key=lambda score: score["position"])
-        return convergence(
-            [score_row["score"] for score_row in distractors], gold["score"], settings.candidate_cap
-        ), "source-scores"
+        others = [score["score"] for score in distractors]
+        return convergence(others, gold["score"], settings.candidate_cap), "source-scores"
     return None
 
 

@@ -104,10 +104,9 @@ def prompts_of(questions: pa.Table, ranked_hints: pa.Table, descriptions: pa.Tab
 def prompts_without_hints(questions: pa.Table, descriptions: pa.Table) -> dict[str, Prompt]:
     """Return question id -> what a reader is asked about the question alone, for each described question."""
     types = {row["question_id"]: (row["coarse"], row["fine"]) for row in descriptions.to_pylist()}
-    rows = questions.select(["question_id", "question"]).to_pylist()
-    return {
-        name: Prompt(name, row["question"], (), *types[name]) for row in rows if (name := row["question_id"]) in types
-    }
+    columns = (questions[name].to_pylist() for name in ("question_id", "question"))
+    texts = zip(*columns, strict=True)
+    return {name: Prompt(name, text, (), *types[name]) for name, text in texts if name in types}
 
 
 def selected_hints(ranked_hints: pa.Table) -> dict[str, list[str]]:

@@ -19,7 +19,6 @@ from quit.common.columns import is_in, runs
 from quit.common.ids import draw
 from quit.common.progress import note
 from quit.models.prompting import CHARACTERS_A_TOKEN
-from quit.settings import Settings
 from quit.stages.labelling.answers import Answers
 from quit.stages.labelling.passages import passage_count
 from quit.stages.read import NOT_ASKED, answer_tables, prompts_of, selected_hints, unsolved_passages
@@ -32,11 +31,13 @@ SELECTION = ("selection", "selection_rounds")
 _REASONS = np.array([None, *(reason.name.lower() for reason in Reason if reason)], dtype=object)
 
 
-def _wanted(settings: Settings) -> bool:
-    return settings.labels.partial == "estimated"
-
-
-@stage("select", whole=ANSWER_POOL_TABLES, outputs=SELECTION, scope="collection", on_demand=_wanted)
+@stage(
+    "select",
+    whole=ANSWER_POOL_TABLES,
+    outputs=SELECTION,
+    scope="collection",
+    on_demand=lambda settings: settings.labels.partial == "estimated",
+)
 def select_stage(
     context: Context,
     questions: pa.Table,

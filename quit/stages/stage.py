@@ -33,7 +33,6 @@ class LazyTable(Protocol):
     ) -> pa.Table:
         """Return some columns of the shard's rows: of one reader's run of the stage that makes the table, of some
         questions, or of all. Question ids and permutations are dictionary-encoded."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ def stage(name: str, **declared: Any) -> Callable[[Callable[..., Tables]], Stage
     return lambda function: Stage(function, name, **declared)
 
 
-def numbered(*stages: Stage) -> tuple[Stage, ...]:
+def number_stages(*stages: Stage) -> tuple[Stage, ...]:
     """Number stages in pipeline order, from 1, and return them.
 
     Raises ``ValueError`` where a stage reads a table that no earlier stage makes.

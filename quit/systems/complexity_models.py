@@ -30,18 +30,19 @@ class Opinions:
     """
 
     def __init__(self, models: Models, settings: Settings) -> None:
-        how = settings.complexity
-        self._own, self._models = how, models
+        complexity = settings.complexity
+        self._settings, self._models = complexity, models
         self._baseline = self._answers = None
         self.about: dict[str, Any] = {}
-        if how.baseline_model:
-            generator = language_model(how.baseline_model, models, settings, "complexity.baseline_model")
-            self._baseline = YesNo(generator, load_prompt(how.baseline_prompt, _FIELDS))
+        if complexity.baseline_model:
+            generator = language_model(complexity.baseline_model, models, settings, "complexity.baseline_model")
+            self._baseline = YesNo(generator, load_prompt(complexity.baseline_prompt, _FIELDS))
             self.about["baseline"] = self._baseline.identity
-        if how.answer_model:
-            self._answers = language_model(how.answer_model, models, settings, "complexity.answer_model")
-            self._prompt = load_prompt(how.answer_prompt, _FIELDS)
-            self.about["answers"] = f"{self._answers.identity}|{self._prompt.identity}|{how.answer_tokens} tokens"
+        if complexity.answer_model:
+            self._answers = language_model(complexity.answer_model, models, settings, "complexity.answer_model")
+            self._prompt = load_prompt(complexity.answer_prompt, _FIELDS)
+            parts = (self._answers.identity, self._prompt.identity, f"{complexity.answer_tokens} tokens")
+            self.about["answers"] = "|".join(parts)
             self.about["answers_judged_by"] = models.judge.identity
 
     def added_to(self, results: Sequence[ComplexityResult]) -> list[ComplexityResult]:
@@ -51,7 +52,7 @@ class Opinions:
         verdicts: list[bool | None] = [None] * len(results)
         if self._baseline is not None:
             verdicts = self._baseline.ask([{"question": question.text} for question in questions])
-            self.about["baseline_replies"] = {"verdicts": self._baseline.asked, "unread": self._baseline.unread}
+            self.about["baseline_replies"] = {"verdicts": self._baseline.verdict_count, "unread": self._baseline.unread}
         return [
             replace(rating, said_complex=verdict, correct=correct)
             for rating, verdict, correct in zip(results, verdicts, self._correct(questions), strict=True)
@@ -61,7 +62,8 @@ class Opinions:
         if self._answers is None:
             return [None] * len(questions)
         requests = [
-            ChatRequest(self._prompt, {"question": question.text}, self._own.answer_tokens) for question in questions
+            ChatRequest(self._prompt, {"question": question.text}, self._settings.answer_tokens)
+            for question in questions
         ]
         replies = self._answers.complete(requests)
         items = [

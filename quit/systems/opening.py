@@ -46,7 +46,7 @@ def questions(collection: BuiltCorpus) -> list[Question]:
     return [question_of(row, steps.get(row["query_id"], ())) for row in rows if row["parent_id"] is None]
 
 
-def chosen(
+def select_questions(
     collection: BuiltCorpus, source: str | None = None, kind: str | None = None, limit: int | None = None
 ) -> list[Question]:
     """Return the first ``limit`` whole questions, of one source and kind. Raises :class:`InputError` for none."""
@@ -72,10 +72,6 @@ class Opened:
     first_stage: FirstStage
     models: Models
     matrix: np.ndarray | None
-
-    def chosen(self, source: str | None, kind: str | None, count: int | None) -> list[Question]:
-        """Return the first ``count`` whole questions of a source and kind. Raises as :func:`chosen`."""
-        return chosen(self.corpus, source, kind, count)
 
     def vectors(self, rows: Sequence[int] | np.ndarray) -> np.ndarray:
         """Return documents' unit vectors, (len(rows), dimension), float32: of a dense index, else encoded now."""

@@ -20,13 +20,13 @@ RELEVANCE_FIELDS = frozenset({"request", "document"})
 class JudgedAnswers:
     """s_i by a judge of answers: the document takes the place of the candidate answer. Implements ``AnswerHead``.
 
-    A verdict that could not be read counts as 0, and in ``unread`` of the ``asked`` ones.
+    A verdict that could not be read counts as 0, and in ``unread`` of the ``verdict_count``.
     """
 
     def __init__(self, judge: Judge) -> None:
         self.identity = f"judged-answers+{judge.identity}"
         self._judge = judge
-        self.asked = self.unread = 0
+        self.verdict_count = self.unread = 0
 
     def scores(self, question: str, answers: Sequence[str], texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
         """Return the judge's probability, or 1 and 0 where it gives none."""
@@ -34,7 +34,7 @@ class JudgedAnswers:
             return np.zeros(len(texts))
         items = [JudgeItem(question, question, tuple(answers), text) for text in texts]
         verdicts = self._judge.verdicts(items)
-        self.asked += len(verdicts)
+        self.verdict_count += len(verdicts)
         self.unread += sum(verdict.correct is None for verdict in verdicts)
         return np.array(
             [
@@ -60,7 +60,7 @@ class YesNo:
         self._generator = generator
         self._prompt = prompt
         self._attempts = attempts
-        self.asked = self.unread = 0
+        self.verdict_count = self.unread = 0
         """Verdicts that were asked for, and those without a readable reply."""
 
     def ask(self, fields: Sequence[dict[str, str]], group: str = "") -> list[bool | None]:
@@ -71,7 +71,7 @@ class YesNo:
 
         replies = read_verdicts(self._generator, request, len(fields), range(self._attempts), read_yes_or_no)
         verdicts = [verdict for verdict, _ in replies]
-        self.asked += len(verdicts)
+        self.verdict_count += len(verdicts)
         self.unread += verdicts.count(None)
         return verdicts
 

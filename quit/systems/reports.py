@@ -117,12 +117,7 @@ class ReportJudge:
         """Return the report with its scores."""
         sentences = parse_report(text)
         count = len(task.documents)
-        pairs = [
-            (position, cited)
-            for position, sentence in enumerate(sentences)
-            for cited in sentence.cited
-            if cited < count
-        ]
+        pairs = [(place, cited) for place, each in enumerate(sentences) for cited in each.cited if cited < count]
         citations = sum(len(sentence.cited) for sentence in sentences)
         words = self._settings.document_words
         supports = self._support.ask(

@@ -6,6 +6,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -113,21 +114,14 @@ def questions_of(questions: Sequence[Question]) -> list[ComplexityQuestion]:
     every = []
     for question in questions:
         hops = len(question.steps) or None
-        every.append(
-            ComplexityQuestion(
-                question.query_id, question.text, question.answers, hops, question.kind, question.query_id
-            )
-        )
-        every += [
-            ComplexityQuestion(step.query_id, step.text, step.answers, 1, "step", question.query_id)
-            for step in question.steps
-        ]
-    with_answers = [question_row for question_row in every if question_row.answers]
+        for part, count, kind in ((question, hops, question.kind), *((step, 1, "step") for step in question.steps)):
+            every.append(ComplexityQuestion(part.query_id, part.text, part.answers, count, kind, question.query_id))
+    with_answers = [question for question in every if question.answers]
     if not with_answers:
         raise InputError("None of the questions has an answer, so their complexity cannot be measured.")
     if len(with_answers) < len(every):
         _log.warning(
-            "%d of %d questions have no reference answer and are left out.", len(every) - len(with_answers), len(every)
+            "%d of %d questions have no reference answer: left out.", len(every) - len(with_answers), len(every)
         )
     return with_answers
 
@@ -202,28 +196,18 @@ def rate(
     ``search``: questions to the rows of their documents, best first; at most ``settings.documents`` count. ``vectors``:
     rows to the documents' unit vectors.
     """
-    retrieved_rows = [rows[: settings.documents] for rows in search([question.text for question in questions])]
-    question_vectors = encoder.encode([question.text for question in questions])
+    question_texts = [question.text for question in questions]
+    retrieved_rows = [rows[: settings.documents] for rows in search(question_texts)]
+    question_vectors = encoder.encode(question_texts)
+    heads = (answer_head, token_head, settings.t_ans)
     results = []
     for start in range(0, len(questions), _TOGETHER):
         block = slice(start, start + _TOGETHER)
         texts = [documents.texts(rows.tolist()) for rows in retrieved_rows[block]]
-        token_head.prepare(
-            [question.text for question in questions[block]] + [text for own_texts in texts for text in own_texts]
-        )
-        for question, rows, own_texts, vector in zip(
-            questions[block], retrieved_rows[block], texts, question_vectors[block], strict=True
-        ):
-            retrieved = measure(
-                question.text,
-                question.answers,
-                own_texts,
-                vectors(rows),
-                vector,
-                answer_head,
-                token_head,
-                settings.t_ans,
-            )
+        token_head.prepare([*question_texts[block], *chain(*texts)])
+        columns = (questions[block], retrieved_rows[block], texts, question_vectors[block])
+        for question, rows, own_texts, vector in zip(*columns, strict=True):
+            retrieved = measure(question.text, question.answers, own_texts, vectors(rows), vector, *heads)
             results.append(ComplexityResult(question, retrieved, settings.t_ans, settings.t_com))
     return results
 
@@ -345,8 +329,8 @@ def _association(
     settings: Complexity,
 ) -> dict[str, Any]:
     groups = [rating.question.group for rating in results]
-    associated = associate(values, labels, statistic, seed=settings.seed, resamples=settings.resamples, groups=groups)
-    return asdict(associated)
+    draws = {"seed": settings.seed, "resamples": settings.resamples}
+    return asdict(associate(values, labels, statistic, **draws, groups=groups))
 
 
 def _f1(decisions: np.ndarray, labels: np.ndarray) -> float:

@@ -15,7 +15,7 @@ from quit.dataset.release import newest_release, open_release, releases_of, veri
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
 from quit.export import export
-from quit.export.files import exported
+from quit.export.files import is_exported
 from tests.engine.test_damage import flip
 from tests.release import small
 
@@ -126,7 +126,7 @@ def test_only_an_export_of_this_release_counts_as_one(tmp_path: Path) -> None:
     other = small.rows()
     other["splits"][1]["split"] = "test"
     one, two = small.freeze(tmp_path / "v1", small.rows()), small.freeze(tmp_path / "v2", other)
-    assert not exported(one, "release-json", tmp_path / "out")
+    assert not is_exported(one, "release-json", tmp_path / "out")
     export(Dataset.of_release(tmp_path / "v1"), ["release-json"], tmp_path / "out")
-    assert exported(one, "release-json", tmp_path / "out") and not exported(one, "beir", tmp_path / "out")
-    assert not exported(two, "release-json", tmp_path / "out")
+    assert is_exported(one, "release-json", tmp_path / "out") and not is_exported(one, "beir", tmp_path / "out")
+    assert not is_exported(two, "release-json", tmp_path / "out")

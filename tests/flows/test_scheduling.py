@@ -149,7 +149,7 @@ def _failed(error: Exception) -> object:
         (_failed(InputError("no such file")), "Fix the input"),
         (_failed(ServerError("gone")), "Try again later"),
         (_failed(ZeroDivisionError("x")), "See the run's log"),
-        (Crashed(message="killed"), "the next run resumes there"),
+        (Crashed(message="killed"), "the next run resumes"),
         (Failed(name="TimedOut", message="too long"), "timeout_seconds"),
     ],
 )

@@ -15,7 +15,7 @@ from quit.engine.workspace import Workspace
 from quit.library import jobs
 from quit.render.table import markdown
 from quit.review.audit import allocation, audit_figures, audit_pieces, draw_audit
-from quit.review.controls import Controls, mixed
+from quit.review.controls import Controls, mix_controls
 from quit.review.items import review_items
 from quit.review.report import pieces, review_status
 from quit.review.store import ReviewStore
@@ -225,7 +225,7 @@ def test_people_are_asked_no_more_than_the_audit_needs_and_cannot_tell(workspace
             assert make_task(item) == make_task(ordinary[item.question_id])
     train = next(item for item in items if item.split == "train")
     controls = Controls({train.question_id: {"gold": True}})
-    assert train in mixed(items, controls, _settings(12, control_share=0.0).review, "seed")
+    assert train in mix_controls(items, controls, _settings(12, control_share=0.0).review, "seed")
 
 
 def test_until_all_are_judged_open_passages_count_both_ways(workspace: Workspace) -> None:

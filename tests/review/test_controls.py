@@ -4,7 +4,7 @@ import pytest
 
 from quit import contracts
 from quit.errors import InputError
-from quit.review.controls import Controls, control_scores, load_controls, mixed
+from quit.review.controls import Controls, control_scores, load_controls, mix_controls
 from quit.review.items import ReviewItem, with_blind
 from quit.settings import Review
 from quit.stages.labelling.verdicts import live_reviews
@@ -18,13 +18,13 @@ def _item(name: str, split: str = "dev") -> ReviewItem:
 def test_they_are_spread_evenly_and_always_the_same() -> None:
     items = [_item(f"q{number:02d}") for number in range(38)] + [_item(f"c{number}", "train") for number in range(9)]
     controls = Controls({f"c{number}": {"x": True} for number in range(9)})
-    queue = mixed(items, controls, Review(control_share=0.05), "seed")
+    queue = mix_controls(items, controls, Review(control_share=0.05), "seed")
     names = [item.question_id for item in queue]
     assert len(queue) == 40 and [place for place, name in enumerate(names) if name in controls.questions] == [10, 30]
     assert [name for name in names if name[0] == "q"] == [item.question_id for item in items[:38]]
-    assert mixed(items, controls, Review(control_share=0.05), "seed") == queue
-    assert mixed(items[:38], None, Review(), "seed") == items[:38]
-    under_review = mixed(items[:2], Controls({"q00": {"x": True}}), Review(control_share=0.0), "s")
+    assert mix_controls(items, controls, Review(control_share=0.05), "seed") == queue
+    assert mix_controls(items[:38], None, Review(), "seed") == items[:38]
+    under_review = mix_controls(items[:2], Controls({"q00": {"x": True}}), Review(control_share=0.0), "s")
     assert {item.question_id for item in under_review} == {"q00", "q01"}  # a control stays where it is asked anyway
 
 

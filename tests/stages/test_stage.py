@@ -2,7 +2,7 @@
 
 import pytest
 
-from quit.stages.stage import Stage, numbered, stage
+from quit.stages.stage import Stage, number_stages, stage
 
 
 def _first(context, sources): ...
@@ -20,7 +20,7 @@ def _stages() -> list[Stage]:
 
 
 def test_stages_are_numbered_in_their_order_and_one_on_demand_has_the_number_before() -> None:
-    assert [(each.name, each.number) for each in numbered(*_stages())] == [
+    assert [(each.name, each.number) for each in number_stages(*_stages())] == [
         ("first", 1), ("second", 1), ("aside", 2), ("third", 3),
     ]  # fmt: skip
 
@@ -36,5 +36,5 @@ def test_stages_are_numbered_in_their_order_and_one_on_demand_has_the_number_bef
 def test_a_stage_may_only_read_tables_of_earlier_ones(order: tuple[int, ...], says: str) -> None:
     stages = _stages()
     with pytest.raises(ValueError) as error:
-        numbered(*(stages[position] for position in order))
+        number_stages(*(stages[position] for position in order))
     assert str(error.value) == says

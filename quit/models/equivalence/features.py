@@ -265,9 +265,9 @@ def lexical(question: str, reference: str, candidate: str) -> list[float]:
     }
     names = [word for word in _CAPITAL.findall(candidate) if not set(folded(word)) & (question_words | set(gold))]
     values["other_names"] = min(len(names), 6) / 3
-    if numbers(reference) and numbers(reference) == numbers(candidate):
-        if _only_numbers(reference) and _only_numbers(candidate):
-            values |= {"equal": True, "equal_as_sets": True, "equal_squeezed": True}
+    same_numbers = numbers(reference) and numbers(reference) == numbers(candidate)
+    if same_numbers and _only_numbers(reference) and _only_numbers(candidate):
+        values |= {"equal": True, "equal_as_sets": True, "equal_squeezed": True}
     return [float(values[name]) for name in NAMES]
 
 
@@ -330,10 +330,8 @@ def _words(gold: Sequence[str], answer: Sequence[str], question_words: set[str])
 
 def _rare(gold: Sequence[str], answer: Sequence[str], question_words: set[str]) -> dict[str, float]:
     """Return recall (of all, and of what the question does not give away), precision and extremes, by rarity."""
-    common, extra = (
-        set(gold) & set(answer),
-        [word for word in answer if word not in gold and word not in question_words],
-    )
+    common = set(gold) & set(answer)
+    extra = [word for word in answer if word not in gold and word not in question_words]
     weight = sum(rarity(word) for word in gold)
     new = [word for word in gold if word not in question_words]
     weight_new = sum(rarity(word) for word in new)
@@ -400,9 +398,7 @@ def _wording(question: str, candidate: str) -> dict[str, float]:
 
 
 def _only_numbers(text: str) -> bool:
-    return all(
-        word in VALUES or word in MAGNITUDES or word == "and" for word in re.findall(r"[^\W\d_]+", text.casefold())
-    )
+    return {"and", *VALUES, *MAGNITUDES}.issuperset(re.findall(r"[^\W\d_]+", text.casefold()))
 
 
 def _initials(words: Sequence[str]) -> str:

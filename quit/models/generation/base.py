@@ -108,11 +108,9 @@ class Generator(Protocol):
         :class:`quit.errors.SettingsError` when it refuses what it is asked; what was handed to ``on_reply`` before
         stays good.
         """
-        ...
 
     def release(self) -> None:
         """Give back the memory of a model in this process; the next request loads it again."""
-        ...
 
 
 class Completing(Protocol):
@@ -122,7 +120,6 @@ class Completing(Protocol):
 
     def complete(self, requests: Sequence[ChatRequest]) -> list[Completion]:
         """Return one completion per request, in order."""
-        ...
 
 
 @dataclass(frozen=True)

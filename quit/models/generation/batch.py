@@ -291,7 +291,7 @@ class BatchGenerator:
         except ValueError:
             pass
         raise ServerError(
-            f"{self._replica.url} answers a batch of {self.name} with {shown(answer.decode(errors='replace'))}."
+            f"{self._replica.url} answers {self.name}'s batch with {shown(answer.decode(errors='replace'))}."
         )
 
     async def _call(

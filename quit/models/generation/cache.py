@@ -17,7 +17,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -61,7 +61,7 @@ class Entry:
     completion: Completion
 
 
-class GenerationCache:
+class GenerationCache(AbstractContextManager["GenerationCache"]):
     """A file of replies. Thread-safe; close it, or use it as a context manager.
 
     Raises :class:`WorkspaceError` for a file that is no cache, or a newer program's.
@@ -196,9 +196,6 @@ class GenerationCache:
                 self._writer.join()
                 self._writer = None
             self._database.close()
-
-    def __enter__(self) -> GenerationCache:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -194,9 +194,8 @@ class TransformersGenerator:
     def _beginning(self, template: PromptTemplate) -> _Text | None:
         """Return what a template puts before its first field, computed."""
         if template not in self._beginnings:
-            ids, others = (
-                self._tokens(template.messages(dict.fromkeys(template.placeholders, word))) for word in ("a", "9")
-            )
+            fields = (dict.fromkeys(template.placeholders, word) for word in ("a", "9"))
+            ids, others = (self._tokens(template.messages(values)) for values in fields)
             length = _common(ids, others)
             text = _Text(ids[:length], length + 1)  # and a row of zeros
             if length:

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, get_args
 from urllib.parse import urlsplit
 
@@ -52,27 +52,19 @@ _VOLATILE = ("id", "object", "created", "permission")  # of an entry of /v1/mode
 _NAMES = 3  # model names in replies that are told
 
 
+@dataclass(eq=False)
 class PassingFault(QuitError):
     """A fault that another attempt may overcome.
 
     ``after``: seconds that the server asks to wait; ``absent``: there is no connection to it; ``is_free``: nobody is
-    charged for it.
+    charged for it (as where it is absent).
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        after: float | None = None,
-        overloaded: bool = False,
-        absent: bool = False,
-        is_free: bool = False,
-    ) -> None:
-        super().__init__(message)
-        self.is_free = is_free or absent
-        self.after = after
-        self.overloaded = overloaded
-        self.absent = absent
+    message: str
+    after: float | None = None
+    overloaded: bool = False
+    absent: bool = False
+    is_free: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,39 +82,33 @@ class RequestBatch:
     with_reply: set[int] = field(default_factory=set)
 
 
+@dataclass(eq=False)
 class Replica:
     """A base URL such as ``http://127.0.0.1:8000/v1``, and how it is treated.
 
     ``last_fault``: why it did not answer the last time. ``model_names``: those in the replies of all replicas so far.
     """
 
-    def __init__(
-        self,
-        name: str,
-        url: str,
-        key: str | None,
-        options: ModelOptions,
-        server: ServerSettings,
-        meter: Meter,
-        account: Account,
-        model_names: list[str],
-    ) -> None:
-        self.name = name
-        self.url = url.rstrip("/")
-        self.last_fault = ""
+    name: str
+    url: str
+    key: InitVar[str | None]
+    options: ModelOptions
+    server: ServerSettings
+    meter: Meter
+    account: Account
+    model_names: list[str]
+    last_fault: str = ""
+
+    def __post_init__(self, key: str | None) -> None:
+        self.url = self.url.rstrip("/")
         self._failed_connections = 0  # in a row
-        self._model_names = model_names
         self._origin: asyncio.Task[str] | None = None
         self._last_line = -_SAY_SECONDS  # when a failed attempt was last printed
         self._silent_failures = 0  # failed attempts since then
         self.headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
-        self._options = options
-        self._server = server
-        self._meter = meter
-        self._account = account
-        self._limiter = Limiter(server.concurrency)
-        self._requests = Budget(server.requests_per_minute)
-        self._tokens = Budget(server.tokens_per_minute)
+        self._limiter = Limiter(self.server.concurrency)
+        self._requests = Budget(self.server.requests_per_minute)
+        self._tokens = Budget(self.server.tokens_per_minute)
 
     @property
     def is_gone(self) -> bool:
@@ -149,7 +135,7 @@ class Replica:
             if tasks:
                 finished, in_flight = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
                 if in_flight:  # After a fault. They were paid for: let them come in before it is raised.
-                    await asyncio.wait(in_flight, timeout=self._server.timeout_seconds)
+                    await asyncio.wait(in_flight, timeout=self.server.timeout_seconds)
                 for task in finished:
                     task.result()
         finally:
@@ -181,7 +167,7 @@ class Replica:
         facts: dict[str, Any] = {}
         with suppress(RuntimeError, ValueError, KeyError, TypeError, AttributeError):
             entries = json.loads(await self._model_list(session) or b"")["data"]
-            facts = next((entry for entry in entries if entry["id"] == self._options.model), {})
+            facts = next((entry for entry in entries if entry["id"] == self.options.model), {})
         texts = (f"{name}={value}" for name, value in sorted(facts.items()) if name not in _VOLATILE and value)
         return shown(" ".join([self.url, *texts]))
 
@@ -208,17 +194,17 @@ class Replica:
             try:
                 completion = await self._pay(batch.session, body, max_tokens)
             except PassingFault as fault:
-                self._meter.add(self.name, retries=1)
+                self.meter.add(self.name, retries=1)
                 self.last_fault = str(fault)
                 if fault.absent:
                     self._failed_connections += 1
-                    self._say(f"{fault} (waiting for it up to {self._server.patience_seconds:g} s)")
+                    self._say(f"{fault} (waiting for it up to {self.server.patience_seconds:g} s)")
                     if self.is_gone:
                         return None
                     await asyncio.sleep(pause(self._failed_connections))
                 else:
                     attempt = batch.attempts[position] = batch.attempts[position] + 1
-                    self._say(f"{fault} (attempt {attempt} of {self._server.attempts})")
+                    self._say(f"{fault} (attempt {attempt} of {self.server.attempts})")
                     await asyncio.sleep(self._pause_after(fault, attempt))
                 continue
             self._failed_connections = 0
@@ -232,7 +218,7 @@ class Replica:
             if completion.text.strip() or completion.finish_reason == "length" or empty_replies >= _EMPTY_RETRIES:
                 return completion
             empty_replies += 1
-            self._meter.add(self.name, retries=1)
+            self.meter.add(self.name, retries=1)
 
     def _say(self, text: str) -> None:
         """Print the first failed attempt at once, then at most one every half a minute."""
@@ -250,7 +236,7 @@ class Replica:
         self._failed_connections = 0
         if fault.overloaded:
             self._limiter.overloaded()
-        if attempts >= self._server.attempts:
+        if attempts >= self.server.attempts:
             raise ServerError(
                 f"{self.url} ({self.name}) failed {attempts} times on one request; the last time: "
                 f"{fault}. What it answered before is kept; run the same command again when it is well."
@@ -259,15 +245,15 @@ class Replica:
 
     async def _pay(self, session: aiohttp.ClientSession, body: bytes, max_tokens: int) -> Completion:
         """Ask once, within the cap. A reply that did not come or cannot be read counts as paid."""
-        ledger, worst = self._account.ledger, self._account.worst(body, max_tokens)
+        ledger, worst = self.account.ledger, self.account.worst(body, max_tokens)
         await ledger.reserve(worst)
         cost = worst
         try:
             completion = await self._ask(session, body)
-            cost = self._account.actual(completion, worst)
+            cost = self.account.actual(completion, worst)
             return completion
         except PassingFault as fault:
-            if fault.is_free:
+            if fault.is_free or fault.absent:
                 cost = Amount()
             raise
         finally:
@@ -285,7 +271,7 @@ class Replica:
                 if response.status != 200:
                     raise self.fault(response.status, content, response.headers)
         except TimeoutError:
-            raise PassingFault(f"no reply within {self._server.timeout_seconds:g} s", overloaded=True) from None
+            raise PassingFault(f"no reply within {self.server.timeout_seconds:g} s", overloaded=True) from None
         except (aiohttp.ClientError, OSError) as error:
             absent = isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError)
             what = "no connection" if absent else "the connection broke"
@@ -314,15 +300,15 @@ class Replica:
         if completion.finish_reason not in ("stop", "length"):
             raise PassingFault(f"a reply that was not finished ({shown(completion.finish_reason)})")
         model = shown(str(reply.get("model") or ""), 80)
-        if model and model not in self._model_names and len(self._model_names) < _NAMES:
-            self._model_names.append(model)
-            if len(self._model_names) > 1:
-                before = ", ".join(self._model_names[:-1])
+        if model and model not in self.model_names and len(self.model_names) < _NAMES:
+            self.model_names.append(model)
+            if len(self.model_names) > 1:
+                before = ", ".join(self.model_names[:-1])
                 text = f"{self.name}: {self.url} says that {model!r} replies; so far it was {before!r}"
                 note(f"{text}. Was the server started with another model? Its replies are kept as of one.", loud=True)
         thinking = message.get("reasoning_content") or message.get("reasoning") or ""
         name, finish_reason = f"{self.name} ({self.url})", completion.finish_reason
-        answer = answer_of(name, self._options, completion.text, finish_reason, thinking)
+        answer = answer_of(name, self.options, completion.text, finish_reason, thinking)
         completion = replace(completion, text=answer)
         if contains_secret(completion.text):
             raise PassingFault("a reply that repeats the API key")
@@ -343,12 +329,10 @@ class Replica:
                 wait = min(wait, _RETRY_AFTER_CAP)
             return PassingFault(message, after=wait, overloaded=status in _OVERLOADED, is_free=True)
         if status in (401, 403):
-            return SettingsError(
-                f"{self.url} refuses the API key of {self.name} ({message}). {self._server.key_remedy}"
-            )
+            return SettingsError(f"{self.url} refuses the API key of {self.name} ({message}). {self.server.key_remedy}")
         if status == 404:
             return SettingsError(
-                f"{self.url} has no model {self._options.model!r} or no chat completions ({message}). "
+                f"{self.url} has no model {self.options.model!r} or no chat completions ({message}). "
                 f"Its models: curl {self.url}/models"
             )
         return SettingsError(f"{self.url} refuses a request of {self.name}: {message}{self._cure(message)}")
@@ -359,7 +343,7 @@ class Replica:
             return " Give the model fewer documents, words or reply tokens, or serve a longer context."
         cures = dict(_CURES)
         for name in get_args(Omittable):
-            cures[name] = f"omit = {json.dumps(sorted({*self._options.omit, name}))}"
+            cures[name] = f"omit = {json.dumps(sorted({*self.options.omit, name}))}"
         matches = [(at, cure) for name, cure in cures.items() if (at := re.search(rf"\b{name}\b", message))]
         if not matches:
             return ""
@@ -368,21 +352,21 @@ class Replica:
 
     def max_tokens(self, request: ChatRequest) -> int:
         """Return the most tokens of a reply, thoughts among them."""
-        return request.max_tokens + self._options.thinking_tokens
+        return request.max_tokens + self.options.thinking_tokens
 
     def body(self, request: ChatRequest) -> bytes:
         """Return the JSON that asks a server for a reply."""
         payload: dict[str, Any] = {
-            "model": self._options.model,
+            "model": self.options.model,
             "messages": request.messages(),
-            self._options.token_field: self.max_tokens(request),
+            self.options.token_field: self.max_tokens(request),
             "temperature": request.temperature,
             "top_p": 1,
             "seed": request.sample,
             "stream": False,
-            **self._options.sampling(request),
+            **self.options.sampling(request),
         }
-        if self._server.flavour == "vllm":
+        if self.server.flavour == "vllm":
             # The server would apply the model's generation_config.json otherwise.
             payload |= {"top_k": 0, "min_p": 0, "repetition_penalty": 1}
             if request.choices:
@@ -392,12 +376,12 @@ class Replica:
             shape = {"type": "object", "properties": fields, "required": [_CHOICE], "additionalProperties": False}
             schema = {"name": "choice", "strict": True, "schema": shape}
             payload["response_format"] = {"type": "json_schema", "json_schema": schema}
-        if self._options.effort:
-            payload["reasoning_effort"] = self._options.effort
-        if self._options.template_options:
-            payload["chat_template_kwargs"] = dict(self._options.template_options)
-        payload = {name: value for name, value in payload.items() if name not in self._options.omit}
-        return json.dumps(payload | dict(self._options.extra), ensure_ascii=False).encode()
+        if self.options.effort:
+            payload["reasoning_effort"] = self.options.effort
+        if self.options.template_options:
+            payload["chat_template_kwargs"] = dict(self.options.template_options)
+        payload = {name: value for name, value in payload.items() if name not in self.options.omit}
+        return json.dumps(payload | dict(self.options.extra), ensure_ascii=False).encode()
 
 
 def _error_text(content: bytes | bytearray) -> str:

@@ -115,9 +115,8 @@ def matching_rows(distinct: pa.Table, table: pa.Table, column: str) -> np.ndarra
 def accepted_answers(answers: Answers, verdicts: pa.Table) -> np.ndarray:
     """Return for each distinct answer whether it was judged correct: bool, shape (distinct answers,)."""
     correct = pc.fill_null(verdicts.column("correct"), False).to_numpy()
-    return np.append(correct, False)[
-        matching_rows(answers.distinct, verdicts, "answer_key")
-    ]  # the last one: without a verdict
+    rows = matching_rows(answers.distinct, verdicts, "answer_key")
+    return np.append(correct, False)[rows]  # the last one: without a verdict
 
 
 def fully_relevant(right: Sequence[np.ndarray] | np.ndarray, least: int = 1) -> np.ndarray:
@@ -145,9 +144,9 @@ def number_answers(replies: pa.Table) -> dict[str, pa.Table]:
     ended (else null) and asked (else true); the rows of a question are together. Raises ``ValueError`` where they are
     not.
     """
+    blank = pa.repeat("", len(replies))
     for name, default in (
-        ("reader", pa.repeat("", len(replies))),
-        ("producer", pa.repeat("", len(replies))),
+        *(("reader", blank), ("producer", blank)),
         ("raw", replies.column("answer")),
         ("ended", pa.nulls(len(replies), pa.string())),
         ("asked", pa.repeat(True, len(replies))),
@@ -170,12 +169,10 @@ def number_answers(replies: pa.Table) -> dict[str, pa.Table]:
     offsets = np.searchsorted(owner[first], np.arange(len(question_ids)))
     distinct = replies.take(pa.array(first))
     answers = distinct.column("answer").cast(pa.string())
+    names = ("question_id", "permutation", "reader", "producer", "ended", "asked")
     columns_of = {
         "answers": {
-            **{
-                name: replies.column(name)
-                for name in ("question_id", "permutation", "reader", "producer", "ended", "asked")
-            },
+            **{name: replies.column(name) for name in names},
             "number": pa.array((rank[index] - offsets[owner]).astype(np.int16)),
         },
         "distinct_answers": {

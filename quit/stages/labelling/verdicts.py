@@ -17,10 +17,7 @@ from quit.text.normalize import normalize_answer
 
 DECISIONS = pa.schema(
     [
-        pa.field("question_id", pa.string(), nullable=False),
-        pa.field("content", pa.string(), nullable=False),
-        pa.field("kind", pa.string(), nullable=False),
-        pa.field("key", pa.string(), nullable=False),
+        *(pa.field(name, pa.string(), nullable=False) for name in ("question_id", "content", "kind", "key")),
         pa.field("answer", pa.string()),
         pa.field("decision", pa.bool_()),
         pa.field("yes", pa.int64(), nullable=False),
@@ -114,20 +111,17 @@ def unclear_annotations(reviews: pa.Table) -> list[dict]:
     """
     with duckdb.cursor() as connection:
         connection.register("reviews", reviews)
-        return (
-            connection.sql(
-                f"""
-                SELECT l.annotator, l.question_id, l.task, l.text AS ask,
-                       coalesce(list(r.answer ORDER BY r.answer) FILTER (r.kind = 'answer' AND r.correct IS NULL), [])
-                       AS answers
-                FROM ({_LATEST}) l JOIN reviews r USING (review_id)
-                WHERE l.text IS NOT NULL GROUP BY ALL ORDER BY ALL
-                """,
-                params={"states": ["submitted", "empty"]},
-            )
-            .to_arrow_table()
-            .to_pylist()
+        rows = connection.sql(
+            f"""
+            SELECT l.annotator, l.question_id, l.task, l.text AS ask,
+                   coalesce(list(r.answer ORDER BY r.answer) FILTER (r.kind = 'answer' AND r.correct IS NULL), [])
+                   AS answers
+            FROM ({_LATEST}) l JOIN reviews r USING (review_id)
+            WHERE l.text IS NOT NULL GROUP BY ALL ORDER BY ALL
+            """,
+            params={"states": ["submitted", "empty"]},
         )
+        return rows.to_arrow_table().to_pylist()
 
 
 def votes(live: pa.Table) -> pa.Table:

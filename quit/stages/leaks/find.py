@@ -43,6 +43,12 @@ class Finding:
     overridden: bool = False
 
 
+Findings = Sequence[Sequence[Sequence[Finding]]]
+"""By item and hint."""
+Candidate = tuple[int, int, str, str]
+"""For the equivalence model: item, hint, span and answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Override:
     """A person's decision on one hint (``leaks``); ``span`` and ``answer`` None: any."""
@@ -154,11 +160,8 @@ def _same_words(item: LeakItem, hint: str, overrides: Sequence[Override]) -> lis
 
 
 def _words_for_model(
-    items: Sequence[LeakItem],
-    findings: Sequence[Sequence[Sequence[Finding]]],
-    encoder: Encoder | None,
-    settings: Leakage,
-) -> list[tuple[int, int, str, str]]:
+    items: Sequence[LeakItem], findings: Findings, encoder: Encoder | None, settings: Leakage
+) -> list[Candidate]:
     """Return (item, hint, word, answer) for the equivalence model: every word of every hint with each answer."""
     return [
         (position, row, word, answer)
@@ -199,33 +202,21 @@ def _overrule(finding: Finding, overrides: Sequence[Override]) -> Finding:
 
 
 def _spans_for_model(
-    items: Sequence[LeakItem],
-    findings: Sequence[Sequence[Sequence[Finding]]],
-    encoder: Encoder | None,
-    settings: Leakage,
-) -> list[tuple[int, int, str, str]]:
+    items: Sequence[LeakItem], findings: Findings, encoder: Encoder | None, settings: Leakage
+) -> list[Candidate]:
     """Return (item, hint, span, answer) for the equivalence model: spans near an answer, in hints without a finding.
 
     Words that the question uses, and words of a longer answer itself, are not asked about: whether a part of a name
     gives it away is for the lexical rules to say ("canal" does not give away Panama Canal).
     """
     screen = _Nearness(encoder if settings.screen > -1 else None, settings.screen)
-    words_by_hint = [
-        {
-            row: candidate_spans(item.hints[row], 1)
-            for row, leaks in enumerate(rows)
-            if all(one.overridden for one in leaks)
-        }
-        for item, rows in zip(items, findings, strict=True)
-    ]
-    screen.learn(
-        [
-            text
-            for item, rows in zip(items, words_by_hint, strict=True)
-            for text in (*item.answers, *chain.from_iterable(rows.values()))
-        ]
-    )
-    spans: list[tuple[int, int, str, str]] = []
+    words_by_hint: list[dict[int, list[str]]] = []
+    for item, leaks_by_hint in zip(items, findings, strict=True):
+        without = [row for row, leaks in enumerate(leaks_by_hint) if all(leak.overridden for leak in leaks)]
+        words_by_hint.append({row: candidate_spans(item.hints[row], 1) for row in without})
+    texts = [[*item.answers, *chain(*rows.values())] for item, rows in zip(items, words_by_hint, strict=True)]
+    screen.learn(list(chain(*texts)))
+    spans: list[Candidate] = []
     for position, (item, rows) in enumerate(zip(items, words_by_hint, strict=True)):
         question_stems = _stems(item.question)
         for answer in item.answers:

@@ -93,12 +93,11 @@ def _places(hint: str, answer: str, target: list[str]) -> Iterator[tuple[int, in
     """Yield where each occurrence of an answer begins and ends; ``target``: its words in plain form."""
     if hint.isascii() and target[0] not in hint.casefold():  # no word can be it: none has to be read
         return
-    single = len(target) == 1
+    # "it", "us" or "May" in running text is not the answer IT, US or May.
+    common = target[0] in STOP_WORDS or len(target[0]) == 1 or target[0] in AMBIGUOUS
     for first, last in runs(read(hint), target, [word.plain for word in read(hint)]):
-        # "it", "us" or "May" in running text is not the answer IT, US or May.
-        if single and (target[0] in STOP_WORDS or len(target[0]) == 1 or target[0] in AMBIGUOUS):
-            if not _same_case(first.text, answer):
-                continue
+        if common and len(target) == 1 and not _same_case(first.text, answer):
+            continue
         if not _in_a_number(hint, first.start, last.end):
             yield first.start, last.end
 
@@ -166,11 +165,8 @@ def _derived(name: str, word: str) -> bool:
     """Whether ``word`` is ``name`` (less a final vowel) with one of the usual endings."""
     if len(name) < 5 or len(word) <= len(name) - 2 or word[:4] != name[:4]:
         return False
-    for base in (
-        name,
-        name[:-1] if name[-1] in "aeiouy" else name,
-        name[:-2] if name.endswith(("ia", "um", "us")) else name,
-    ):
+    without_vowel = name[:-1] if name[-1] in "aeiouy" else name
+    for base in (name, without_vowel, name[:-2] if name.endswith(("ia", "um", "us")) else name):
         ending = word[len(base) :]
         if base != name and ending == "s" and lexicon().has(base):  # moments are not of momentum
             continue

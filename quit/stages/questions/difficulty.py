@@ -88,12 +88,7 @@ class RetrievalComplexity:
         else:
             best, counted = complexity.answerability, complexity.answer_share
         difficulty = 1.0 - (best + counted + min(1.0, max(0.0, complexity.similarity))) / 3
-        name = self._bin(difficulty)
-        return QuestionDifficulty(
-            best, share, complexity.answer_share, complexity.completeness, complexity.similarity, difficulty, name
-        )
-
-    def _bin(self, difficulty: float) -> str:
-        if difficulty >= self._settings.hard_from:
-            return "hard"
-        return "medium" if difficulty >= self._settings.medium_from else "easy"
+        bins = (("hard", self._settings.hard_from), ("medium", self._settings.medium_from))
+        name = next((name for name, least in bins if difficulty >= least), "easy")
+        figures = (complexity.answer_share, complexity.completeness, complexity.similarity)
+        return QuestionDifficulty(best, share, *figures, difficulty, name)

@@ -103,15 +103,14 @@ def features(label_2: np.ndarray, firm: np.ndarray, evidence: np.ndarray, hints:
     others = count.sum(axis=1, keepdims=True) - count
     others_positive = positive.sum(axis=1, keepdims=True) - positive
     rate = (others_positive + share) / (others + 1)
-    columns = [_log_odds(rate)]
-    for kind in relations(hints):
-        columns.append(_log_odds((positive @ kind.T + _PRIOR * rate) / (count @ kind.T + _PRIOR)))
+    kinds = relations(hints)
+    columns = [_log_odds((positive @ kind.T + _PRIOR * rate) / (count @ kind.T + _PRIOR)) for kind in kinds]
     weights = similarity(hints) * ~np.eye(count.shape[1], dtype=bool)
     near = positive @ weights
     columns.append(_log_odds((near + _DISTANT * rate) / (count @ weights + _DISTANT)))
     columns.append(((firm * positive) @ weights) / (near + _DISTANT))
     columns.append(np.broadcast_to(permutation_table(hints).hints.astype(np.float32), count.shape))
-    return np.stack(columns, axis=-1).astype(np.float64)
+    return np.stack([_log_odds(rate), *columns], axis=-1).astype(np.float64)
 
 
 def predict(label_2: np.ndarray, firm: np.ndarray, evidence: np.ndarray, hints: int) -> np.ndarray:

@@ -140,7 +140,7 @@ def select(
     shape = (len(questions), passage_count(hints))
     if list(questions) != sorted(set(questions)) or draw.shape != shape:
         raise ValueError(f"Selection needs ascending question ids and draws of shape {shape}, not {draw.shape}.")
-    audit = drawn(draw, options.audit_of(draw.size))
+    audit = draw_passages(draw, options.audit_of(draw.size))
     answered = Answered(ask, shape)
     answered.add(audit)
     rounds = []
@@ -158,7 +158,7 @@ def select(
     return PassageSelection(reason, np.where(answered.asked, np.nan, probability), tuple(rounds))
 
 
-def drawn(draw: np.ndarray, size: int) -> np.ndarray:
+def draw_passages(draw: np.ndarray, size: int) -> np.ndarray:
     """Return which passages have the ``size`` smallest numbers, equal ones in their order: bool, of the same shape."""
     audit = np.zeros(draw.size, dtype=bool)
     audit[np.argsort(draw, axis=None, kind="stable")[:size]] = True

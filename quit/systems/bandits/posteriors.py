@@ -14,7 +14,6 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from quit.common.arithmetic import exp, log
-from quit.settings.bandits import Bandits
 
 _EDGES = np.linspace(0.0, 1.0, 4097)
 """Of the pieces in which a Beta density is integrated."""
@@ -24,12 +23,8 @@ class _Belief:
     """A belief about arms. A ``state`` has one row per parameter, shape (parameters, ...), float64; its other axes
     are anything, such as runs and arms."""
 
-    def __init__(self, *prior: float) -> None:
-        self._prior = np.array(prior)
-
-    def prior(self) -> np.ndarray:
-        """Return the state before the first pull, shape (parameters,)."""
-        return self._prior
+    prior: np.ndarray
+    """The state before the first pull, shape (parameters,)."""
 
     def inherited(self, state: np.ndarray, inheritance: float) -> np.ndarray:
         """Return a child's prior (3.5): its parent's mean, held less firmly (``inheritance``: lambda, 0 to 1)."""
@@ -39,8 +34,7 @@ class _Belief:
 class BetaBelief(_Belief):
     """Beta(alpha, beta), algorithm 1: both are 1 at first. State: alpha, beta."""
 
-    def __init__(self, settings: Bandits) -> None:
-        super().__init__(1.0, 1.0)
+    prior = np.array([1.0, 1.0])
 
     def update(self, state: np.ndarray, reward: np.ndarray) -> np.ndarray:
         """Return (alpha + r, beta + 1 - r), algorithm 1, lines 11 and 12; r is clipped to 0..1."""
@@ -69,8 +63,7 @@ class GaussianBelief(_Belief):
     says it for Beta alone (3.5), where lambda takes the same share of all evidence.
     """
 
-    def __init__(self, settings: Bandits) -> None:
-        super().__init__(1.0, 0.0)
+    prior = np.array([1.0, 0.0])
 
     def update(self, state: np.ndarray, reward: np.ndarray) -> np.ndarray:
         """See :class:`BetaBelief`."""
@@ -98,8 +91,7 @@ class GaussianIngBelief(_Belief):
     beta.
     """
 
-    def __init__(self, settings: Bandits) -> None:
-        super().__init__(1.0, 0.0, 1.0, 1.0)
+    prior = np.array([1.0, 0.0, 1.0, 1.0])
 
     def update(self, state: np.ndarray, reward: np.ndarray) -> np.ndarray:
         """See :class:`BetaBelief`."""
@@ -154,7 +146,7 @@ class QuantileTable:
         self._rows: np.ndarray = np.zeros((64, levels), dtype=np.float32)
         self.count = 0
         """Rows made so far."""
-        self._known: dict[tuple[str, tuple[float, ...]], int] = {}
+        self._row_of: dict[tuple[str, tuple[float, ...]], int] = {}
 
     @property
     def values(self) -> np.ndarray:
@@ -185,13 +177,13 @@ class QuantileTable:
 
     def _row(self, kind: str, quantiles: Callable[..., np.ndarray | float], *parameters: float) -> int:
         key = (kind, tuple(round(value, 9) for value in parameters))
-        if key not in self._known:
+        if key not in self._row_of:
             if self.count == len(self._rows):
                 self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
             self._rows[self.count] = quantiles(*key[1])
-            self._known[key] = self.count
+            self._row_of[key] = self.count
             self.count += 1
-        return self._known[key]
+        return self._row_of[key]
 
     def _beta(self, alpha: float, beta: float) -> np.ndarray:
         middle = (_EDGES[1:] + _EDGES[:-1]) / 2

@@ -42,7 +42,7 @@ FULL = "full"
 _log = logging.getLogger(__name__)
 
 
-def decomposed(
+def decompositions_of(
     kind: str,
     questions: Sequence[Question],
     collection: BuiltCorpus,
@@ -60,18 +60,14 @@ def decomposed(
         return arms.of_file(Path(kind), questions), {}
     if kind == "written":
         assert generator is not None
-        prompts = [
-            load_prompt(name, decompose.FIELDS)
-            for name in (settings.bandits.definitional_prompt, settings.bandits.specialised_prompt)
-        ]
+        names = (settings.bandits.definitional_prompt, settings.bandits.specialised_prompt)
+        prompts = [load_prompt(name, decompose.FIELDS) for name in names]
         writer = decompose.LLMDecomposition(generator, prompts[0], prompts[1], settings.bandits)
         entries = arms.llm_decompositions(questions, collection, first_stage, writer, settings.bandits)
         return entries, dict(writer.counts)
     parts = arms.sub_questions(questions)
     if len(parts) < len(questions):
-        _log.warning(
-            "%d of %d questions have no sub-questions and are left out.", len(questions) - len(parts), len(questions)
-        )
+        _log.warning("%d of %d questions have no sub-questions: left out.", len(questions) - len(parts), len(questions))
     return parts if kind == "sub-questions" else arms.two_level(parts, collection, first_stage, settings.bandits), {}
 
 
@@ -96,11 +92,11 @@ def measure(
     generator: CachedGenerator | None,
     diverse: bool = False,
 ) -> Measured:
-    """Return the requests of some questions. ``kind``: as :func:`decomposed` has it. ``relevance``: ``qrels``,
+    """Return the requests of some questions. ``kind``: as :func:`decompositions_of` has it. ``relevance``: ``qrels``,
     ``scores``, or ``judge``: the language model, without one whether a document contains an answer or is near one.
-    ``diverse``: a policy looks at vectors. Raises as :func:`decomposed`."""
+    ``diverse``: a policy looks at vectors. Raises as :func:`decompositions_of`."""
     corpus, first_stage = collection.corpus, collection.first_stage
-    parts, replies = decomposed(kind, questions, corpus, first_stage, settings, generator)
+    parts, replies = decompositions_of(kind, questions, corpus, first_stage, settings, generator)
     observed: Any = relevance
     if relevance == "judge" and generator:
         prompt = load_prompt(settings.bandits.relevance_prompt, RELEVANCE_FIELDS)
@@ -118,11 +114,13 @@ def measure(
     if replies:
         about["decomposition_replies"] = replies
     if isinstance(observed, JudgedRelevance):
-        about["relevance_verdicts"] = {"verdicts": observed.judge.asked, "unread": observed.judge.unread}
+        about["relevance_verdicts"] = {"verdicts": observed.judge.verdict_count, "unread": observed.judge.unread}
     return Measured(requests, [part.question for part in parts], corpus, generator, about)
 
 
-def picked(request: Request, policy: Policy | None, budget: float, settings: Settings, repeat: int = 0) -> list[int]:
+def observed_rows(
+    request: Request, policy: Policy | None, budget: float, settings: Settings, repeat: int = 0
+) -> list[int]:
     """Return the distinct corpus rows that one run of a policy observes within a budget; all of them for no policy.
     ``repeat`` numbers runs."""
     if policy is None:
@@ -145,18 +143,18 @@ def reports(
     Nuggets are the sub-questions with their answers; of a question without any, the question itself with its first
     answer.
     """
-    how, generator = settings.reports, measured.generator
+    options, generator = settings.reports, measured.generator
     assert generator is not None
-    writer = ReportWriter(generator, load_prompt(how.prompt, REPORT_FIELDS), how)
+    writer = ReportWriter(generator, load_prompt(options.prompt, REPORT_FIELDS), options)
     asks = [
         YesNo(generator, load_prompt(name, fields), attempts=settings.bandits.attempts)
-        for name, fields in ((how.support_prompt, SUPPORT_FIELDS), (how.nugget_prompt, NUGGET_FIELDS))
+        for name, fields in ((options.support_prompt, SUPPORT_FIELDS), (options.nugget_prompt, NUGGET_FIELDS))
     ]
-    judge = ReportJudge(asks[0], asks[1], how)
+    judge = ReportJudge(asks[0], asks[1], options)
     rows = []
     for policy, repeat in [(each, repeat) for each in policies for repeat in range(repeats if each else 1)]:
         tasks = [
-            _task(request, question, picked(request, policy, budget, settings, repeat), measured.corpus)
+            _task(request, question, observed_rows(request, policy, budget, settings, repeat), measured.corpus)
             for request, question in zip(measured.requests, measured.questions, strict=True)
         ]
         name = FULL if policy is None else policy.name

@@ -6,6 +6,8 @@ knows its budget, so what it observes within b documents is the beginning of wha
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from quit.settings.bandits import Bandits
@@ -43,30 +45,29 @@ def simulate(
     return _Runs(request, policy, settings, table, rng, runs, size, hierarchical).go()
 
 
+@dataclass(eq=False)
 class _Runs:
     """The state of all runs. ``row``: where each arm's belief is in the table, times levels: a draw is one look-up."""
 
-    def __init__(
-        self,
-        request: Request,
-        policy: Policy,
-        settings: Bandits,
-        table: QuantileTable,
-        rng: np.random.Generator,
-        runs: int,
-        size: int,
-        hierarchical: bool,
-    ) -> None:
-        self.request, self.policy, self.settings, self.table, self.rng = request, policy, settings, table, rng
+    request: Request
+    policy: Policy
+    settings: Bandits
+    table: QuantileTable
+    rng: np.random.Generator
+    runs: int
+    size: int
+    hierarchical: bool
+
+    def __post_init__(self) -> None:
+        request, policy, table, runs = self.request, self.policy, self.table, self.runs
         self.arms, self.ranks = request.documents.shape
-        self.size = size
-        self.tree = hierarchical and policy.expands and bool((request.parents >= 0).any())
+        self.tree = self.hierarchical and policy.expands and bool((request.parents >= 0).any())
         self.places = np.broadcast_to(np.arange(self.ranks), (runs, self.arms, self.ranks))
         """Which rank each pull of an arm observes."""
         if policy.select == "pool":
             there = np.arange(self.ranks) < request.lengths[:, None]
-            self.places = np.where(there, rng.random(self.places.shape), 2.0).argsort(axis=2)
-        self.belief = BELIEFS[policy.belief or "beta"](settings)
+            self.places = np.where(there, self.rng.random(self.places.shape), 2.0).argsort(axis=2)
+        self.belief = BELIEFS[policy.belief or "beta"]()
         self.reward = policy.reward(request)
         self.bonus = policy.bonus(self.ranks)
         self.closed = table.constant(_CLOSED) * table.levels
@@ -75,14 +76,14 @@ class _Runs:
         self.exact = self.tree or policy.novelty is not None
         self.every = np.arange(runs)
         self.pulls = np.zeros((runs, self.arms), dtype=np.int64)
-        self.state = np.tile(self.belief.prior()[:, None, None], (1, runs, self.arms))
+        self.state = np.tile(self.belief.prior[:, None, None], (1, runs, self.arms))
         self.opened = np.zeros((runs, self.arms), dtype=bool)
         self.opened[:, request.parents < 0 if self.tree else slice(None)] = True
         self.expanded = np.zeros((runs, self.arms), dtype=bool)
         self.own = np.zeros((runs, self.arms), dtype=bool)
         """Whether an arm's prior was inherited, and so is in no table."""
         self.row = np.where(self.opened, self.beliefs[:, 0], self.closed)
-        self.order = np.zeros((runs, size), dtype=np.int32)
+        self.order = np.zeros((runs, self.size), dtype=np.int32)
 
     def go(self) -> np.ndarray:
         last = np.full(len(self.every), -1)
@@ -100,7 +101,7 @@ class _Runs:
         beliefs = np.full((self.arms, self.ranks + 1), self.closed)
         reward = self.reward + self.bonus
         for arm in range(self.arms):
-            state, has_table = self.belief.prior(), True
+            state, has_table = self.belief.prior, True
             for pulled in range(lengths[arm]):
                 if self.policy.belief is None:
                     row = self.table.beta(1.0, 1.0)

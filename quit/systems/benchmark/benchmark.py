@@ -34,7 +34,7 @@ from quit.retrieval.vectors import stored_array
 from quit.settings import Settings
 from quit.systems.benchmark.figures import figures
 from quit.systems.benchmark.leaderboard import page, wrong_zeros_in_words
-from quit.systems.benchmark.listwise import said
+from quit.systems.benchmark.listwise import replies_in_words
 from quit.systems.benchmark.plugins import ORACLE, PluginContext, check_name, collection_of
 from quit.systems.benchmark.relabel import known_verdicts
 from quit.systems.benchmark.results import Scores, file_name, qrels_lines, run_lines
@@ -79,17 +79,16 @@ def run_benchmark(request: BenchmarkRequest, settings: Settings, out: Path) -> O
     Raises ``InputError`` for a release or corpus that cannot be used and a split without questions, ``SettingsError``
     for an unknown name or metric, ``WorkspaceError`` when another run holds ``out``.
     """
-    with prepared(request, settings, out) as (runner, task):
+    with prepare(request, settings, out) as (runner, task):
         return _run(request, runner, task, out)
 
 
 @contextmanager
-def prepared(request: BenchmarkRequest, settings: Settings, out: Path) -> Iterator[tuple[Runner, Task]]:
+def prepare(request: BenchmarkRequest, settings: Settings, out: Path) -> Iterator[tuple[Runner, Task]]:
     """Lock ``out`` and yield the runner of the steps, and the release's task. Raises as ``run_benchmark``."""
     check(request, settings)
     dataset = Dataset.of_release(request.release)
-    content_id = dataset.provenance["content_id"]
-    task = release_task(dataset, content_id, request.split)
+    task = release_task(dataset, request.split)
     with building(out):
         remove_leftovers(out)
         yield make_runner(dataset, task, settings, out), task
@@ -124,9 +123,8 @@ def check(request: BenchmarkRequest, settings: Settings) -> None:
 
 def make_runner(dataset: Dataset, task: Task, settings: Settings, out: Path) -> Runner:
     """Return what carries out the steps for a release's task."""
-    context = PluginContext(
-        task.passages, settings, Models(settings), cache_folder("benchmark"), collection_of(dataset)
-    )
+    collection, cache = collection_of(dataset), cache_folder("benchmark")
+    context = PluginContext(task.passages, settings, Models(settings), cache, collection)
     stages = CheckpointedTables(out / "stages")
     return Runner(context, stages, dataset, known_verdicts(dataset.verdicts))
 
@@ -159,13 +157,13 @@ def _run(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Ou
             scores[0].add_optimal(reader, runner.every_passage(task, reader))
     if runner.settings.judge_others:
         no_bounds = [system for system in systems if ORACLE not in (system.retriever, system.reranker)]
-        judged_task = replace(task, name=OTHERS, relevance=runner.relabelled(task, no_bounds))
+        judged_task = replace(task, name=OTHERS, relevance=runner.relabel(task, no_bounds))
         scores.append(_score(runner, judged_task, no_bounds, ()))
     every = list(systems)
     for path in request.corpora:
         beside = Task(corpus_name(path), DocumentPassages(open_documents(path)), task.queries, None)
         other_systems = systems_of(runner, beside, request)
-        labelled_task = Task(beside.name, beside.passages, beside.queries, runner.relabelled(beside, other_systems))
+        labelled_task = Task(beside.name, beside.passages, beside.queries, runner.relabel(beside, other_systems))
         other_systems = [replace(system, task=labelled_task) for system in other_systems]
         if request.bounds:
             other_systems += [runner.rerank(system, ORACLE) for system in other_systems if not system.reranker]
@@ -174,7 +172,7 @@ def _run(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Ou
     note("evaluate")
     results, comparisons = _write(request, runner, task, every, scores, out)
     for label, counts in runner.replies.items():
-        note(f"{label}: {said(counts)}")
+        note(f"{label}: {replies_in_words(counts)}")
     return Outcome(results, comparisons, runner.stages.seconds, runner.wrong_zeros)
 
 
@@ -271,5 +269,7 @@ def described_run(request: BenchmarkRequest, runner: Runner, task: Task) -> dict
             f"and the judge {settings.judge_name}; label 2 alone counts"
         )
     if runner.replies:
-        facts["listwise replies"] = "; ".join(f"{label}: {said(counts)}" for label, counts in runner.replies.items())
+        facts["listwise replies"] = "; ".join(
+            f"{label}: {replies_in_words(counts)}" for label, counts in runner.replies.items()
+        )
     return facts

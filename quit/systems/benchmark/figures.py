@@ -18,7 +18,7 @@ from quit.contracts.benchmark import FIGURES
 from quit.dataset.dataset import FULLY
 from quit.evaluate.metrics import Measure, under
 from quit.systems.benchmark.plugins import ORACLE
-from quit.systems.benchmark.results import Key, Scores, named
+from quit.systems.benchmark.results import Key, Scores, key_columns
 from quit.systems.benchmark.run import System
 
 RETRIEVER, RERANKED, OPTIMAL = "retriever without reranker", "oracle retriever with reranker", "Optimal"
@@ -37,7 +37,7 @@ def figures(scores: Sequence[Scores], systems: Sequence[System], policy: str) ->
 
 
 def _row(figure: str, key: Key, line: str, x: Any, y: float, passages: int = 0) -> dict[str, Any]:
-    return {"figure": figure, **named(key), "line": line, "x": str(x), "y": y, "passages": passages}
+    return {"figure": figure, **key_columns(key), "line": line, "x": str(x), "y": y, "passages": passages}
 
 
 def _corpus(scores: Scores, systems: Sequence[System], policy: str) -> Iterable[dict[str, Any]]:

@@ -23,6 +23,7 @@ from quit.retrieval.encoders import is_multi_vector
 from quit.retrieval.scorers import has_head
 from quit.settings import Settings
 from quit.systems.benchmark.benchmark import BenchmarkRequest, Outcome, run_benchmark
+from quit.systems.benchmark.results import file_stem
 from quit.systems.benchmark.task import ReleasePassages
 from quit.systems.benchmark.train import train
 from quit.text.words import split_names
@@ -50,13 +51,13 @@ class Tuned:
     seconds: float
 
 
-def triples(dataset: Dataset, content_id: str, tuning: FineTuning) -> list[tuple[str, str, str]]:
+def triples(dataset: Dataset, tuning: FineTuning) -> list[tuple[str, str, str]]:
     """Return (question, positive, negative) of the training split, questions in order.
 
     Raises ``InputError`` when no question of it has both a positive and a negative.
     """
     selection = Selection(dataset, tuning)
-    passages = ReleasePassages(dataset, content_id)
+    passages = ReleasePassages(dataset)
     triples = []
     for example in selection.examples("train"):
         question = dataset.question_of[example.position]
@@ -71,15 +72,7 @@ def triples(dataset: Dataset, content_id: str, tuning: FineTuning) -> list[tuple
     return triples
 
 
-def finetune(
-    kind: str,
-    base: str,
-    positives: int,
-    dataset: Dataset,
-    content_id: str,
-    settings: Settings,
-    out: Path,
-) -> Tuned:
+def finetune(kind: str, base: str, positives: int, dataset: Dataset, settings: Settings, out: Path) -> Tuned:
     """Return ``base`` fine-tuned with so many positives and negatives per question; trained only where ``out`` does not
     have it.
 
@@ -89,7 +82,7 @@ def finetune(
     tuning, benchmark = settings.finetune, settings.benchmark
     numbers = FineTuning(positives, positives, tuning.negative_kind)
     vector_options = {"pooling": benchmark.pooling, "similarity": benchmark.similarity}
-    examples = triples(dataset, content_id, numbers)
+    examples = triples(dataset, numbers)
     key = {
         "version": VERSION,
         "kind": kind,
@@ -98,7 +91,7 @@ def finetune(
         "settings": tuning.model_dump(mode="json"),
         **(vector_options if SPEC[kind] == "dense" else {}),
     }
-    name = f"{_name(base)}-{kind}-{positives}pos-{content_hash(key, size=4)}"
+    name = f"{file_stem(split_names(base)[0])}-{kind}-{positives}pos-{content_hash(key, size=4)}"
     folder = out / name
     marker = out / f"{name}.json"  # not inside: the folder's content is the model's identity
     if not marker.is_file():
@@ -112,11 +105,6 @@ def finetune(
         write_json(marker, facts)
     facts = read_json(marker)
     return Tuned(folder, positives, facts["count"], facts["seconds"])
-
-
-def _name(base: str) -> str:
-    name = split_names(base)[0].rstrip("/").rpartition("/")[2]
-    return "".join(char if char.isalnum() or char in ".-" else "_" for char in name)
 
 
 @dataclass(frozen=True)
@@ -147,10 +135,8 @@ def run_finetune(request: TuningRequest, settings: Settings, out: Path) -> tuple
     for number in request.positives:
         FineTuning(number, number)  # refuses a number out of range before anything is read
     dataset = Dataset.of_release(request.release)
-    content_id = dataset.provenance["content_id"]
-    models = out / "models"
     tunings = [
-        finetune(request.kind, request.base, number, dataset, content_id, settings, models)
+        finetune(request.kind, request.base, number, dataset, settings, out / "models")
         for number in dict.fromkeys(request.positives)
     ]
     names = [f"{SPEC[request.kind]}:{model.folder}" for model in tunings]

@@ -16,7 +16,7 @@ from quit.contracts.benchmark import GRID
 from quit.errors import SettingsError
 from quit.evaluate.metrics import answer_value
 from quit.settings import Settings
-from quit.systems.benchmark.benchmark import BenchmarkRequest, prepared, systems_of
+from quit.systems.benchmark.benchmark import BenchmarkRequest, prepare, systems_of
 from quit.systems.experiment import write_table
 
 
@@ -33,7 +33,7 @@ def run_grid(request: BenchmarkRequest, settings: Settings, out: Path) -> pa.Tab
     points = [(k, alpha, beta) for k in sizes for alpha, beta in weights]
     kinds = [("freq", *point, settings.benchmark.freq_sentences) for point in points]
     rows: list[dict[str, Any]] = []
-    with prepared(request, settings, out) as (runner, task):
+    with prepare(request, settings, out) as (runner, task):
         for system in systems_of(runner, task, request):
             for reader in dict.fromkeys(request.readers):
                 for (k, alpha, beta), answers in zip(points, runner.read_contexts(system, reader, kinds), strict=True):

@@ -88,20 +88,20 @@ class LateReranker:
 
     def __init__(self, context: PluginContext) -> None:
         self._tokens = token_encoder(context)
-        self._known: dict[tuple[str, bytes], float] | None = {} if isinstance(self._tokens, TokenVectors) else None
+        self._memory: dict[tuple[str, bytes], float] | None = {} if isinstance(self._tokens, TokenVectors) else None
         self.identity = f"late/{VERSION['passages']}/passages/{self._tokens.identity}"
 
     def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
         """Return the sum over the query's tokens of the best cosine in each text, float64, shape (len(texts),)."""
-        if self._known is None:
+        if self._memory is None:
             return self._scores(query, texts)
         keys = [(query, hashlib.blake2b(text.encode(), digest_size=12).digest()) for text in texts]
-        new = [row for row, key in enumerate(keys) if key not in self._known]
+        new = [row for row, key in enumerate(keys) if key not in self._memory]
         fresh = dict(zip(new, self._scores(query, [texts[row] for row in new]).tolist(), strict=True))
-        scores = np.array([fresh[row] if row in fresh else self._known[key] for row, key in enumerate(keys)])
-        if len(self._known) > MAX_REMEMBERED:
-            self._known.clear()
-        self._known.update((keys[row], score) for row, score in fresh.items())
+        scores = np.array([fresh[row] if row in fresh else self._memory[key] for row, key in enumerate(keys)])
+        if len(self._memory) > MAX_REMEMBERED:
+            self._memory.clear()
+        self._memory.update((keys[row], score) for row, score in fresh.items())
         return scores
 
     def _scores(self, query: str, texts: Sequence[str]) -> np.ndarray:

@@ -29,7 +29,7 @@ def page(facts: Mapping[str, str], results: pa.Table, comparisons: pa.Table, fig
     for row in results.to_pylist():
         tables.setdefault((row["corpus"], row["reader"], "by=subset" in row["metric"]), []).append(row)
     templates = environment()
-    templates.filters["shown"] = shown
+    templates.filters["as_text"] = as_text
     return templates.get_template("leaderboard.html").render(
         facts=facts,
         tables=[_table(*names, rows) for names, rows in tables.items()],
@@ -63,7 +63,7 @@ def _plots(rows: Sequence[Mapping[str, Any]]) -> Iterable[Plot]:
         title, across, up = _FIGURES[figure]
         lines: dict[str, dict[Any, float]] = {}
         for row in _most_often_right(points) if figure == "6" else points:
-            at = shown(row["x"]) if figure == "5" else int(row["x"])
+            at = as_text(row["x"]) if figure == "5" else int(row["x"])
             lines.setdefault(row["line"], {})[at] = row["y"]
         name, svg, note = f"figure-{number}", "", ""
         try:
@@ -90,7 +90,7 @@ def _most_often_right(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, An
 def _comparisons(rows: Iterable[Mapping[str, Any]]) -> Table:
     cells = [
         [
-            *(row["corpus"], row["metric"], row["reader"], shown(row["a"]), shown(row["b"])),
+            *(row["corpus"], row["metric"], row["reader"], as_text(row["a"]), as_text(row["b"])),
             f"{100 * row['difference']:+.2f} ({100 * row['low']:+.2f} to {100 * row['high']:+.2f})",
             *(f"{row[name]:.4f}" for name in ("p_randomisation", "p_t", "p_holm")),
         ]
@@ -99,7 +99,7 @@ def _comparisons(rows: Iterable[Mapping[str, Any]]) -> Table:
     return Table("Paired comparisons", _COMPARED, cells, text=(1, 2, 3, 4))
 
 
-def shown(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Return a name for people: of a model's folder its last part."""
     return " + ".join(_short(part) for part in str(value).split(" + "))
 

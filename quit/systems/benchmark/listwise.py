@@ -82,7 +82,7 @@ class ListwiseReranker:
         return order
 
 
-def said(counts: Mapping[str, int]) -> str:
+def replies_in_words(counts: Mapping[str, int]) -> str:
     """Return what a reranker counted, in words."""
     windows, full, unread = (counts.get(name, 0) for name in ("windows", "permutation", "unread"))
     return (

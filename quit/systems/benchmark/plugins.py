@@ -174,7 +174,7 @@ def _make(group: str, text: str, context: PluginContext, protocol: Any) -> Any:
     return plugin
 
 
-def checked(name: str, returned: Ranking, passages: int, depth: int) -> Ranking:
+def valid_ranking(name: str, returned: Ranking, passages: int, depth: int) -> Ranking:
     """Return what a retriever gave for a query, in order and cut at ``depth``.
 
     Raises ``InputError`` for rows out of range, a row twice, or a score that is no number.
@@ -191,7 +191,7 @@ def checked(name: str, returned: Ranking, passages: int, depth: int) -> Ranking:
     return ranking(rows, scores, depth)
 
 
-def checked_scores(name: str, scores: np.ndarray, texts: int) -> np.ndarray:
+def valid_scores(name: str, scores: np.ndarray, texts: int) -> np.ndarray:
     """Return a reranker's scores as float64. Raises ``InputError`` unless there is one finite number per text."""
     values = np.asarray(scores, dtype=np.float64)
     if values.shape != (texts,) or not np.isfinite(values).all():

@@ -40,12 +40,12 @@ class RetrievedLabels:
         labels = np.array([self.labels_of[query].get(int(row), 0) for row in rows], dtype=np.int8)
         return labels if self.release is None else np.maximum(self.release.labels(query, rows), labels)
 
-    def judged(self, query: int) -> tuple[np.ndarray, np.ndarray] | None:
+    def judgements(self, query: int) -> tuple[np.ndarray, np.ndarray] | None:
         """Return rows and labels of a release's own passages of a question and of others with label 2, highest label
         first; None without a release: what was not retrieved is not judged."""
         if self.release is None:
             return None
-        rows, labels = self.release.judged(query)
+        rows, labels = self.release.judgements(query)
         wrong = [row for row, label in self.labels_of[query].items() if label]
         return np.array([*wrong, *rows]), np.array([*[FULLY] * len(wrong), *labels], dtype=np.int8)
 
@@ -53,10 +53,10 @@ class RetrievedLabels:
         """Return how many of the passages that were read have label 2: ``read``, ``wrong``, ``share``, and ``low`` and
         ``high``, the ends of its 95% bootstrap interval over questions."""
         counts = [(sum(labels.values()) // FULLY, len(labels)) for labels in self.labels_of if labels]
-        wrong, read = np.array(counts, dtype=np.int64).reshape(-1, 2).T
-        low, high = share_interval(wrong, read)
-        share = float(wrong.sum() / read.sum()) if len(read) else 0.0
-        return {"wrong": int(wrong.sum()), "read": int(read.sum()), "share": share, "low": low, "high": high}
+        wrong, passages = np.array(counts, dtype=np.int64).reshape(-1, 2).T
+        low, high = share_interval(wrong, passages)
+        share = float(wrong.sum() / passages.sum()) if len(passages) else 0.0
+        return {"wrong": int(wrong.sum()), "read": int(passages.sum()), "share": share, "low": low, "high": high}
 
 
 def known_verdicts(verdicts: pa.Table) -> dict[tuple[str, str], bool]:

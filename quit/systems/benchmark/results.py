@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -49,7 +50,7 @@ class Scores:
             if measure.by not in by_unit:
                 continue  # a document of another corpus is a set of its own
             values = []
-            for labels, everything in zip(by_unit[measure.by], self.judged[measure.by], strict=True):
+            for labels, everything in zip(by_unit[measure.by], self.judgements[measure.by], strict=True):
                 if everything is None:
                     if measure.needs_all or measure.least != FULLY:
                         break
@@ -61,11 +62,11 @@ class Scores:
                 self.values[key, text] = np.array(values, dtype=np.float64)
 
     @cached_property
-    def judged(self) -> dict[str, list[Any]]:
+    def judgements(self) -> dict[str, list[Any]]:
         """Of each question the labels of all judged passages, and (``subset``) the best label of each set of hints:
         int8, highest first; None where only retrieved passages are judged."""
         assert self.task.relevance is not None
-        return self._labels([self.task.relevance.judged(query) for query in range(len(self.task.queries))])
+        return self._labels([self.task.relevance.judgements(query) for query in range(len(self.task.queries))])
 
     def _labels(self, lists: Sequence[tuple[np.ndarray, np.ndarray] | None]) -> dict[str, list[Any]]:
         """Return the labels of each question's list of passages (rows and labels), and (``subset``) of the first of
@@ -77,11 +78,9 @@ class Scores:
 
     def sets_in_words(self) -> str:
         """Return how many relevant sets of hints a question has."""
-        labels = [of_sets for of_sets in self.judged["subset"] if of_sets is not None]
+        labels = [of_sets for of_sets in self.judgements["subset"] if of_sets is not None]
         least_1, least_2 = (float(np.mean([(of_sets >= least).sum() for of_sets in labels])) for least in (1, FULLY))
-        return (
-            f"{least_1:.1f} relevant per question, {least_2:.1f} with label 2; each counts at its first order retrieved"
-        )
+        return f"{least_1:.1f} relevant per question, {least_2:.1f} with label 2; each counts at its first order"
 
     def add_reading(self, reading: ReaderAnswers) -> None:
         """Add EM, F1 and cover-EM of a reader's answers, compared with the valid answers."""
@@ -134,17 +133,15 @@ class Scores:
         for (key, metric), values in self.values.items():
             scores = under(values, settings.without_relevant)
             low, high = bounds[key, metric]
-            mean = float(scores.mean()) if len(scores) else 0.0
-            rows.append(
-                {**named(key), "metric": metric, "value": mean, "low": low, "high": high, "questions": len(scores)}
-            )
+            means = {"value": float(scores.mean()) if len(scores) else 0.0, "low": low, "high": high}
+            rows.append({**key_columns(key), "metric": metric, **means, "questions": len(scores)})
         return RESULTS.from_rows(rows)
 
     def per_question(self) -> pa.Table:
         """Return the table ``values``."""
         pieces = [
             VALUES.from_columns(
-                {name: pa.repeat(part, len(values)) for name, part in {**named(key), "metric": metric}.items()}
+                {name: pa.repeat(part, len(values)) for name, part in {**key_columns(key), "metric": metric}.items()}
                 | {"question_id": self.task.question_ids, "value": pa.array(values, mask=np.isnan(values))}
             )
             for (key, metric), values in self.values.items()
@@ -168,31 +165,19 @@ class Scores:
                     system = f"{retriever} + {reranker}" if reranker else retriever
                     families.setdefault((reader, strategy, k), []).append((system, values))
             for (reader, strategy, k), systems in families.items():
-                rows += self._family(metric, reader, strategy, k, systems, settings)
+                family = {"corpus": self.task.name, "metric": metric, "reader": reader, "strategy": strategy, "k": k}
+                pairs = list(combinations(systems, 2))
+                # Which questions have no relevant passage is the same for all systems of a corpus: pairs stay aligned.
+                policy = settings.without_relevant
+                means = [(under(of_a, policy), under(of_b, policy)) for (_, of_a), (_, of_b) in pairs]
+                tests = compare(means, settings.resamples, settings.seed)
+                for ((a, _), (b, _)), test in zip(pairs, tests, strict=True):
+                    p_values = asdict(test)
+                    rows.append({**family, "a": a, "b": b, "p_holm": p_values.pop("holm"), **p_values})
         return COMPARISONS.from_rows(rows)
 
-    def _family(
-        self,
-        metric: str,
-        reader: str,
-        strategy: str,
-        k: int,
-        systems: Sequence[tuple[str, np.ndarray]],
-        settings: Benchmark,
-    ) -> list[dict[str, Any]]:
-        pairs = list(combinations(systems, 2))
-        # Which questions have no relevant passage is the same for all systems of a corpus, so pairs stay aligned.
-        policy = settings.without_relevant
-        values = [(under(of_a, policy), under(of_b, policy)) for (_, of_a), (_, of_b) in pairs]
-        tests = compare(values, settings.resamples, settings.seed)
-        fields = {"corpus": self.task.name, "metric": metric, "reader": reader, "strategy": strategy, "k": k}
-        rows = []
-        for ((a, _), (b, _)), test in zip(pairs, tests, strict=True):
-            rows.append({**fields, "a": a, "b": b, **asdict(test), "p_holm": test.holm})
-        return [{name: value for name, value in row.items() if name != "holm"} for row in rows]
 
-
-def named(key: Key) -> dict[str, Any]:
+def key_columns(key: Key) -> dict[str, Any]:
     """Return a row's key as columns."""
     return dict(zip(("corpus", "retriever", "reranker", "reader", "strategy", "k"), key, strict=True))
 
@@ -228,12 +213,14 @@ def qrels_lines(task: Task) -> Iterator[str]:
         yield from (f"{safe_id(query.question_id)} 0 {name} {label}\n" for name, label in zip(ids, labels, strict=True))
 
 
+def file_stem(text: str) -> str:
+    """Return a name as a part of a file's name: letters, digits, dots and dashes; of a path its last part."""
+    return re.sub(r"[^\w.-]", "_", text.rstrip("/").rpartition("/")[2])
+
+
 def file_name(task: str, system: str, used_names: Iterable[str]) -> str:
-    """Return a new name for a run file: letters, digits, dots and dashes; of a path its last part."""
-    parts = [part.rstrip("/").rpartition("/")[2] for part in system.split(" + ")]
-    stem = "".join(
-        char if char.isalnum() or char in ".-" else "_" for char in "+".join([task, *parts]).replace("+", "-")
-    )
+    """Return a new name for a run file."""
+    stem = "-".join(map(file_stem, (task, *system.split(" + "))))
     name, number = stem, 2
     while f"{name}.run" in set(used_names):
         name, number = f"{stem}-{number}", number + 1

@@ -25,11 +25,11 @@ from quit.systems.benchmark.listwise import ListwiseReranker
 from quit.systems.benchmark.plugins import (
     ORACLE,
     PluginContext,
-    checked,
-    checked_scores,
     make_reader,
     make_reranker,
     make_retriever,
+    valid_ranking,
+    valid_scores,
 )
 from quit.systems.benchmark.stages import CheckpointedTables
 from quit.systems.benchmark.task import BenchmarkQuery, Passages, ReleaseRelevance, Relevance, Task
@@ -103,13 +103,10 @@ class Runner:
         """Return what a retriever finds for every question."""
         depth = self.settings.depth
         texts = [query.question for query in task.queries]
-        key: dict[str, Any]
         if name == ORACLE:
-            relevance = task.relevance
-            assert isinstance(relevance, ReleaseRelevance)
-            key = {"retriever": ORACLE_IDENTITY, "passages": task.passages.identity}
-            rankings = [relevance.oracle(position) for position in range(len(texts))]
-            return System(task, name, "", ORACLE_IDENTITY, repr(sorted(key.items())), rankings)
+            assert isinstance(task.relevance, ReleaseRelevance)
+            rankings = [task.relevance.oracle(position) for position in range(len(texts))]
+            return System(task, name, "", ORACLE_IDENTITY, f"{ORACLE_IDENTITY}/{task.passages.identity}", rankings)
         retriever = self._plugin(make_retriever, name, task.passages)
         key = {
             "version": VERSION,
@@ -119,11 +116,11 @@ class Runner:
             "questions": texts,
         }
 
-        def ranked(places: range) -> list[Ranking]:
+        def rank_places(places: range) -> list[Ranking]:
             rankings = retriever.search([texts[position] for position in places], depth)
-            return [checked(name, ranking, len(task.passages), depth) for ranking in rankings]
+            return [valid_ranking(name, ranking, len(task.passages), depth) for ranking in rankings]
 
-        fingerprint, rankings = self._rankings("retrieve", f"{task.name}: {name}", key, task, ranked)
+        fingerprint, rankings = self._rankings("retrieve", f"{task.name}: {name}", key, task, rank_places)
         return System(task, name, "", retriever.identity, fingerprint, rankings)
 
     def rerank(self, system: System, name: str) -> System:
@@ -136,10 +133,9 @@ class Runner:
         depth = max((len(ranking) for ranking in system.rankings), default=0)
         depth = depth if system.retriever == ORACLE else min(depth, self.settings.rerank_depth)
         if name == ORACLE:
-            relevance = task.relevance
-            assert relevance is not None
+            assert task.relevance is not None
             rankings = [
-                reordered(ranking, relevance.labels(query, ranking.rows[:depth]).astype(np.float64))
+                reorder(ranking, task.relevance.labels(query, ranking.rows[:depth]).astype(np.float64))
                 for query, ranking in enumerate(system.rankings)
             ]
             fingerprint = f"{system.fingerprint}+{ORACLE_IDENTITY}/{depth}"
@@ -147,12 +143,12 @@ class Runner:
         reranker = self._plugin(make_reranker, name, task.passages)
         key = {"version": VERSION, "reranker": reranker.identity, "of": system.fingerprint, "depth": depth}
 
-        def reranked(places: range) -> list[Ranking]:
+        def rerank_places(places: range) -> list[Ranking]:
             return [self._rerank(name, reranker, task, query, system.rankings[query], depth) for query in places]
 
         label = f"{task.name}: {system.retriever} + {name}"
         counter = reranker.counts if isinstance(reranker, ListwiseReranker) else None
-        fingerprint, rankings = self._rankings("rerank", label, key, task, reranked, counter)
+        fingerprint, rankings = self._rankings("rerank", label, key, task, rerank_places, counter)
         if counter is not None:
             self.replies[label] = self.stages.counts[f"rerank {label}"]
         return System(task, system.retriever, name, reranker.identity, fingerprint, rankings)
@@ -179,9 +175,9 @@ class Runner:
         if not len(rows):
             return ranking
         texts = task.passages.texts(rows.tolist())
-        return reordered(ranking, checked_scores(name, reranker.score(task.queries[query].question, texts), len(texts)))
+        return reorder(ranking, valid_scores(name, reranker.score(task.queries[query].question, texts), len(texts)))
 
-    def relabelled(self, task: Task, systems: Sequence[System]) -> Relevance:
+    def relabel(self, task: Task, systems: Sequence[System]) -> Relevance:
         """Return the labels of all retrieved passages, by the profile's labelers and judge (section 5.1). Of a release
         those of other questions are read, each system's first ``benchmark.judge_others``."""
         release = task.relevance if isinstance(task.relevance, ReleaseRelevance) else None
@@ -275,14 +271,13 @@ class Runner:
         assert isinstance(task.relevance, ReleaseRelevance)
         groups, size = task.relevance.groups, task.passages.size
         reader = self._plugin(make_reader, name, self.context.passages)
-        numbers = {info.name: number for number, info in enumerate(self.dataset.ordered_readers)}
-        dataset = self.dataset
-        complete = name in numbers and dataset.answers[name].asked is None
-        if complete and dataset.ordered_readers[numbers[name]].identity == reader.identity:
+        identities = {info.name: info.identity for info in self.dataset.ordered_readers}
+        if identities.get(name) == reader.identity and self.dataset.answers[name].asked is None:
+            number = list(identities).index(name)
             return [
                 [block.values[code] for code in codes]
                 for block in self.dataset.blocks(groups)
-                for codes in block.codes[:, :, numbers[name]].tolist()
+                for codes in block.codes[:, :, number].tolist()
             ]
         contexts = [task.passages.sentences(range(group * size, (group + 1) * size)) for group in groups.tolist()]
         label = f"{task.name}: every passage: {name}"
@@ -330,7 +325,7 @@ class Runner:
         return [{context: next(answers) for context in contexts_of} for contexts_of in distinct]
 
 
-def reordered(ranking: Ranking, scores: np.ndarray) -> Ranking:
+def reorder(ranking: Ranking, scores: np.ndarray) -> Ranking:
     """Return a ranking with its first ``len(scores)`` passages sorted by score, stably, the rest behind them."""
     head = len(scores)
     order = np.argsort(-scores, kind="stable")

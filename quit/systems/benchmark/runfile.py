@@ -54,7 +54,7 @@ def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> 
     """
     metrics = measures(settings.metrics, settings.by)
     name, lines = read_run(path)
-    task = release_task(dataset, dataset.fingerprint, split)
+    task = release_task(dataset, split)
     passages, relevance = task.passages, task.relevance
     assert isinstance(passages, ReleasePassages) and isinstance(relevance, ReleaseRelevance)
     question_ids = [safe_id(question_id) for question_id in task.question_ids]
@@ -75,7 +75,7 @@ def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> 
     scores.add_system(System(task, name, "", "", "", rankings), metrics)
     ideal = Scores(task)
     if settings.by == "subset":
-        best_first = [Ranking(*relevance.judged(query)) for query in range(len(rankings))]
+        best_first = [Ranking(*relevance.judgements(query)) for query in range(len(rankings))]
         ideal.add_system(System(task, "oracle", "oracle", "", "", best_first), metrics)
     missing = sum(question not in lines for question in question_ids)
     return RunScores(

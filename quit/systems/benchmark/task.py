@@ -61,18 +61,16 @@ class Passages(Protocol):
 
     def parts(self, group: int) -> tuple[str, ...]:
         """Return the parts of a group: a question's hints in rank order."""
-        ...
 
     def sentences(self, rows: Sequence[int]) -> list[tuple[str, ...]]:
         """Return each passage's sentences in reading order: a release's hints."""
-        ...
 
 
 class ReleasePassages:
     """Every passage of every question of a release, all splits (the paper's QUIT corpus)."""
 
-    def __init__(self, dataset: Dataset, content_id: str) -> None:
-        self.identity = f"release@{content_id}"
+    def __init__(self, dataset: Dataset) -> None:
+        self.identity = f"release@{dataset.provenance.get('content_id')}"
         self.groups = len(dataset.ids)
         table = dataset.permutations
         self.size = len(table)
@@ -178,12 +176,10 @@ class Relevance(Protocol):
 
     def labels(self, query: int, rows: np.ndarray) -> np.ndarray:
         """Return the label of each passage, int8; one without a judgement has 0."""
-        ...
 
-    def judged(self, query: int) -> tuple[np.ndarray, np.ndarray] | None:
+    def judgements(self, query: int) -> tuple[np.ndarray, np.ndarray] | None:
         """Return rows and labels (int8) of all judged passages, highest label first; None where only retrieved passages
         are judged."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -199,7 +195,7 @@ class ReleaseRelevance:
         rows = np.asarray(rows, dtype=np.int64)
         return np.where(rows // size == self.groups[query], self.own[query, rows % size], 0).astype(np.int8)
 
-    def judged(self, query: int) -> tuple[np.ndarray, np.ndarray]:
+    def judgements(self, query: int) -> tuple[np.ndarray, np.ndarray]:
         """Return rows and labels of the question's own passages, highest label first."""
         order = np.argsort(-self.own[query], kind="stable")
         return self.groups[query] * self.own.shape[1] + order, self.own[query][order]
@@ -225,7 +221,7 @@ class Task:
         return [query.question_id for query in self.queries]
 
 
-def release_task(dataset: Dataset, content_id: str, split: str) -> Task:
+def release_task(dataset: Dataset, split: str) -> Task:
     """Return a split's questions over all passages of a release; ``split`` ``all`` takes every question.
 
     Raises ``InputError`` when the split has no question, saying how many the others have.
@@ -249,7 +245,7 @@ def release_task(dataset: Dataset, content_id: str, split: str) -> Task:
     )
     relevance = ReleaseRelevance(positions.astype(np.int64), dataset.labels_of(positions))
     dataset.warn_of_predictions(positions)
-    return Task("release", ReleasePassages(dataset, content_id), queries, relevance)
+    return Task("release", ReleasePassages(dataset), queries, relevance)
 
 
 def mean_words(passages: Passages) -> float:

@@ -46,7 +46,7 @@ def orders(folder: Path, release: Release, answered: Answered, rule: Rule) -> li
         raise InputError(f"An order of systems needs all answers, and labels.partial left some out: {tables.fill_in}")
     run_facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     settings = Benchmark(**run_facts["settings"])
-    task = release_task(tables, release.content_id, run_facts["facts"]["questions"].rpartition(" ")[2])
+    task = release_task(tables, run_facts["facts"]["questions"].rpartition(" ")[2])
     passages, relevance = task.passages, task.relevance
     assert isinstance(passages, ReleasePassages) and isinstance(relevance, ReleaseRelevance)
     fully, _ = answered.label_2(rule)[:, relevance.groups]

@@ -43,36 +43,40 @@ class Assembly:
         self._sunar = settings.sunar
         self._models = models
 
-    def system(self, library: SearchStack, how: Sunar) -> tuple[SunarSystem, str]:
+    def system(self, library: SearchStack, settings: Sunar) -> tuple[SunarSystem, str]:
         """Return the system of a variant, and the identity of all that decides its traces, settings apart.
 
-        ``how``: the variant's :func:`quit.systems.sunar.experiment.effective` settings.
+        ``settings``: the variant's :func:`quit.systems.sunar.experiment.effective` settings.
         Raises :class:`SettingsError` for a planner without a language model, and for a language model that the profile
         lacks.
         """
-        if how.retrieval == "nar" and library.graph is None:
+        if settings.retrieval == "nar" and library.graph is None:
             raise SettingsError(
                 "Retrieval `nar` needs a graph: --graph DIR, or build one: quit graph build --corpus CORPUS --out DIR"
             )
-        if isinstance(library.first_stage, RankingStage) and how.planner != "none" and how.initial == "sub-question":
+        if (
+            isinstance(library.first_stage, RankingStage)
+            and settings.planner != "none"
+            and settings.initial == "sub-question"
+        ):
             raise SettingsError(
                 "--first ranks documents for whole questions only, and this run asks sub-questions: "
                 "--set sunar.initial=question, or a variant without a plan, such as nar-read."
             )
-        planner, reader = self._planner(how.planner), self._reader(how.reading)
-        entailment = self._entailment if how.asu and how.m else None
-        reasoner = self._reasoner(reader) if how.mer else None
+        planner, reader = self._planner(settings.planner), self._reader(settings.reading)
+        entailment = self._entailment if settings.asu and settings.m else None
+        reasoner = self._reasoner(reader) if settings.mer else None
         parts = [
             library.documents.identity,
             library.first_stage.identity,
-            library.graph.identity if library.graph is not None and how.retrieval == "nar" else "no graph",
+            library.graph.identity if library.graph is not None and settings.retrieval == "nar" else "no graph",
             library.scorer.identity,
             planner.identity,
             reader.identity,
             entailment.identity if entailment else "no uncertainty",
             reasoner.identity if reasoner else "no reasoner",
         ]
-        return SunarSystem(library, planner, reader, entailment, reasoner, how), "\n".join(parts)
+        return SunarSystem(library, planner, reader, entailment, reasoner, settings), "\n".join(parts)
 
     def _reader(self, reading: str) -> AnswerModel:
         if self._sunar.language_model:
@@ -108,9 +112,9 @@ class Assembly:
 
     @cached_property
     def _entailment(self) -> Entailment:
-        how = self._sunar
-        if how.entailment == "nli":
-            return NaturalLanguageInference(how.nli_model, revision=how.nli_revision, device=how.device)
+        settings = self._sunar
+        if settings.entailment == "nli":
+            return NaturalLanguageInference(settings.nli_model, revision=settings.nli_revision, device=settings.device)
         return EquivalentAnswers(self._models.equivalence)
 
     def _asker(self, prompt: str, fields: frozenset[str]) -> Asker:
@@ -119,10 +123,10 @@ class Assembly:
         return Asker(generator, load_prompt(prompt_name(self._sunar, prompt), fields), self._sunar)
 
 
-def prompt_name(how: Sunar, part: str) -> str:
+def prompt_name(settings: Sunar, part: str) -> str:
     """Return the name or file of a part's prompt: the one that the settings give, else that of the set for a dataset,
     else the one for both."""
     name = part.replace("-", "_")
-    file = how.prompt_files.get(name)
-    of_set = f"{name}_{how.prompts}"
+    file = settings.prompt_files.get(name)
+    of_set = f"{name}_{settings.prompts}"
     return file or (of_set if (PROMPTS / f"{of_set}.txt").is_file() else name)

@@ -22,7 +22,6 @@ class Entailment(Protocol):
 
     def mutual(self, question: str, answer: str, other: str) -> bool:
         """Return whether each answer entails the other. Symmetric."""
-        ...
 
 
 EQUIVALENT = 0.5

@@ -19,7 +19,7 @@ from quit.retrieval.rankings import RankingStage, read_rankings
 from quit.retrieval.scorers import CrossEncoderScorer, LateScorer
 from quit.settings import Settings, Sunar
 from quit.sources.fields import quote
-from quit.systems.opening import chosen, open_collection, questions
+from quit.systems.opening import open_collection, questions, select_questions
 from quit.systems.sunar.assembly import Assembly
 from quit.systems.sunar.queries import Query, of_corpus, of_file
 from quit.systems.sunar.retrieval import NOTHING, SearchStack
@@ -71,12 +71,12 @@ def effective(settings: Sunar, name: str) -> Sunar:
     """
     if name not in VARIANTS:
         raise SettingsError(f"There is no variant {name!r}.{did_you_mean(name, list(VARIANTS))}")
-    how = settings.model_copy(update=dict(VARIANTS[name][1]))
-    if how.planner == "auto":
-        how = how.model_copy(update={"planner": "self-ask" if how.language_model else "gold"})
-    if how.retrieval in ("rerank", "prf") and how.rerank_first:
-        how = how.model_copy(update={"first": how.rerank_first, "c": how.rerank_first})
-    return how
+    sunar = settings.model_copy(update=dict(VARIANTS[name][1]))
+    if sunar.planner == "auto":
+        sunar = sunar.model_copy(update={"planner": "self-ask" if sunar.language_model else "gold"})
+    if sunar.retrieval in ("rerank", "prf") and sunar.rerank_first:
+        sunar = sunar.model_copy(update={"first": sunar.rerank_first, "c": sunar.rerank_first})
+    return sunar
 
 
 def open_library(
@@ -101,11 +101,12 @@ def open_library(
     :class:`SettingsError` for an index or graph of another encoder than the settings name, and for both ``indexes`` and
     ``first``.
     """
-    how = settings.sunar
+    sunar = settings.sunar
     if first and indexes:
         raise SettingsError("A run has its first stage by --first or by --index, not by both.")
     documents = BuiltCorpus.open(corpus)
-    selection = questions(documents) if queries and source is None and kind is None else chosen(documents, source, kind)
+    every = queries and source is None and kind is None
+    selection = questions(documents) if every else select_questions(documents, source, kind)
     selected_queries = of_corpus(documents, selection)
     if queries:
         selected_queries = of_file(queries, selected_queries)
@@ -116,13 +117,15 @@ def open_library(
         stage = open_collection(corpus, indexes, models, settings).first_stage
     neighbour_graph = NeighbourhoodGraph.open(graph, documents) if graph else None
     _check_encoders(settings, documents.path, None if first else indexes, neighbour_graph)
-    if neighbour_graph and how.neighbours > neighbour_graph.k:
+    if neighbour_graph and sunar.neighbours > neighbour_graph.k:
         raise SettingsError(
-            f"sunar.neighbours is {how.neighbours}, and the graph {graph} stores {neighbour_graph.k} per document."
+            f"sunar.neighbours is {sunar.neighbours}, and the graph {graph} stores {neighbour_graph.k} per document."
         )
     scorer: Scorer = LateScorer(models.encoder)
-    if how.scorer == "cross-encoder":
-        scorer = CrossEncoderScorer(how.scorer_model, revision=how.scorer_revision, device=how.device, batch=how.batch)
+    if sunar.scorer == "cross-encoder":
+        scorer = CrossEncoderScorer(
+            sunar.scorer_model, revision=sunar.scorer_revision, device=sunar.device, batch=sunar.batch
+        )
     return SearchStack(documents, stage, neighbour_graph, scorer), selected_queries
 
 
@@ -160,13 +163,13 @@ def run_variants(
     """Run variants over questions, each in a folder of its name below ``out``; return their figures."""
     settings_of = {name: effective(settings.sunar, name) for name in names}  # a wrong name before any work
     assembly = Assembly(settings, models)
-    systems = {name: (how, *assembly.system(library, how)) for name, how in settings_of.items()}
+    systems = {name: (sunar, *assembly.system(library, sunar)) for name, sunar in settings_of.items()}
     figures = {}
-    for name, (how, system, identity) in systems.items():
-        description = {"settings": how.model_dump(mode="json", exclude=set(_SAME)), "identity": identity.splitlines()}
+    for name, (sunar, system, identity) in systems.items():
+        description = {"settings": sunar.model_dump(mode="json", exclude=set(_SAME)), "identity": identity.splitlines()}
         run = Run(out / name, description)
         note(f"{name}: {len(run.missing(queries))} of {len(queries)} questions to answer")
-        run.work(system, queries, how.workers)
+        run.work(system, queries, sunar.workers)
         figures[name] = run.finish(queries, name)
     return figures
 

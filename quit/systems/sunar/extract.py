@@ -105,13 +105,7 @@ class ExtractiveReader:
     documents and number, so they are the same whenever they are asked for.
     """
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        coarse: Callable[[str], tuple[str, str]],
-        *,
-        identity: str = "",
-    ) -> None:
+    def __init__(self, encoder: Encoder, coarse: Callable[[str], tuple[str, str]], *, identity: str = "") -> None:
         self.identity = f"extractive-{VERSION}/{encoder.identity}+{identity}"
         self._encoder = encoder
         self._coarse = coarse

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from quit.models.protocols import NO_ANSWER
 from quit.systems.sunar.planners import Hop
-from quit.systems.sunar.reading import AnswerModel, Asker, final_answer, numbered
+from quit.systems.sunar.reading import AnswerModel, Asker, final_answer, numbered_list
 
 FIELDS = frozenset({"question", "path", "evidence"})
 
@@ -28,7 +28,6 @@ class MetaReasoner(Protocol):
 
     def reason(self, question: str, path: Sequence[Hop], texts: Sequence[str]) -> Meta:
         """Return the final answer. Without a path this is retrieve-and-read."""
-        ...
 
 
 class LanguageModelReasoner:
@@ -44,7 +43,7 @@ class LanguageModelReasoner:
     def reason(self, question: str, path: Sequence[Hop], texts: Sequence[str]) -> Meta:
         """See :class:`MetaReasoner`."""
         steps = "\n".join(f"{number}. {hop.sub_question} {hop.answer}" for number, hop in enumerate(path, start=1))
-        fields = {"question": question, "path": steps or "(none)", "evidence": numbered(texts)}
+        fields = {"question": question, "path": steps or "(none)", "evidence": numbered_list(texts)}
         raw = self._asker.ask(fields)
         return Meta(final_answer(raw), raw)
 

@@ -10,7 +10,7 @@ from itertools import takewhile
 from quit.models.generation.base import before_stop
 from quit.systems.sunar.extract import sentences
 from quit.systems.sunar.queries import Query
-from quit.systems.sunar.reading import ANSWER_IS, Asker, final_answer, line_after_last, numbered, own_part
+from quit.systems.sunar.reading import ANSWER_IS, Asker, final_answer, line_after_last, numbered_list, own_part
 from quit.text.normalize import normalize_question
 
 _FOLLOW_UP = re.compile(r"follow[- ]?up\s*:", re.IGNORECASE)
@@ -116,7 +116,7 @@ class LanguageModelPlanner(Planner):
         """See :class:`Planner`."""
         fields = {"question": query.text, "path": self.written(path)}
         if "evidence" in self.fields:
-            fields["evidence"] = numbered(self.collected(path))
+            fields["evidence"] = numbered_list(self.collected(path))
         raw = self._asker.ask(fields, self.stop)
         return replace(self.read(own_part(before_stop(raw, self.stop)), path), raw=raw)
 

@@ -39,7 +39,7 @@ _COUNTS: ContextVar[Counter[str] | None] = ContextVar("counts", default=None)
 
 
 @contextmanager
-def counted() -> Iterator[Counter[str]]:
+def counting_replies() -> Iterator[Counter[str]]:
     """Count the replies that this thread gets in the block, from the cache or not; the keys are :data:`COUNTS`."""
     counts = Counter(dict.fromkeys(COUNTS, 0))
     outer = _COUNTS.set(counts)
@@ -61,11 +61,9 @@ class AnswerModel(Protocol):
 
     def answer(self, question: str, texts: Sequence[str]) -> str:
         """Return the likeliest answer, or ``NO ANSWER``."""
-        ...
 
     def samples(self, question: str, texts: Sequence[str], m: int) -> list[str]:
         """Return at most m sampled answers (phi of eq. 2), ``NO ANSWER`` among them; always the same ones."""
-        ...
 
 
 class Asker:
@@ -175,10 +173,10 @@ def line_after_last(mark: re.Pattern[str], text: str) -> str | None:
     return (lines[0].strip() or None) if lines else None
 
 
-def numbered(texts: Sequence[str]) -> str:
+def numbered_list(texts: Sequence[str]) -> str:
     """Return documents as a prompt shows them: one per line, numbered from 1."""
     return "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, start=1)) or "(none was found)"
 
 
 def _fields(question: str, texts: Sequence[str]) -> dict[str, str]:
-    return {"question": question, "evidence": numbered(texts)}
+    return {"question": question, "evidence": numbered_list(texts)}

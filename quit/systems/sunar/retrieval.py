@@ -55,27 +55,25 @@ class Retrieval:
 
     def evidence(self, query: Query, sub_question: str, rescore: Rescore | None = None) -> Evidence:
         """Return a sub-question's evidence; none where the first stage finds nothing."""
-        library, how = self._library, self._settings
-        if how.retrieval == "gold":
+        library, settings = self._library, self._settings
+        if settings.retrieval == "gold":
             return Evidence([Scored(row, 1.0, 1.0, 0, "gold") for row in query.relevant_rows], {"first_stage": 0})
-        text = query.text if how.initial == "question" else sub_question
-        R = library.first_stage.search([text], how.first)[0] if how.first > 0 else NOTHING
-        if how.retrieval == "first":
-            results = [
-                Scored(row, score, score, 0, "R") for row, score in zip(R.rows.tolist(), R.scores.tolist(), strict=True)
-            ]
-            return Evidence(results, {"first_stage": len(R)})
-        scored_query = self._expand(query, sub_question, R) if how.retrieval == "prf" else sub_question
+        text = query.text if settings.initial == "question" else sub_question
+        R = library.first_stage.search([text], settings.first)[0] if settings.first > 0 else NOTHING
+        if settings.retrieval == "first":
+            pairs = zip(R.rows.tolist(), R.scores.tolist(), strict=True)
+            return Evidence([Scored(row, score, score, 0, "R") for row, score in pairs], {"first_stage": len(R)})
+        scored_query = self._expand(query, sub_question, R) if settings.retrieval == "prf" else sub_question
         pool = nar(
             R,
-            library.graph if how.retrieval == "nar" else None,
+            library.graph if settings.retrieval == "nar" else None,
             lambda rows: library.scorer.score(scored_query, library.documents.texts(rows)),
             rescore,
-            b=how.b,
-            c=how.c,
-            neighbours=how.neighbours,
-            raw_priority=how.priority == "raw",
-            bounded=how.frontier == "bounded",
+            b=settings.b,
+            c=settings.c,
+            neighbours=settings.neighbours,
+            raw_priority=settings.priority == "raw",
+            bounded=settings.frontier == "bounded",
         )
         ranked = pool.ranked(library.documents.ids)
         trace = {"first_stage": len(R), "batches": batch_traces(pool, library.documents.ids)}

@@ -14,7 +14,7 @@ from quit.systems.sunar.entailment import Entailment
 from quit.systems.sunar.mer import MetaReasoner
 from quit.systems.sunar.planners import Hop, Planner, Stop
 from quit.systems.sunar.queries import Query
-from quit.systems.sunar.reading import AnswerModel, counted
+from quit.systems.sunar.reading import AnswerModel, counting_replies
 from quit.systems.sunar.retrieval import Evidence, Retrieval, SearchStack
 from quit.text.normalize import normalize_question
 
@@ -40,7 +40,7 @@ class SunarSystem:
     def answer(self, query: Query) -> dict[str, Any]:
         """Return the trace of one question, always the same: every step, the evidence, ``prediction``, and ``replies``:
         what language models were asked (:data:`quit.systems.sunar.reading.COUNTS`)."""
-        with counted() as replies:
+        with counting_replies() as replies:
             trace = self._answer(query)
         return trace | {"replies": dict(replies)}
 
@@ -105,11 +105,13 @@ class SunarSystem:
         return path, steps, evidences, Stop("max_hops was reached")
 
     def _step(self, query: Query, sub_question: str, with_answer: bool = True) -> tuple[Evidence, dict[str, Any]]:
-        how, rescore = self.settings, None
+        settings, rescore = self.settings, None
         if self.entailment is not None:
-            rescore = asu(sub_question, self._texts, self.reader, self.entailment, m=how.m, literal=how.literal)
+            rescore = asu(
+                sub_question, self._texts, self.reader, self.entailment, m=settings.m, literal=settings.literal
+            )
         evidence = self._retrieval.evidence(query, sub_question, rescore)
-        rows = evidence.rows[: how.top]
+        rows = evidence.rows[: settings.top]
         answer = self.reader.answer(sub_question, self._texts(rows)) if with_answer else ""
         names = self.library.documents.ids(rows)
         return evidence, {"sub_question": sub_question, "answer": answer, "read": names, **evidence.trace}

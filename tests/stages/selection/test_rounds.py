@@ -9,7 +9,7 @@ from scipy.stats import beta, hypergeom
 
 from quit.stages.labelling.passages import passage_count, permutation_table
 from quit.stages.selection import ErrorGuarantee, Reason, select
-from quit.stages.selection.rounds import Answered, audit_size, drawn, look, predictions, upper_bound
+from quit.stages.selection.rounds import Answered, audit_size, draw_passages, look, predictions, upper_bound
 
 HINTS = 4
 PASSAGES = passage_count(HINTS)
@@ -70,7 +70,7 @@ def test_evidence_leaves_the_audit_which_has_the_smallest_draws() -> None:
     evidence, audit = np.array([[True] * 5 + [False] * 5]), np.array([[True, False] * 5])
     seen = look(evidence, np.zeros((1, 10)), audit, np.zeros((1, 10), dtype=bool), ErrorGuarantee(looks=(0.5,)))
     assert (seen.asked, seen.audit) == (7, 2)
-    assert drawn(np.array([[0.3, 0.1], [0.1, 0.9]]), 2).tolist() == [[False, True], [True, False]]
+    assert draw_passages(np.array([[0.3, 0.1], [0.1, 0.9]]), 2).tolist() == [[False, True], [True, False]]
 
 
 def test_a_collection_with_one_label_needs_the_audit_and_the_first_look() -> None:
@@ -98,7 +98,7 @@ def test_what_is_asked_has_a_reason_and_the_rest_a_probability() -> None:
     selection = _select(labels, options, 3, labelers)
     assert ((selection.reason != Reason.NOT_ASKED) == labelers.asked).all()
     assert (np.isnan(selection.probability) == labelers.asked).all()
-    assert ((selection.reason == Reason.AUDIT) == drawn(_draw(labels, 3), options.audit_of(labels.size))).all()
+    assert ((selection.reason == Reason.AUDIT) == draw_passages(_draw(labels, 3), options.audit_of(labels.size))).all()
     assert selection.rounds[-1].asked == labelers.asked.sum() < 0.6 * labels.size
 
 
@@ -112,7 +112,7 @@ def test_the_same_twice_and_evidence_that_does_not_depend_on_the_audit() -> None
     paths = []
     for seed in (5, 6):
         answered = Answered(Labelers(labels), labels.shape)
-        answered.add(drawn(_draw(labels, seed), 300))
+        answered.add(draw_passages(_draw(labels, seed), 300))
         paths.append(list(predictions(answered, HINTS, (0.1, 0.2), tokens)))
     for one, other in zip(*paths, strict=True):
         assert (one[0] == other[0]).all() and (one[1] == other[1]).all()

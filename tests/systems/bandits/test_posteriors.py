@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from quit.settings.bandits import Bandits
 from quit.systems.bandits.posteriors import BetaBelief, GaussianBelief, GaussianIngBelief, QuantileTable, expands
 
 N, TAU = 4, 0.77
-BETA = BetaBelief(Bandits())
+BETA = BetaBelief()
 
 
 def test_beta_updates_may_be_fractional_and_are_clipped() -> None:
@@ -19,21 +18,21 @@ def test_beta_updates_may_be_fractional_and_are_clipped() -> None:
 
 
 def _after(belief, rewards) -> np.ndarray:
-    state = belief.prior()
+    state = belief.prior
     for reward in rewards:
         state = belief.update(state, np.float64(reward))
     return state
 
 
 def test_gaussian_posterior_is_a_precision_weighted_mean() -> None:
-    belief = GaussianBelief(Bandits())
+    belief = GaussianBelief()
     for rewards, mean, variance in (([], 0.0, 1.0), ([0.8], 0.4, 1 / 2), ([0.8, 0.4, 0.6], 0.45, 1 / 4)):
         state = _after(belief, rewards)
         assert (float(belief.mean(state)), 1 / state[0]) == (pytest.approx(mean), pytest.approx(variance))
 
 
 def test_gaussian_ing_is_the_posterior_of_all_rewards_at_once() -> None:
-    belief = GaussianIngBelief(Bandits())
+    belief = GaussianIngBelief()
     rewards = np.array([0.1, 0.9, 0.4, 0.4])
     kappa, mu, alpha, beta = _after(belief, rewards)
     # The textbook's closed form (Murphy 2007, section 6): kappa_0 = 1, mu_0 = 0, alpha_0 = beta_0 = 1, n = 4.
@@ -42,7 +41,7 @@ def test_gaussian_ing_is_the_posterior_of_all_rewards_at_once() -> None:
     assert beta == pytest.approx(1.0 + spread / 2 + 1 * 4 * mean**2 / (2 * 5))
 
 
-@pytest.mark.parametrize("belief", [BETA, GaussianBelief(Bandits()), GaussianIngBelief(Bandits())])
+@pytest.mark.parametrize("belief", [BETA, GaussianBelief(), GaussianIngBelief()])
 def test_draws_and_quantiles_are_of_one_distribution_around_the_mean(belief) -> None:
     state = _after(belief, [1.0, 0.5, 0.75])
     table = QuantileTable(4096)

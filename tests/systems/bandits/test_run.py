@@ -6,7 +6,7 @@ import pytest
 
 from quit.settings import Settings
 from quit.systems.bandits.policies import policies
-from quit.systems.bandits.run import picked, write_reports
+from quit.systems.bandits.run import observed_rows, write_reports
 from quit.systems.reports import Report
 from tests.systems.bandits.requests import request_of
 
@@ -15,10 +15,10 @@ def test_each_run_picks_its_own_documents_and_always_the_same() -> None:
     settings = Settings()
     [policy] = policies(settings.bandits, ["random"])
     request = request_of([[0] * 10] * 4)
-    runs = [picked(request, policy, 0.25, settings, repeat) for repeat in range(4)]
+    runs = [observed_rows(request, policy, 0.25, settings, repeat) for repeat in range(4)]
     assert all(len(set(rows)) == 10 for rows in runs) and len({tuple(rows) for rows in runs}) == 4
-    assert runs == [picked(request, policy, 0.25, settings, repeat) for repeat in range(4)]
-    assert picked(request, None, 0.25, settings, 3) == list(range(40))
+    assert runs == [observed_rows(request, policy, 0.25, settings, repeat) for repeat in range(4)]
+    assert observed_rows(request, None, 0.25, settings, 3) == list(range(40))
 
 
 def test_the_deviation_over_runs_is_that_of_their_means(tmp_path: Path) -> None:

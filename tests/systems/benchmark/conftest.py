@@ -26,7 +26,7 @@ def release(tmp_path: Path) -> Path:
 def world(release: Path, tmp_path: Path) -> Any:
     """The release opened: dataset, task over all questions, and ``context(**changes)``."""
     dataset = Dataset.of_release(release)
-    task = release_task(dataset, dataset.provenance["content_id"], "all")
+    task = release_task(dataset, "all")
 
     def context(*overrides: str, **changes: Any) -> PluginContext:
         usual = {"passages": task.passages, "models": None, "cache": tmp_path / "cache"}

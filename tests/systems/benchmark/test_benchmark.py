@@ -26,7 +26,7 @@ from quit.systems.benchmark.benchmark import BenchmarkRequest, make_runner, run_
 from quit.systems.benchmark.leaderboard import page
 from quit.systems.benchmark.relabel import RetrievedLabels, known_verdicts, relabel
 from quit.systems.benchmark.results import Scores, falling, file_name
-from quit.systems.benchmark.run import System, reordered
+from quit.systems.benchmark.run import System, reorder
 from quit.systems.benchmark.stages import CheckpointedTables
 from quit.systems.benchmark.task import BenchmarkQuery, DocumentPassages
 from tests.answers import Reads, Rules
@@ -191,7 +191,7 @@ def test_a_question_without_a_relevant_passage_follows_the_policy(world) -> None
 
 
 def test_reranked_passages_stay_in_front_of_the_rest() -> None:
-    output = reordered(Ranking(np.array([5, 6, 7, 8]), np.zeros(4)), np.array([0.1, 0.9, 0.1]))
+    output = reorder(Ranking(np.array([5, 6, 7, 8]), np.zeros(4)), np.array([0.1, 0.9, 0.1]))
     assert output.rows.tolist() == [6, 5, 7, 8] and (np.diff(output.scores) <= 0).all() and output.scores[3] < 0.1
 
 

@@ -20,23 +20,23 @@ from tests.systems.benchmark import tiny
 
 
 def test_examples_are_of_the_train_split_with_negatives_of_other_questions(world) -> None:
-    pairs = triples(world.dataset, "x", FineTuning(2, 2))
+    pairs = triples(world.dataset, FineTuning(2, 2))
     assert {question for question, _, _ in pairs} == {small.QUESTIONS["q1"], small.QUESTIONS["q2"]}
     for question, positive, negative in pairs:
         mine = "q1" if question == small.QUESTIONS["q1"] else "q2"
         assert positive.startswith(small.HINTS[mine][0])  # label 2: passages that begin with hint 0
         other = "q2" if mine == "q1" else "q1"
         assert negative.startswith(small.HINTS[other][0])  # a positive of the other question (footnote 11)
-    assert {negative for _, _, negative in triples(world.dataset, "x", FineTuning(2, 4, "any"))} > {
+    assert {negative for _, _, negative in triples(world.dataset, FineTuning(2, 4, "any"))} > {
         small.HINTS["q1"][1], small.HINTS["q2"][1]
     }  # fmt: skip
-    assert len(pairs) == 4 and len(triples(world.dataset, "x", FineTuning(1, 1))) == 2
+    assert len(pairs) == 4 and len(triples(world.dataset, FineTuning(1, 1))) == 2
 
 
 def test_a_release_without_examples_is_told_so(tmp_path: Path) -> None:
     small.freeze(tmp_path / "r", small.rows())  # one question in train: no other one to take negatives from
     with pytest.raises(InputError, match="nothing to fine-tune on"):
-        triples(Dataset.of_release(tmp_path / "r"), "x", FineTuning(1, 1))
+        triples(Dataset.of_release(tmp_path / "r"), FineTuning(1, 1))
 
 
 @pytest.mark.parametrize(
@@ -140,6 +140,5 @@ def test_a_cross_encoder_is_made_once_and_has_its_rows(release: Path, tmp_path: 
     # A model whose training was broken off has no such file and is made again, the same.
     about.unlink()
     dataset = Dataset.of_release(release)
-    content_id = dataset.provenance["content_id"]
-    model_folder = finetune("cross-encoder", "minilm", 1, dataset, content_id, QUICK, tmp_path / "out" / "models")
+    model_folder = finetune("cross-encoder", "minilm", 1, dataset, QUICK, tmp_path / "out" / "models")
     assert model_folder.folder == folder and notes[-1].startswith("finetune") and weights.read_bytes() == first

@@ -13,7 +13,7 @@ from quit.errors import InputError, SettingsError
 from quit.retrieval.protocols import Ranking
 from quit.settings import load
 from quit.systems.benchmark.benchmark import BenchmarkRequest, run_benchmark
-from quit.systems.benchmark.plugins import available, checked, checked_scores, make_retriever
+from quit.systems.benchmark.plugins import available, make_retriever, valid_ranking, valid_scores
 from tests.docs.pages import blocks
 from tests.paths import ROOT
 
@@ -119,19 +119,19 @@ def test_a_plugin_cannot_take_a_name_of_ours(world, install, name: str) -> None:
 )  # fmt: skip
 def test_rankings_that_cannot_be(rows, scores, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        checked("mine", Ranking(np.array(rows), np.array(scores, dtype=np.float32)), 12, 5)
+        valid_ranking("mine", Ranking(np.array(rows), np.array(scores, dtype=np.float32)), 12, 5)
 
 
 def test_rankings_are_put_in_order_and_cut() -> None:
-    values = checked("mine", Ranking(np.array([5, 2, 9]), np.array([1.0, 1.0, 3.0])), 12, 2)
+    values = valid_ranking("mine", Ranking(np.array([5, 2, 9]), np.array([1.0, 1.0, 3.0])), 12, 2)
     assert values.rows.tolist() == [9, 2]
-    assert len(checked("mine", Ranking(np.array([], dtype=np.int64), np.array([])), 12, 2)) == 0
+    assert len(valid_ranking("mine", Ranking(np.array([], dtype=np.int64), np.array([])), 12, 2)) == 0
 
 
 @pytest.mark.parametrize("scores", [[1.0, np.inf], [1.0]])
 def test_scores_that_cannot_be(scores: list[float]) -> None:
     with pytest.raises(InputError, match="'mine' returned no finite score per passage"):
-        checked_scores("mine", np.array(scores), 2)
+        valid_scores("mine", np.array(scores), 2)
 
 
 def test_the_class_in_the_docs_is_bm25_by_its_name(world, tmp_path: Path, monkeypatch) -> None:

@@ -25,7 +25,9 @@ def passages_of(seed: int = 0, parts: list[tuple[str, ...]] | None = None) -> Re
     hints = parts or [tuple(map(" ".join, of_question)) for of_question in words_of_hints]
     names = [f"q{number}" for number in range(len(hints))]
     table = permutation_table(len(hints[0]))
-    return ReleasePassages(SimpleNamespace(ids=names, permutations=table, hint_lists=lambda rows: hints), "fake")
+    facts = {"content_id": "fake"}
+    fake = SimpleNamespace(ids=names, permutations=table, hint_lists=lambda rows: hints, provenance=facts)
+    return ReleasePassages(fake)
 
 
 QUERIES = ["w1x w2x w3x", "w4x w4x w5x", "w20x", "nothing known"]

@@ -26,16 +26,16 @@ def test_the_passages_of_a_release(world) -> None:
 def test_labels_count_only_for_the_questions_own_passages(world) -> None:
     relevance = world.task.relevance
     assert relevance.labels(1, np.array([4, 6, 0, 11])).tolist() == [2, 1, 0, 0]
-    rows, labels = relevance.judged(2)
+    rows, labels = relevance.judgements(2)
     assert (rows.tolist(), labels.tolist()) == ([8, 9, 10, 11], [2, 2, 1, 1])
     assert relevance.oracle(1).rows.tolist() == [4, 5, 6, 7] and set(relevance.oracle(1).scores.tolist()) == {1.0}
 
 
 def test_a_split_and_an_empty_one(world) -> None:
-    assert release_task(world.dataset, "x", "test").question_ids == ["q3"]
-    assert release_task(world.dataset, "x", "train").relevance.groups.tolist() == [0, 1]
+    assert release_task(world.dataset, "test").question_ids == ["q3"]
+    assert release_task(world.dataset, "train").relevance.groups.tolist() == [0, 1]
     with pytest.raises(InputError, match="split 'dev' of the release has no question .train 2, dev 0, test 1."):
-        release_task(world.dataset, "x", "dev")
+        release_task(world.dataset, "dev")
 
 
 def test_permutations_of_a_subset_share_its_score_and_ties_go_to_the_lower_row(world) -> None:
