@@ -37,7 +37,7 @@ JUDGED_A_QUESTION = 20.0
 """Distinct answers per question that a judge has to see, where no workspace tells: the paper does not say."""
 COMPLETION_TOKENS = 6.0
 """Tokens per reply, where no workspace tells."""
-MEMORY, MEMORY_A_QUESTION = 0.9e9, 33e3
+MEMORY, MEMORY_A_QUESTION = 0.9e9, 20e3
 """Bytes of memory of the largest process, and more per question (docs/research/scale.md, measured)."""
 DISK_A_QUESTION, DISK_A_REPLY = 6e3, 160
 """Bytes of tables per question, and of the generation cache per reply (docs/research/scale.md, measured)."""
