@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.columns import is_in, one_array, plain, positions_in, runs
 from quit.common.progress import advance, note
-from quit.dataset.files import PagedTable, TableFiles, aligned, hints_a_question
+from quit.dataset.files import PagedTable, TableFiles, aligned, hints_a_question, lists
 from quit.dataset.release import ReaderInfo, fingerprint_of, verify
 from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
@@ -51,6 +51,19 @@ class Block:
     values: list[str]
     correct: np.ndarray
     asked: np.ndarray
+
+
+@dataclass(frozen=True)
+class Lists(Sequence[list[Any]]):
+    """The lists of an Arrow array, each made when it is asked for: of a large collection, all would need gigabytes."""
+
+    array: pa.ListArray
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, position: Any) -> Any:
+        return self.array[int(position)].as_py()
 
 
 @dataclass(eq=False)
@@ -146,7 +159,7 @@ class Dataset:
         self.split_names: list[str] = self.splits["split"].to_pylist()
         if unknown := set(self.split_names) - set(SPLITS):
             raise InputError(f"Unknown split {min(unknown)!r} in the table 'splits': expected train, dev or test.")
-        self.permutations: PermutationTable = permutation_table(hints_a_question(self.ids, self.selected_hints))
+        self.permutations: PermutationTable = permutation_table(hints_a_question(self.ids, self.selected_hints.array))
         tables = {"passages": self.passages, "labels": self.labels}
         for info in self.readers:
             if info.name not in self.answers:
@@ -229,15 +242,11 @@ class Dataset:
         return answers
 
     @cached_property
-    def selected_hints(self) -> list[list[dict]]:
+    def selected_hints(self) -> Lists:
         """The hints of each question that make passages, in rank order: rows of ``ranked_hints``."""
-        table = self.ranked_hints
-        rows = table.filter(table["selected"]).to_pylist()
-        rows_of: list[list[dict]] = [[] for _ in self.ids]
-        for row in sorted(rows, key=lambda row: row["rank"]):
-            if (position := self._place.get(row["question_id"])) is not None:
-                rows_of[position].append(row)
-        return rows_of
+        rows = self.ranked_hints.filter(self.ranked_hints["selected"]).sort_by("rank").combine_chunks()
+        hints = pa.table({"question_id": rows["question_id"], "row": rows.to_struct_array()})
+        return Lists(lists(hints, "row", pa.array(self.ids)))
 
     def hint_lists(self, positions: np.ndarray) -> list[list[str]]:
         """Return the texts of the hints of some questions, for ``iter_passage_texts``."""

@@ -299,15 +299,15 @@ def lists(table: pa.Table, column: str, ids: pa.Array) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]), pa.int32()), values)
 
 
-def hints_a_question(ids: Sequence[str], hints: Sequence[Sequence[Any]]) -> int:
+def hints_a_question(ids: Sequence[str], hints: pa.ListArray) -> int:
     """Return how many selected hints each question has. Raises ``InputError`` unless all have as many, at least one."""
-    for question_id, some in zip(ids, hints, strict=True):
-        if not some or len(some) != len(hints[0]):
-            raise InputError(
-                f"The question {question_id!r} has {len(some)} selected hints in the table 'ranked_hints', but "
-                f"{ids[0]!r} has {len(hints[0])}: every question must have the same number, at least one."
-            )
-    return len(hints[0])
+    counts = pc.list_value_length(hints).to_numpy()
+    if len(other := np.flatnonzero((counts != counts[0]) | (counts == 0))):
+        raise InputError(
+            f"The question {ids[other[0]]!r} has {counts[other[0]]} selected hints in the table 'ranked_hints', but "
+            f"{ids[0]!r} has {counts[0]}: every question must have the same number, at least one."
+        )
+    return int(counts[0])
 
 
 def aligned(name: str, table: pa.Table, ids: Sequence[str]) -> pa.Table:

@@ -149,8 +149,9 @@ class _Facts:
         ids = pa.array(self.ids)
         self.valid: list[list[str]] = lists(tables["valid_answers"], "answer", ids).to_pylist()
         selected = ranked_hints.filter(ranked_hints["selected"])
-        self.hints: list[list[str]] = lists(selected.sort_by("rank"), "hint", ids).to_pylist()
-        self.permutations = permutation_table(hints_a_question(self.ids, self.hints))
+        hints = lists(selected.sort_by("rank"), "hint", ids)
+        self.hints: list[list[str]] = hints.to_pylist()
+        self.permutations = permutation_table(hints_a_question(self.ids, hints))
 
     def mask(self, split: str) -> np.ndarray:
         return np.ones(len(self.ids), dtype=bool) if split == ALL else np.array(self.splits) == split
