@@ -86,8 +86,9 @@ _CONSTRUCTION = {section.partition(".")[0] for stage in STAGES for section in st
 
 
 def _without_folder(name: str) -> str:
-    """Return a hub name as it is, and of a path (``/...``, ``~/...``, ``./...``, ``../...``) its last part only."""
-    return Path(name).name if name.startswith(("/", "~", "./", "../")) else name
+    """Return a hub name as it is, and of a path (``/...``, ``~/...``, ``./...``, ``../...``, a prompt's ``.txt``) its
+    last part only."""
+    return Path(name).name if name.startswith(("/", "~", "./", "../")) or name.endswith(".txt") else name
 
 
 def provenance_of(pipeline: Pipeline) -> dict[str, Any]:

@@ -95,15 +95,16 @@ def draw_audit(workspace: Workspace, settings: Settings) -> dict[str, set[str]]:
     """Return question id -> the answers, normalised, that people judge for the audit. Empty without one, or labels.
 
     The audit is the one drawn before with this ``review.audit``, else a new one, which is stored: ``size``, ``labels``
-    (fingerprint), ``labelers``, ``numbers`` (of passages by split, judge's label, number of hints and state) and
+    (their version), ``labelers``, ``numbers`` (of passages by split, judge's label, number of hints and state) and
     ``sample``: question_id, permutation, label, hints, split, ``whole`` (every labeler was asked) and ``answers``, each
     with whether the judge accepts it.
     """
     size, audit = settings.review.audit, read_state(workspace.path / _FILE, {})
-    if not size or "label" not in workspace.state:
+    version = workspace.versions.get("label")
+    if not size or version is None:
         return {}
     if audit.get("size") != size:
-        audit = {"size": size, "labels": workspace.versions["label"], **_draw_sample(workspace, settings)}
+        audit = {"size": size, "labels": version, **_draw_sample(workspace, settings)}
         workspace.put_json(_FILE, audit)
     answers: dict[str, set[str]] = {}
     for row in audit["sample"]:

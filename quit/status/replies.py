@@ -53,13 +53,13 @@ def _kept_counts(workspace: TableReader) -> dict[str, Any]:
     """Return ``readers`` with their counts ``by_hints`` and ``patterns``; counted again when a workspace's tables have
     changed."""
     versions = workspace.versions
-    path, key = workspace.path / "replies.json", content_hash(versions, __version__)
+    path, key = workspace.path / "replies.json", content_hash(versions, [*workspace.state], __version__)
     if versions:
         with suppress(WorkspaceError):
             if (kept := read_state(path, {})).get("key") == key:
                 return kept
     counts = {"key": key, **_all_counts(workspace)}
-    if versions:
+    if versions and workspace.versions == versions:  # not while another process builds
         with suppress(WorkspaceError):  # a folder that cannot be written to
             write_json(path, counts)
     return counts

@@ -66,6 +66,9 @@ class PassingFault(QuitError):
     absent: bool = False
     is_free: bool = False
 
+    def __post_init__(self) -> None:
+        super().__init__(self.message)  # without secrets
+
 
 @dataclass(frozen=True)
 class RequestBatch:
