@@ -79,7 +79,7 @@ def test_decompositions_reports_and_judged_documents(real_model: VllmServer) -> 
     collection = SmallCollection(DOCUMENTS, QUERIES, QRELS)
     generator = language_model(NAME, Models(settings), settings, "bandits.language_model")
     given, stage = questions(collection), WordOverlap(collection)
-    arms, counts = bandits.decomposed("written", given, collection, stage, settings, generator)
+    arms, counts = bandits.decompositions_of("written", given, collection, stage, settings, generator)
     assert counts["decompositions"] == len(arms) == 2
     # Two prompts a request, each asked twice at most; a request of which nothing can be read is its own arm.
     assert 4 <= counts["replies"] <= 8 and counts["unread"] <= counts["replies"] >= counts["cut"]
