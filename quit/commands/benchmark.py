@@ -8,9 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from quit.commands import options
-from quit.commands.options import load_settings, local_folder, show
+from quit.commands.options import load_settings, local_folder, show, working
 from quit.common.terminal import echo
-from quit.library.progress import working
 from quit.render.table import Table
 
 app = typer.Typer(help="Run QA systems over a release, and fine-tune them.", no_args_is_help=True)

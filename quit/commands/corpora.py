@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quit.commands import options
-from quit.commands.options import load_settings, local_folder, show
+from quit.commands.options import load_settings, local_folder, show, working
 from quit.common.terminal import echo
-from quit.library.progress import working
 from quit.text.words import split_names
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from quit.commands import options
-from quit.commands.options import load_settings, open_workspace, print_json, release_place, show
-from quit.library.progress import working
+from quit.commands.options import load_settings, open_workspace, print_json, release_place, show, working
 from quit.render.table import Table, number
 
 app = typer.Typer(

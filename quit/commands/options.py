@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -153,6 +154,13 @@ def show(value: Any, as_json: bool, pieces: Iterable[Table | str]) -> None:
         from quit.render import terminal
 
         terminal.show(pieces)
+
+
+def working(title: str, quiet: bool = False) -> AbstractContextManager[None]:
+    """Show progress as :func:`quit.library.progress.working` does, which is imported only where it is used."""
+    from quit.library.progress import working as show_progress
+
+    return show_progress(title, quiet)
 
 
 def open_workspace(place: str | Path) -> OpenWorkspace:

@@ -9,9 +9,8 @@ import typer
 
 from quit.commands import options
 from quit.commands.export import CardOption
-from quit.commands.options import load_settings, local_folder, open_workspace, release_place, show
+from quit.commands.options import load_settings, local_folder, open_workspace, release_place, show, working
 from quit.errors import GateError, SettingsError
-from quit.library.progress import working
 from quit.render.table import Table
 from quit.text.words import counted, split_names
 

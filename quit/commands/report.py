@@ -9,10 +9,9 @@ import typer
 
 from quit.commands import options
 from quit.commands.export import OverwriteOption
-from quit.commands.options import local_folder, print_json, release_place
+from quit.commands.options import local_folder, print_json, release_place, working
 from quit.common.terminal import echo
 from quit.errors import SettingsError
-from quit.library.progress import working
 
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Override a setting of what is shown: pages.examples=5.")

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from quit.commands import options
-from quit.commands.options import local_folder, open_workspace, show
-from quit.library.progress import working
+from quit.commands.options import local_folder, open_workspace, show, working
 
 app = typer.Typer(help="Look after a workspace: back it up, restore it, free space.", no_args_is_help=True)
 WaitOption = Annotated[
