@@ -342,8 +342,7 @@ def _change(server: Server, project: int, items: Mapping[int, ReviewItem], revie
         if versions[task.id]["predictions"][0]["result"] not in [prediction.result for prediction in task.predictions]
     ]
     for chunk in _chunks(predictions, review):
-        request: Any = list(chunk)
-        server.ask(lambda studio: studio.projects.import_predictions(project, request=request), again=False)  # noqa: B023
+        _import_predictions(server, project, chunk)
     # Earlier predictions are a task's history, but the page of a blind task must not offer them.
     old_predictions = [
         prediction.id
@@ -355,6 +354,10 @@ def _change(server: Server, project: int, items: Mapping[int, ReviewItem], revie
     _each(old_predictions, lambda number: server.ask(lambda studio: studio.predictions.delete(number)))
     values = {number: {name: versions[number][name] for name in ("data", "meta")} for number in versions}
     _each(values, lambda number: _update(server, number, **values[number]))
+
+
+def _import_predictions(server: Server, project: int, predictions: Any) -> None:
+    server.ask(lambda studio: studio.projects.import_predictions(project, request=predictions), again=False)
 
 
 def _overlap_controls(server: Server, project: int, controls: Controls) -> None:

@@ -247,7 +247,8 @@ def _first_stages(folders: list[Path], documents: BuiltCorpus, settings: Setting
 
 def _print_built(out: Path, new: bool, quiet: bool, lines: list[str]) -> None:
     if not quiet:
-        show(None, False, lines if new else [f"{out} is up to date: nothing to do.", *lines])
+        for line in lines if new else [f"{out} is up to date: nothing to do.", *lines]:
+            echo(line)
 
 
 def _corpus_lines(manifest: dict[str, Any]) -> list[str]:

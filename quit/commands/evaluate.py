@@ -13,7 +13,7 @@ from quit.commands.options import load_settings, open_workspace, print_json, rel
 from quit.render.table import Table, number
 
 app = typer.Typer(
-    help="Score a run; measure judge and convergence against people's or published ones.", no_args_is_help=True
+    help="Score a run file; measure judge and convergence against people or published values.", no_args_is_help=True
 )
 
 

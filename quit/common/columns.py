@@ -76,8 +76,8 @@ def _encoded(chunk: pa.Array) -> pa.DictionaryArray:
 
 
 def rows_hash(rows: pa.Table, values: Callable[[pa.Table], Sequence[Any]], size: int = 16) -> str:
-    """Return the hash of rows, as :func:`content_hash` makes it of ``values`` of them; of many rows, the hash of the
-    hashes of pieces, so that few are Python objects at a time."""
+    """Return the hexadecimal hash of rows (``2 * size`` digits): :func:`content_hash` of their ``values``; of more than
+    16,384 rows, of the hashes of pieces, so that few rows are Python objects at a time."""
     pieces = (rows.slice(first, _HASHED_ROWS) for first in range(0, len(rows) or 1, _HASHED_ROWS))
     hashes = [content_hash(*values(piece), size=size) for piece in pieces]
     return content_hash(hashes, size=size) if len(hashes) > 1 else hashes[0]

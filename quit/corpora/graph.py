@@ -248,8 +248,10 @@ def statistics(edges: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
 
     def quantiles(values: np.ndarray) -> dict[str, float]:
         values = values[~np.isnan(values)]
-        shares = np.quantile(values, at) if len(values) else []
-        return {name: round(float(value), 4) for name, value in zip(names, shares, strict=len(values) > 0)}
+        if not len(values):
+            return {}
+        quantiles = np.quantile(values, at)
+        return {name: round(float(value), 4) for name, value in zip(names, quantiles, strict=True)}
 
     return {
         "in_degree": quantiles(indegree.astype(np.float64)),

@@ -55,7 +55,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Lists(Sequence[list[Any]]):
-    """The lists of an Arrow array, each made when it is asked for: of a large collection, all would need gigabytes."""
+    """The lists of an Arrow array, each made of Python objects only when it is read."""
 
     array: pa.ListArray
 

@@ -101,8 +101,8 @@ class TableFiles:
         return imported_schema(name) if self.imported else contract(name).schema
 
     def answers(self, reader: str) -> Answers:
-        """Return a reader's answers, the rows (question_id, permutation, number, asked) as pages. Where we are a chunk,
-        a page may hold other questions than ``distinct``, so that ``index`` and ``counts`` are not defined.
+        """Return a reader's answers, the rows (question_id, permutation, number, asked) as pages. Of a chunk, a page
+        may hold other questions than ``distinct``, so that ``index`` and ``counts`` are not defined.
 
         Raises ``InputError`` as :meth:`read` does.
         """

@@ -24,28 +24,67 @@ from quit.models.loading import once
 from quit.models.minilm.encoder import word_pieces
 from quit.models.protocols import Encoder
 
-_COARSE = "ABBR:ABBREVIATION DESC:DESCRIPTION ENTY:ENTITY HUM:HUMAN LOC:LOCATION NUM:NUMERIC".split()
-COARSE = {name.partition(":")[0]: name for name in _COARSE}
+COARSE = {
+    "ABBR": "ABBR:ABBREVIATION",
+    "DESC": "DESC:DESCRIPTION",
+    "ENTY": "ENTY:ENTITY",
+    "HUM": "HUM:HUMAN",
+    "LOC": "LOC:LOCATION",
+    "NUM": "NUM:NUMERIC",
+}
 """TREC coarse code -> the sources' spelling."""
 
-_FINE = {
-    "ABBR": "abb Abbreviation; exp Expression abbreviated",
-    "DESC": "def Definition of something; desc Description of something; manner Manner of an action; reason Reason",
-    "ENTY": "animal Animal; body Organ of body; color Color; cremat Invention, book and other creative piece; "
-    "currency Currency name; dismed Disease and medicine; event Event; food Food; instru Musical instrument; "
-    "lang Language; letter Letter like a-z; other Other entity; plant Plant; product Product; religion Religion; "
-    "sport Sport; substance Element and substance; symbol Symbols and sign; techmeth Techniques and method; "
-    "termeq Equivalent term; veh Vehicle; word Word with a special property",
-    "HUM": "desc Description of a person; gr Group or organization of person; ind Individual; title Title of a person",
-    "LOC": "city City; country Country; mount Mountain; other Other location; state State",
-    "NUM": "code Postcode or other code; count Number of something; date Date; dist Distance, linear measure; "
-    "money Price; ord Order, rank; other Other number; period Lasting time of something; perc Percent, fraction; "
-    "speed Speed; temp Temperature; volsize Size, area and volume; weight Weigh",
-}
 FINE = {
-    f"{coarse}:{code}": f"{code}:{name}"
-    for coarse, text in _FINE.items()
-    for code, _, name in (entry.partition(" ") for entry in text.split("; "))
+    "ABBR:abb": "abb:Abbreviation",
+    "ABBR:exp": "exp:Expression abbreviated",
+    "DESC:def": "def:Definition of something",
+    "DESC:desc": "desc:Description of something",
+    "DESC:manner": "manner:Manner of an action",
+    "DESC:reason": "reason:Reason",
+    "ENTY:animal": "animal:Animal",
+    "ENTY:body": "body:Organ of body",
+    "ENTY:color": "color:Color",
+    "ENTY:cremat": "cremat:Invention, book and other creative piece",
+    "ENTY:currency": "currency:Currency name",
+    "ENTY:dismed": "dismed:Disease and medicine",
+    "ENTY:event": "event:Event",
+    "ENTY:food": "food:Food",
+    "ENTY:instru": "instru:Musical instrument",
+    "ENTY:lang": "lang:Language",
+    "ENTY:letter": "letter:Letter like a-z",
+    "ENTY:other": "other:Other entity",
+    "ENTY:plant": "plant:Plant",
+    "ENTY:product": "product:Product",
+    "ENTY:religion": "religion:Religion",
+    "ENTY:sport": "sport:Sport",
+    "ENTY:substance": "substance:Element and substance",
+    "ENTY:symbol": "symbol:Symbols and sign",
+    "ENTY:techmeth": "techmeth:Techniques and method",
+    "ENTY:termeq": "termeq:Equivalent term",
+    "ENTY:veh": "veh:Vehicle",
+    "ENTY:word": "word:Word with a special property",
+    "HUM:desc": "desc:Description of a person",
+    "HUM:gr": "gr:Group or organization of person",
+    "HUM:ind": "ind:Individual",
+    "HUM:title": "title:Title of a person",
+    "LOC:city": "city:City",
+    "LOC:country": "country:Country",
+    "LOC:mount": "mount:Mountain",
+    "LOC:other": "other:Other location",
+    "LOC:state": "state:State",
+    "NUM:code": "code:Postcode or other code",
+    "NUM:count": "count:Number of something",
+    "NUM:date": "date:Date",
+    "NUM:dist": "dist:Distance, linear measure",
+    "NUM:money": "money:Price",
+    "NUM:ord": "ord:Order, rank",
+    "NUM:other": "other:Other number",
+    "NUM:period": "period:Lasting time of something",
+    "NUM:perc": "perc:Percent, fraction",
+    "NUM:speed": "speed:Speed",
+    "NUM:temp": "temp:Temperature",
+    "NUM:volsize": "volsize:Size, area and volume",
+    "NUM:weight": "weight:Weigh",
 }
 """TREC label -> the sources' spelling of its fine type (``Weigh`` and ``person`` are theirs). All are distinct."""
 

@@ -36,8 +36,9 @@ class Postings:
     @classmethod
     def load(cls, folder: Path) -> Postings:
         """Open the postings of a folder, memory-mapped."""
-        arrays = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("bounds", "rows", "weights")]
-        return cls(arrays[0], arrays[1], arrays[2], read_json(folder / "postings.json")["texts"])
+        names = ("bounds", "rows", "weights")
+        bounds, rows, weights = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in names)
+        return cls(bounds, rows, weights, read_json(folder / "postings.json")["texts"])
 
     def save(self, folder: Path) -> None:
         """Write the postings to a folder. Raises :class:`quit.errors.WorkspaceError` where the disk refuses."""

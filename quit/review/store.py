@@ -8,9 +8,9 @@
     W/reviews/applied.json         which parts the label update rests on
     W/reviews/audit.json           which passages were drawn for the audit, and of how many
 
-Losing every JSON file here loses no review that was pulled. The next pull finds the project by the key in the reviews,
-reads everything again and knows what it has. Where nothing was pulled yet, the key stands in the project's description
-only. Without ``audit.json`` the next push draws another audit.
+Losing every JSON file here loses no review that was pulled: the next pull finds the project by its key in the reviews,
+and reads all annotations again. Before the first pull, only the project's description on the server has the key.
+Without ``audit.json`` the next push draws another audit.
 """
 
 from __future__ import annotations

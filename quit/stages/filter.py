@@ -82,9 +82,11 @@ def filter_leaks(
             for hint in mine
             for leak in leaks_of[hint["hint_id"]]
         ]
-        leaks = {hint["hint_id"]: [leak for leak in leaks_of[hint["hint_id"]] if not leak.overridden] for hint in mine}
-        leaking = [(hint, leaks[hint["hint_id"]][0]) for hint in mine if leaks[hint["hint_id"]]]
-        clean_hints = [hint for hint in mine if not leaks[hint["hint_id"]]]
+        standing = [
+            (hint, next((leak for leak in leaks_of[hint["hint_id"]] if not leak.overridden), None)) for hint in mine
+        ]
+        leaking = [(hint, leak) for hint, leak in standing if leak]
+        clean_hints = [hint for hint, leak in standing if not leak]
         identity = {"stage": "filter", "question_id": question["question_id"], "source": question["source"]}
         if settings.mode == "hint":
             rejects += [

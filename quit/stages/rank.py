@@ -91,8 +91,18 @@ def rank_hints(
             hint_note = None
             if has_notes and producer == model.identity:
                 hint_note = _note(unread.get(hint["hint_id"]), question["question"], hint["hint"], text)
-            row = {name: hint[name] for name in ("question_id", "hint_id", "hint")} | {"rank": rank, "note": hint_note}
-            rows.append(row | {"convergence": value, "producer": producer, "selected": rank < settings.hints})
+            rows.append(
+                {
+                    "question_id": question["question_id"],
+                    "rank": rank,
+                    "hint_id": hint["hint_id"],
+                    "hint": hint["hint"],
+                    "convergence": value,
+                    "producer": producer,
+                    "selected": rank < settings.hints,
+                    "note": hint_note,
+                }
+            )
     return {
         "ranked_hints": contracts.table("ranked_hints").from_rows(rows),
         "drawn_candidates": contracts.table("drawn_candidates").from_rows(drawn_candidates),

@@ -110,10 +110,15 @@ class AnswerPool:
 
     def _rows(self, coarse: str | None, fine: str | None) -> np.ndarray:
         members = list(enumerate(self.types))
-        by_fine = [row for row, types in members if coarse and fine and (coarse, fine) in types]
-        by_coarse = [row for row, types in members if coarse and any(kind == coarse for kind, _ in types)]
-        large = (rows for rows in (by_fine, by_coarse) if rows and len(rows) >= self.fitting_minimum)
-        return np.array(next(large, range(len(members))), dtype=np.int64)
+        if coarse and fine:
+            rows = [row for row, types in members if (coarse, fine) in types]
+            if len(rows) >= self.fitting_minimum:
+                return np.array(rows, dtype=np.int64)
+        if coarse:
+            rows = [row for row, types in members if any(kind == coarse for kind, _ in types)]
+            if len(rows) >= self.fitting_minimum:
+                return np.array(rows, dtype=np.int64)
+        return np.arange(len(members), dtype=np.int64)
 
     def vectors(self, encoder: Encoder, templates: Sequence[str]) -> np.ndarray:
         """Return one unit vector a member, shape (members, dimension), float32: the mean over ``templates``, each

@@ -146,7 +146,8 @@ def number_answers(replies: pa.Table) -> dict[str, pa.Table]:
     """
     blank = pa.repeat("", len(replies))
     for name, default in (
-        *(("reader", blank), ("producer", blank)),
+        ("reader", blank),
+        ("producer", blank),
         ("raw", replies.column("answer")),
         ("ended", pa.nulls(len(replies), pa.string())),
         ("asked", pa.repeat(True, len(replies))),

@@ -17,7 +17,10 @@ from quit.text.normalize import normalize_answer
 
 DECISIONS = pa.schema(
     [
-        *(pa.field(name, pa.string(), nullable=False) for name in ("question_id", "content", "kind", "key")),
+        pa.field("question_id", pa.string(), nullable=False),
+        pa.field("content", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("key", pa.string(), nullable=False),
         pa.field("answer", pa.string()),
         pa.field("decision", pa.bool_()),
         pa.field("yes", pa.int64(), nullable=False),
