@@ -18,10 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
-from quit.common.columns import is_in, one_array, plain, positions_in, runs
+from quit.common.columns import plain
 from quit.common.progress import advance, note
 from quit.dataset.files import PagedTable, TableFiles, aligned, hints_a_question, lists
 from quit.dataset.release import ReaderInfo, fingerprint_of, verify
+from quit.dataset.rows import Lists, QuestionRows, row_lists
 from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
 from quit.models.protocols import NO_ANSWER
@@ -31,7 +32,8 @@ from quit.stages.labelling.passages import PermutationTable, permutation_table
 from quit.stages.select import SELECTION
 from quit.store.parts import KEYS
 
-_SMALL = ("questions", "hints", "ranked_hints", "descriptions", "splits", "verdicts", "valid_answers", "question_roles")
+_SMALL = ("questions", "hints", "ranked_hints", "descriptions", "splits", "valid_answers", "question_roles")
+_OF_VERDICTS = ("question_id", "answer_key", "answer", "correct", "basis", "judge")
 FULLY, PARTIALLY = 2, 1  # relevance labels (paper, section 3.2.2); 0, another question's passage, is never stored
 
 
@@ -54,16 +56,19 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Lists(Sequence[list[Any]]):
-    """The lists of an Arrow array, each made of Python objects only when it is read."""
+class Replies:
+    """What some readers (R) replied to some questions (Q) about their passages (P), checked.
 
-    array: pa.ListArray
+    ``distinct``: their rows of ``distinct_answers``, reader by reader. One value per row of these: ``owner``, the
+    question's place; ``correct``, as in ``Block``; ``valid``, whether it is among the valid answers. ``index``: int64,
+    shape (Q, P, R), the row that a passage got.
+    """
 
-    def __len__(self) -> int:
-        return len(self.array)
-
-    def __getitem__(self, position: Any) -> Any:
-        return self.array[int(position)].as_py()
+    distinct: pa.Table
+    owner: np.ndarray
+    correct: np.ndarray
+    valid: np.ndarray
+    index: np.ndarray
 
 
 @dataclass(eq=False)
@@ -125,6 +130,7 @@ class Dataset:
                 for name in (*_SMALL, *SELECTION, "controls")
                 if name in _SMALL or name in files.parts
             },
+            verdicts=files.read("verdicts", _OF_VERDICTS, encoded=True),
             passages=files.paged("passages", KEYS),
             labels=files.paged("labels", [*KEYS, "label"]),
             answers={info.name: files.answers(info.name) for info in readers},
@@ -167,7 +173,9 @@ class Dataset:
             tables[f"answers of {info.name}"] = self.answers[info.name].rows
         if self.selection is not None:
             tables["selection"] = self.selection
-        self._rows = {name: _Rows(name, table, self.ids, len(self.permutations)) for name, table in tables.items()}
+        self._rows = {
+            name: QuestionRows(name, table, self.ids, len(self.permutations)) for name, table in tables.items()
+        }
 
     @property
     def partly_asked(self) -> bool:
@@ -232,32 +240,27 @@ class Dataset:
         return self.aligned("questions")["question"].to_pylist()
 
     @cached_property
-    def valid_answers_of(self) -> list[list[str]]:
+    def valid_answers_of(self) -> Lists:
         """Accepted surface forms of each question, in table order."""
-        answers: list[list[str]] = [[] for _ in self.ids]
-        for position, answer in self._of_ours(self.valid_answers, "answer"):
-            answers[position].append(answer)
-        if [] in answers:
-            raise InputError(f"The table 'valid_answers' has no row for the question {self.ids[answers.index([])]!r}.")
-        return answers
+        answers = lists(self.valid_answers, "answer", pa.array(self.ids))
+        if len(missing := np.flatnonzero(pc.list_value_length(answers).to_numpy() == 0)):
+            raise InputError(f"The table 'valid_answers' has no row for the question {self.ids[missing[0]]!r}.")
+        return Lists(answers)
 
     @cached_property
     def selected_hints(self) -> Lists:
-        """The hints of each question that make passages, in rank order: rows of ``ranked_hints``."""
-        rows = self.ranked_hints.filter(self.ranked_hints["selected"]).sort_by("rank").combine_chunks()
-        hints = pa.table({"question_id": rows["question_id"], "row": rows.to_struct_array()})
-        return Lists(lists(hints, "row", pa.array(self.ids)))
+        """The hints of each question that make passages, in rank order: rows of ``ranked_hints`` with the hint's source
+        and url (null where ``hints`` lacks it)."""
+        rows = self.ranked_hints.filter(self.ranked_hints["selected"]).sort_by("rank")
+        origin = pc.index_in(plain(rows["hint_id"]), plain(self.hints["hint_id"]))
+        for name in ("source", "url"):
+            rows = rows.append_column(name, self.hints[name].take(origin))
+        return Lists(row_lists(rows, self.ids))
 
     def hint_lists(self, positions: np.ndarray) -> list[list[str]]:
         """Return the texts of the hints of some questions, for ``iter_passage_texts``."""
         advance(f"{self.writing}: passages", len(positions), len(self.ids))
         return [[row["hint"] for row in self.selected_hints[position]] for position in positions]
-
-    def _of_ours(self, table: pa.Table, *columns: str) -> Iterator[tuple]:
-        names = (table[name].to_pylist() for name in ("question_id", *columns))
-        for name, *rest in zip(*names, strict=True):
-            if (position := self._place.get(name)) is not None:
-                yield position, *rest
 
     # Large tables, block by block.
 
@@ -277,20 +280,21 @@ class Dataset:
         Raises ``InputError`` when rows are out of order, or when a label does not follow from the labelers' answers and
         the valid answers: a release must allow everyone to recompute its labels.
         """
-        labels, replies_of = self._given(positions, self.ordered_readers)
-        values = sorted({text for replies in replies_of for text in replies.texts})
+        labels, replies = self._given(positions, self.ordered_readers)
+        texts = replies.distinct["answer"].to_pylist()
+        values = sorted(set(texts))
         code_of = {value: code for code, value in enumerate(values)}
-        codes = np.empty((*labels.shape, len(replies_of)), dtype=np.int32)
-        asked = np.ones(codes.shape, dtype=bool)
+        of_text = np.array([code_of[text] for text in texts], dtype=np.int32)
         correct = np.full((len(positions), len(values)), -1, dtype=np.int8)
-        for reader, replies in enumerate(replies_of):
-            of_text = np.array([code_of[text] for text in replies.texts], dtype=np.int32)
-            codes[:, :, reader] = of_text[replies.index]
-            correct[replies.owner, of_text] = replies.correct
-            name = self.ordered_readers[reader].name
-            if self.answers[name].asked is not None:
-                asked[:, :, reader] = self.column(f"answers of {name}", positions, "asked")
-        return Block(positions, labels, codes, values, correct, asked)
+        correct[replies.owner, of_text] = replies.correct
+        asked = np.stack([self.asked(positions, info) for info in self.ordered_readers], axis=-1)
+        return Block(positions, labels, of_text[replies.index], values, correct, asked)
+
+    def asked(self, positions: np.ndarray, reader: ReaderInfo) -> np.ndarray:
+        """Return whether a reader was asked about some questions' passages: bool, shape (questions, passages)."""
+        if self.answers[reader.name].asked is None:
+            return np.ones((len(positions), len(self.permutations)), dtype=bool)
+        return self.column(f"answers of {reader.name}", positions, "asked")
 
     def predictions(self, positions: np.ndarray) -> np.ndarray | None:
         """Return the predicted probability of label 2 of some questions' passages, NaN where they were asked: float64,
@@ -318,9 +322,46 @@ class Dataset:
             advance(f"{self.writing}: answers", len(positions[start : start + size]), len(self.ids))
 
     @cached_property
-    def _replies(self) -> dict[str, _Replies]:
-        verdicts = self.verdicts.select(["question_id", "answer_key", "correct"])
-        verdicts = verdicts.filter(is_in(verdicts["question_id"], pa.array(self.ids)))
+    def _distinct(self) -> dict[str, QuestionRows]:
+        return {
+            name: QuestionRows(f"distinct answers of {name}", answers.distinct, self.ids)
+            for name, answers in self.answers.items()
+        }
+
+    @cached_property
+    def _lists(self) -> dict[str, pa.ListArray]:
+        _ = self.valid_answers_of  # raises InputError where a question has none
+        columns = {"verdicts": ["question_id", "answer_key", "correct"], "valid_answers": ["question_id", "answer"]}
+        return {name: row_lists(getattr(self, name).select(some), self.ids) for name, some in columns.items()}
+
+    def replies(self, positions: np.ndarray, readers: Sequence[ReaderInfo]) -> Replies:
+        """Return what these readers replied to some questions.
+
+        Raises ``InputError`` where the distinct answers are not numbered from 0, lack a number, or have two verdicts.
+        """
+        pieces, index, first = [], [], 0
+        for info in readers:
+            rows, numbers = self._distinct[info.name], self.column(f"answers of {info.name}", positions, "number")
+            counts, piece = rows.counts[positions], rows.take(positions)
+            offsets = np.cumsum(counts) - counts
+            if (piece["number"].to_numpy() != np.arange(len(piece)) - np.repeat(offsets, counts)).any():
+                raise InputError(f"The distinct answers of {info.name} are not numbered from 0 in their order.")
+            if (beyond := (numbers.max(axis=1) >= counts) | (numbers.min(axis=1) < 0)).any():
+                question_id = self.ids[positions[beyond][0]]
+                raise InputError(f"An answer of {info.name} to {question_id!r} is not among its distinct answers.")
+            pieces.append(piece.append_column("owner", pa.array(np.repeat(np.arange(len(positions)), counts))))
+            index.append(first + offsets[:, None] + numbers)
+            first += len(piece)
+        distinct = pa.concat_tables(pieces)
+        verdicts = self._verdicts_on(positions)
+        verdict = pc.fill_null(verdicts["correct"].cast(pa.int8()), -1).to_numpy()
+        correct = np.append(verdict, np.int8(-1))[matching_rows(distinct, verdicts, "answer_key")]
+        correct[pc.equal(distinct["answer"], NO_ANSWER).to_numpy() & (correct < 0)] = 0  # needs no judge
+        valid = matching_rows(distinct, _rows_of(self._lists["valid_answers"], positions), "answer") >= 0
+        return Replies(distinct, distinct["owner"].to_numpy(), correct, valid, np.stack(index, axis=-1))
+
+    def _verdicts_on(self, positions: np.ndarray) -> pa.Table:
+        verdicts = _rows_of(self._lists["verdicts"], positions)
         together = verdicts.group_by(["question_id", "answer_key"]).aggregate(
             [("correct", "count_distinct", pc.CountOptions(mode="all"))]
         )
@@ -330,24 +371,17 @@ class Dataset:
                 f"The table 'verdicts' has two verdicts on {several[0]['answer_key']!r} for the question "
                 f"{several[0]['question_id']!r}: pass the one in force."
             )
-        _ = self.valid_answers_of  # raises InputError where a question has none
-        return {
-            name: _Replies(name, answers, self.ids, verdicts, self.valid_answers)
-            for name, answers in self.answers.items()
-        }
+        return verdicts
 
     def check_labels(self, positions: np.ndarray) -> None:
         """Raise ``InputError`` as :meth:`block` does, looking at labelers only."""
         self._given(positions, self.labelers)
 
-    def _given(self, positions: np.ndarray, readers: Sequence[ReaderInfo]) -> tuple[np.ndarray, list[_BlockReplies]]:
-        """Return the labels of some questions and what these readers, first the labelers, answered; checked."""
-        labels = self.labels_of(positions)
-        replies_of = []
-        for info in readers:
-            numbers = self.column(f"answers of {info.name}", positions, "number")
-            replies_of.append(self._replies[info.name].block(positions, numbers))
-        hit = fully_relevant([replies.valid for replies in replies_of[: len(self.labelers)]], self.least)
+    def _given(self, positions: np.ndarray, readers: Sequence[ReaderInfo]) -> tuple[np.ndarray, Replies]:
+        """Return the labels of some questions and what these readers, first the labelers, replied; checked."""
+        labels, replies = self.labels_of(positions), self.replies(positions, readers)
+        right = replies.valid[replies.index[:, :, : len(self.labelers)]]
+        hit = fully_relevant(np.moveaxis(right, -1, 0), self.least)
         if (probability := self.predictions(positions)) is not None:
             hit |= probability >= PREDICTED_FROM
         wrong = np.argwhere(np.where(hit, FULLY, PARTIALLY) != labels)
@@ -358,100 +392,9 @@ class Dataset:
                 f"question {self.ids[positions[row]]!r}, permutation "
                 f"{self.permutations.permutation[int(passage)].as_py()!r}: run the label stage again."
             )
-        return labels, replies_of
+        return labels, replies
 
 
-@dataclass(frozen=True, slots=True)
-class _BlockReplies:
-    """One reader's distinct replies to the questions of a block, and which passage got which.
-
-    ``texts``, ``owner`` (the question's row in the block) and ``correct`` (as in ``Block``): one per distinct reply.
-    ``index`` (into these) and ``valid`` (whether the reply is a valid answer): shape (questions, passages).
-    """
-
-    texts: list[str]
-    owner: np.ndarray
-    correct: np.ndarray
-    index: np.ndarray
-    valid: np.ndarray
-
-
-class _Replies:
-    """One reader's distinct replies to all questions, with their verdicts."""
-
-    def __init__(
-        self, reader: str, answers: Answers, ids: Sequence[str], verdicts: pa.Table, valid_answers: pa.Table
-    ) -> None:
-        self._reader, self._ids = reader, ids
-        self._texts = plain(answers.distinct["answer"])
-        verdict = pc.fill_null(verdicts["correct"].cast(pa.int8()), -1).to_numpy()
-        self._correct = np.append(verdict, np.int8(-1))[matching_rows(answers.distinct, verdicts, "answer_key")]
-        no_answer = pc.equal(self._texts, NO_ANSWER).to_numpy(zero_copy_only=False)
-        self._correct[no_answer & (self._correct < 0)] = 0  # needs no judge
-        self._valid = matching_rows(answers.distinct, valid_answers, "answer") >= 0
-        try:
-            bounds = answers.starts
-        except ValueError as error:
-            raise InputError(f"{reader}: {error}") from error
-        if missing := [question_id for question_id in ids if question_id not in bounds]:
-            raise InputError(f"The distinct answers of {reader} lack the question {missing[0]!r}.")
-        self._starts, self._counts = np.array([bounds[question_id] for question_id in ids], dtype=np.int64).T
-
-    def block(self, positions: np.ndarray, numbers: np.ndarray) -> _BlockReplies:
-        """Return what some questions' passages got; ``numbers``: those of the replies, shape (questions, passages)."""
-        counts = self._counts[positions]
-        if (beyond := (numbers.max(axis=1) >= counts) | (numbers.min(axis=1) < 0)).any():
-            question_id = self._ids[positions[beyond][0]]
-            raise InputError(f"An answer of {self._reader} to {question_id!r} is not among its distinct answers.")
-        offsets = np.cumsum(counts) - counts
-        rows = np.repeat(self._starts[positions] - offsets, counts) + np.arange(counts.sum())
-        index = offsets[:, None] + numbers
-        return _BlockReplies(
-            self._texts.take(pa.array(rows)).to_pylist(),
-            np.repeat(np.arange(len(positions)), counts),
-            self._correct[rows],
-            index,
-            self._valid[rows][index],
-        )
-
-
-class _Rows:
-    """Finds the ``size`` rows of each question in a large table, without copying it."""
-
-    def __init__(self, name: str, table: pa.Table | PagedTable, ids: Sequence[str], size: int) -> None:
-        self.name, self.table, self.ids, self.size = name, table, ids, size
-        names, starts = runs(table["question_id"])
-        start_of = dict(zip(names, starts, strict=True))
-        if len(start_of) < len(names):
-            raise InputError(f"The rows of a question are not together in the table {name!r}.")
-        ends = dict(zip(names, [*starts, table.num_rows][1:], strict=True))
-        for question_id in ids:
-            rows = ends[question_id] - start_of[question_id] if question_id in start_of else 0
-            if rows != size:
-                raise InputError(
-                    f"The table {name!r} has {rows} rows for the question {question_id!r}, expected {size}."
-                )
-        self.starts = np.array([start_of[question_id] for question_id in ids], dtype=np.int64)
-
-    def column(
-        self, positions: np.ndarray, name: str | None, permutation: pa.StringArray, nulls: bool = False
-    ) -> pa.Array | None:
-        """Return a column of the rows of some questions, after checking that they are in depth-first order."""
-        starts = self.starts[positions]
-        low, high = int(starts.min()), int(starts.max()) + self.size
-        rows = ((starts - low)[:, None] + np.arange(self.size)[None, :]).ravel()
-        whole = len(rows) == high - low and bool((np.diff(starts) > 0).all())
-
-        table = self.table.slice(low, high - low)
-        places = positions_in(table["permutation"], permutation)
-        wrong = (places if whole else places[rows]).reshape(-1, self.size) != np.arange(self.size)
-        if wrong.any():
-            first = self.ids[positions[wrong.any(axis=1)][0]]
-            raise InputError(f"The rows of question {first!r} in the table {self.name!r} are not in depth-first order.")
-        if name is None:
-            return None
-        piece = one_array(table[name])
-        taken = piece if whole else piece.take(pa.array(rows))
-        if taken.null_count and not nulls:
-            raise InputError(f"The column {name!r} of the table {self.name!r} holds a null.")
-        return taken
+def _rows_of(rows: pa.ListArray, positions: np.ndarray) -> pa.Table:
+    """Return the rows of some questions, from :func:`row_lists`."""
+    return pa.Table.from_struct_array(rows.take(pa.array(positions)).flatten())

@@ -37,6 +37,7 @@ ROWS_A_GROUP = 1 << 17
 QUESTIONS_A_CHUNK = 2048
 """Questions whose rows of all tables are in memory together (:meth:`TableFiles.chunks`)."""
 _ROWS_AT_ONCE = 1 << 20  # of a table that is read whole, and that pages are kept of
+_OF_DISTINCT = ("question_id", "number", "answer", "answer_key")
 PASSAGES = pa.schema(
     [
         ("question_id", pa.string()),
@@ -101,30 +102,31 @@ class TableFiles:
         return imported_schema(name) if self.imported else contract(name).schema
 
     def answers(self, reader: str) -> Answers:
-        """Return a reader's answers, the rows (question_id, permutation, number, asked) as pages. Of a chunk, a page
-        may hold other questions than ``distinct``, so that ``index`` and ``counts`` are not defined.
+        """Return a reader's answers as pages: rows (question_id, permutation, number, asked) and distinct replies. They
+        may hold other questions than ours, so that ``index`` and ``counts`` are not defined.
 
         Raises ``InputError`` as :meth:`read` does.
         """
         rows: Any = self.paged(f"answers/{reader}", [*KEYS, "number", "asked"])
-        return Answers(rows, self.distinct_answers(reader))
+        distinct: Any = self.paged(f"distinct_answers/{reader}", _OF_DISTINCT, kept=2 * ROWS_A_GROUP)
+        return Answers(rows, distinct)
 
-    def paged(self, name: str, columns: Sequence[str]) -> PagedTable:
+    def paged(self, name: str, columns: Sequence[str], kept: int = _ROWS_AT_ONCE) -> PagedTable:
         """Return some columns of a table, with question ids and permutations as dictionaries, to be read row group by
-        row group. It may hold other questions than ours. Raises ``InputError`` as :meth:`read` does."""
+        row group. At most ``kept`` rows, or two groups, stay in memory. It may hold other questions than ours. Raises
+        ``InputError`` as :meth:`read` does."""
         pages = []
         for path in self.parts.get(name, ()):
             with _reading(path):
                 metadata = pq.read_metadata(path)
                 pages += [(path, group, metadata.row_group(group).num_rows) for group in self._groups(name, path)]
         schema = self.schema(name)
-        return PagedTable(pages, pa.schema([schema.field(column) for column in columns]))
+        return PagedTable(pages, pa.schema([schema.field(column) for column in columns]), kept)
 
     def distinct_answers(self, reader: str) -> pa.Table:
         """Return a reader's distinct answers (question_id, number, answer, answer_key). Raises ``InputError`` as
         :meth:`read` does."""
-        columns = ["question_id", "number", "answer", "answer_key"]
-        return self.read(f"distinct_answers/{reader}", columns, encoded=True)
+        return self.read(f"distinct_answers/{reader}", _OF_DISTINCT, encoded=True)
 
     def batches(
         self,
@@ -234,12 +236,12 @@ class PagedTable:
     ``pages``: file, row group and its number of rows, in row order.
     """
 
-    def __init__(self, pages: Sequence[tuple[Path, int, int]], schema: pa.Schema) -> None:
+    def __init__(self, pages: Sequence[tuple[Path, int, int]], schema: pa.Schema, kept: int) -> None:
         self._pages, self.schema = pages, schema
         self._ends = np.cumsum([rows for _, _, rows in pages], dtype=np.int64)
         largest = max((rows for _, _, rows in pages), default=1)
         names = tuple(schema.names)
-        self._cached = lru_cache(max(2, _ROWS_AT_ONCE // max(1, largest)))(partial(_page, columns=names))
+        self._cached = lru_cache(max(2, kept // max(1, largest)))(partial(_page, columns=names))
 
     @property
     def column_names(self) -> list[str]:

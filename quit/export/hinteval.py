@@ -23,7 +23,6 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     provenance = dataset.provenance
     gold = dataset.aligned("questions")["answers"].to_pylist()
     descriptions = dataset.aligned("descriptions").to_pylist()
-    urls = dict(zip(*(dataset.hints[name].to_pylist() for name in ("hint_id", "url")), strict=True))
     subsets = {}
     for split in SPLITS:
         positions = dataset.positions(split).tolist()
@@ -31,7 +30,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
             dataset.ids[position]: {
                 "question": _question(dataset.question_of[position], descriptions[position]),
                 "answers": [_part("answer", answer) for answer in gold[position]],
-                "hints": [_hint(row, urls.get(row["hint_id"])) for row in dataset.selected_hints[position]],
+                "hints": [_hint(row) for row in dataset.selected_hints[position]],
                 "metadata": {"valid_answers": dataset.valid_answers_of[position]},
             }
             for position in positions
@@ -60,7 +59,7 @@ def _question(text: str, description: dict[str, Any]) -> dict[str, Any]:
     return _part("question", text, question_type=kind, metadata=difficulty)
 
 
-def _hint(row: dict[str, Any], url: str | None) -> dict[str, Any]:
+def _hint(row: dict[str, Any]) -> dict[str, Any]:
     metric = {"name": "convergence", "value": row["convergence"], "metadata": {"producer": row["producer"]}}
     metrics = {"convergence": metric} if row["convergence"] is not None else {}
-    return _part("hint", row["hint"], source=url, metrics=metrics)
+    return _part("hint", row["hint"], source=row["url"], metrics=metrics)

@@ -410,14 +410,12 @@ def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> di
 
 def _hints(dataset: Dataset, positions: np.ndarray) -> dict[str, pa.Array]:
     rows = [row for position in positions for row in dataset.selected_hints[position]]
-    origins = dataset.hints
-    origin_rows = pc.index_in(pa.array([row["hint_id"] for row in rows]), origins["hint_id"].combine_chunks())
     return {
         "question_id": pa.array([row["question_id"] for row in rows]),
         "index": pa.array(np.tile(np.arange(dataset.permutations.n, dtype=np.int8), len(positions))),
         "hint": pa.array([row["hint"] for row in rows]),
         "convergence": pa.array([row["convergence"] for row in rows], pa.float64()),
         "convergence_producer": pa.array([row["producer"] for row in rows]),
-        "origin": origins["source"].take(origin_rows),  # null where the record of the hint was not passed
-        "url": origins["url"].take(origin_rows),
+        "origin": pa.array([row["source"] for row in rows], pa.string()),
+        "url": pa.array([row["url"] for row in rows], pa.string()),
     }

@@ -60,7 +60,6 @@ def _write_split(dataset: Dataset, split: str, keys: list[str], folder: ExportFo
     positions = dataset.positions(split)
     order = nested_order(dataset.permutations)
     pieces = _subset_pieces(dataset, order, keys)
-    origins = _origins(dataset)
     name = f"{split}.json"
     with folder.path(name).open("wb") as file:
         file.write(b"[")
@@ -69,15 +68,15 @@ def _write_split(dataset: Dataset, split: str, keys: list[str], folder: ExportFo
             texts = np.array([_dump(value) for value in block.values], dtype=object)
             for position, codes in zip(block.positions, block.codes, strict=True):
                 pieces[1::2] = texts[codes[order].ravel()].tolist()
-                file.writelines((before, _head(dataset, position, origins), b"".join(pieces), b"}"))
+                file.writelines((before, _head(dataset, position), b"".join(pieces), b"}"))
                 before = b",\n"
         file.write(b"\n]\n" if len(positions) else b"]\n")
     folder.record(name, len(positions))
 
 
-def _head(dataset: Dataset, position: int, origins: dict[str, str]) -> bytes:
+def _head(dataset: Dataset, position: int) -> bytes:
     hints = [
-        {"hint": row["hint"], "convergence": row["convergence"], "origin": origins.get(row["hint_id"])}
+        {"hint": row["hint"], "convergence": row["convergence"], "origin": row["source"]}
         for row in dataset.selected_hints[position]
     ]
     record = {
@@ -87,11 +86,6 @@ def _head(dataset: Dataset, position: int, origins: dict[str, str]) -> bytes:
         "hints": hints,
     }
     return _dump(record)[:-1] + b', "subsets": '
-
-
-def _origins(dataset: Dataset) -> dict[str, str]:
-    hints = dataset.hints
-    return dict(zip(hints["hint_id"].to_pylist(), hints["source"].to_pylist(), strict=True))
 
 
 def nested_order(permutations: PermutationTable) -> np.ndarray:

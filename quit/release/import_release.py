@@ -196,7 +196,7 @@ def _tables_of(block: Sequence[Published], file: str, files: ReleaseFiles, diffe
     verdicts = judge_answers(small["questions"], list(answers.values()), _AsPublished(labelers.values()))
     as_written = {name: matching_rows(given.distinct, valid, "answer") for name, given in labelers.items()}
     labels = labels_of(passages, labelers, [rows >= 0 for rows in as_written.values()])
-    ours = labels_of(passages, labelers, [accepted_answers(given, verdicts) for given in labelers.values()])
+    ours = labels_of(passages, labelers, [accepted_answers(given.distinct, verdicts) for given in labelers.values()])
     differences.add(labels, ours)
     counts = np.zeros(len(valid) + 1, dtype=np.int64)
     for name, rows in as_written.items():

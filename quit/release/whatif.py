@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from quit.common.columns import is_in
 from quit.dataset.dataset import FULLY, Dataset
 from quit.dataset.files import QUESTIONS_A_CHUNK
-from quit.dataset.release import is_release, verify
+from quit.dataset.release import ReaderInfo, is_release, verify
 from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
@@ -26,7 +26,7 @@ from quit.evaluate.labels import ALL, SPLITS
 from quit.release.create import subject_of, subject_of_release
 from quit.release.gates import Subject
 from quit.render.table import Table, percent
-from quit.stages.labelling.answers import accepted_answers, fully_relevant, matching_rows
+from quit.stages.labelling.answers import accepted_answers, fully_relevant
 from quit.text.words import counted
 
 FIGURES = ("count", "label_2", "then_least", "then_most", "to_1_least", "to_1_most", "to_2_least", "to_2_most")
@@ -63,7 +63,7 @@ class Answered:
             of_chunk = verdicts
             if verdicts is not None:
                 of_chunk = verdicts.filter(is_in(verdicts["question_id"], pa.array(dataset.ids)))
-            right.append({info.name: _right(dataset, info.name, every, of_chunk) for info in dataset.labelers})
+            right.append({info.name: _right(dataset, info, every, of_chunk) for info in dataset.labelers})
         self._now = np.concatenate(now)
         self._right = {name: np.concatenate([part[name] for part in right], axis=1) for name in right[0]}
 
@@ -145,16 +145,13 @@ def answered_of(subject: Subject, judge: str | None = None, second: pa.Table | N
     return Answered((part.labelled() for part in subject.chunks()), judge, verdicts)
 
 
-def _right(dataset: Dataset, labeler: str, positions: np.ndarray, verdicts: pa.Table | None) -> np.ndarray:
+def _right(dataset: Dataset, labeler: ReaderInfo, positions: np.ndarray, verdicts: pa.Table | None) -> np.ndarray:
     """Return whether a labeler answers each passage correctly, at least and at most: bool, shape (2, questions,
     passages). ``verdicts``: those that decide; None: those in force."""
-    answers, table = dataset.answers[labeler], f"answers of {labeler}"
-    correct = matching_rows(answers.distinct, dataset.valid_answers, "answer") >= 0
-    if verdicts is not None:
-        correct = accepted_answers(answers, verdicts)
-    first = np.array([answers.starts[question_id][0] for question_id in dataset.ids])
-    right = correct[first[:, None] + dataset.column(table, positions, "number")]
-    asked = dataset.column(table, positions, "asked") if answers.asked is not None else True
+    replies = dataset.replies(positions, [labeler])
+    correct = replies.valid if verdicts is None else accepted_answers(replies.distinct, verdicts)
+    right = correct[replies.index[:, :, 0]]
+    asked = dataset.asked(positions, labeler)
     return np.stack([right, right | np.logical_not(asked)])
 
 

@@ -62,7 +62,7 @@ def label_passages(
     for name, of_labeler in answers.items():
         if not all(same(of_labeler.rows.column(key), passages.column(key)) for key in ("question_id", "permutation")):
             raise ValueError(f"The answers of {name} are not those to the passages given.")
-    accepted = [accepted_answers(of_labeler, verdicts) for of_labeler in answers.values()]
+    accepted = [accepted_answers(of_labeler.distinct, verdicts) for of_labeler in answers.values()]
     return {
         "labels": labels_of(passages, answers, accepted, least),
         "valid_answers": valid_answers_of(questions, passages, answers, accepted),

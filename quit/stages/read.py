@@ -66,7 +66,8 @@ def unsolved_passages(
     verdicts = judge_answers(questions, earlier, judge, first_reader_wins=True)
     keys = zip(*(verdicts.column(name).to_pylist() for name in ("question_id", "answer_key")), strict=True)
     accepted = verdicts.filter(pa.array([key not in rejected for key in keys], pa.bool_()))
-    return ~fully_relevant([accepted_answers(of_labeler, accepted)[of_labeler.index] for of_labeler in earlier])
+    right = [accepted_answers(of_labeler.distinct, accepted)[of_labeler.index] for of_labeler in earlier]
+    return ~fully_relevant(right)
 
 
 def answer_tables(passages: pa.Table, reader: Reader, replies: np.ndarray) -> dict[str, pa.Table]:

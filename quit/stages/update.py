@@ -206,7 +206,7 @@ class _Rulings:
             for question, key, answer in zip(*columns)
         ]
         self.index = answers.index
-        self.before = accepted_answers(answers, verdicts)
+        self.before = accepted_answers(answers.distinct, verdicts)
         self.after = self.before.copy()
         for row, cause in enumerate(self.causes):
             if cause is not None:

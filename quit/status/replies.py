@@ -93,7 +93,8 @@ def _counts(workspace: TableReader, readers: Sequence[str], shard: Range) -> tup
         rows = workspace.read("answers", shard, run, columns)
         columns = ["question_id", "number", "answer", "answer_key", "raw"]
         answers = Answers(rows, workspace.read("distinct_answers", shard, run, columns))
-        correct, permutation = accepted_answers(answers, verdicts), positions_in(rows["permutation"], table.permutation)
+        correct = accepted_answers(answers.distinct, verdicts)
+        permutation = positions_in(rows["permutation"], table.permutation)
         by_hints += _by_hints(reader, answers, correct, table.hints[permutation])
         question = positions_in(rows["question_id"], ids)
         cells = (question * len(table) + permutation)[question >= 0]

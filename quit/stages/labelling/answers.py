@@ -112,10 +112,10 @@ def matching_rows(distinct: pa.Table, table: pa.Table, column: str) -> np.ndarra
     return np.where(keys[places] == distinct_keys, first[places], -1)
 
 
-def accepted_answers(answers: Answers, verdicts: pa.Table) -> np.ndarray:
-    """Return for each distinct answer whether it was judged correct: bool, shape (distinct answers,)."""
+def accepted_answers(distinct: pa.Table, verdicts: pa.Table) -> np.ndarray:
+    """Return for each row of ``distinct_answers`` whether it was judged correct: bool, shape (rows,)."""
     correct = pc.fill_null(verdicts.column("correct"), False).to_numpy()
-    rows = matching_rows(answers.distinct, verdicts, "answer_key")
+    rows = matching_rows(distinct, verdicts, "answer_key")
     return np.append(correct, False)[rows]  # the last one: without a verdict
 
 

@@ -1,0 +1,90 @@
+"""The rows of each question in a table: lists of small tables, slices of large ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from quit.common.columns import one_array, plain, positions_in, runs
+from quit.dataset.files import PagedTable, lists
+from quit.errors import InputError
+
+
+@dataclass(frozen=True)
+class Lists(Sequence[list[Any]]):
+    """The lists of an Arrow array, each made of Python objects only when it is read."""
+
+    array: pa.ListArray
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, position: Any) -> Any:
+        return self.array[int(position)].as_py()
+
+
+def row_lists(table: pa.Table, ids: Sequence[str]) -> pa.ListArray:
+    """Return the rows of each question in ``ids``, in the order of the table, as structs."""
+    columns = [plain(column) for column in table.columns]
+    rows = pa.StructArray.from_arrays(columns, names=table.column_names)
+    return lists(pa.table({"question_id": table["question_id"], "row": rows}), "row", pa.array(ids))
+
+
+class QuestionRows:
+    """Finds the rows of each question in a large table, without copying it.
+
+    ``size``: how many rows each question has; None: any number, at least one. Raises ``InputError`` where that is not
+    so, and where a question's rows are not together.
+    """
+
+    def __init__(self, name: str, table: pa.Table | PagedTable, ids: Sequence[str], size: int | None = None) -> None:
+        self.name, self.table, self.ids, self.size = name, table, ids, size
+        names, starts = runs(table["question_id"])
+        bounds = dict(zip(names, zip(starts, [*starts, table.num_rows][1:], strict=True), strict=True))
+        if len(bounds) < len(names):
+            raise InputError(f"The rows of a question are not together in the table {name!r}.")
+        for question_id in ids:
+            start, end = bounds.get(question_id, (0, 0))
+            if end - start != (size or max(1, end - start)):
+                raise InputError(
+                    f"The table {name!r} has {end - start} rows for the question {question_id!r}, expected "
+                    f"{size or 'at least one'}."
+                )
+        self.starts, ends = np.array([bounds[question_id] for question_id in ids], dtype=np.int64).reshape(-1, 2).T
+        self.counts = ends - self.starts
+
+    def take(self, positions: np.ndarray) -> pa.Table:
+        """Return the rows of some questions (places in ``ids``), question by question."""
+        table, rows = self._slice(positions)
+        return table if rows is None else table.unify_dictionaries().take(pa.array(rows))
+
+    def column(
+        self, positions: np.ndarray, name: str | None, permutation: pa.StringArray, nulls: bool = False
+    ) -> pa.Array | None:
+        """Return a column of the rows of some questions, after checking that they are in depth-first order."""
+        table, rows = self._slice(positions)
+        places = positions_in(table["permutation"], permutation)
+        wrong = (places if rows is None else places[rows]).reshape(-1, len(permutation)) != np.arange(len(permutation))
+        if wrong.any():
+            first = self.ids[positions[wrong.any(axis=1)][0]]
+            raise InputError(f"The rows of question {first!r} in the table {self.name!r} are not in depth-first order.")
+        if name is None:
+            return None
+        piece = one_array(table[name])
+        taken = piece if rows is None else piece.take(pa.array(rows))
+        if taken.null_count and not nulls:
+            raise InputError(f"The column {name!r} of the table {self.name!r} holds a null.")
+        return taken
+
+    def _slice(self, positions: np.ndarray) -> tuple[pa.Table, np.ndarray | None]:
+        """Return a slice of the table and which of its rows belong to these questions (None: all, in this order)."""
+        starts, counts = self.starts[positions], self.counts[positions]
+        low, high = int(starts.min()), int((starts + counts).max())
+        table, total = self.table.slice(low, high - low), int(counts.sum())
+        if total == high - low and bool((np.diff(starts) > 0).all()):
+            return table, None
+        return table, np.repeat(starts - low - (np.cumsum(counts) - counts), counts) + np.arange(total)
