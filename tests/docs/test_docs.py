@@ -123,7 +123,7 @@ def test_messages_that_troubleshooting_quotes_are_the_programs() -> None:
     quoted = {part.removesuffix(" is ''") for text in own for part in text.split(" ... ")}
     files = [path for folder in ("quit", "annotation", "flows") for path in (ROOT / folder).rglob("*.py")]
     code = "\n".join(path.read_text(encoding="utf-8") for path in files)
-    assert len(quoted) > 12 and not {text for text in quoted if text not in code}
+    assert len(quoted) >= 3 and not {text for text in quoted if text not in code}
 
 
 def test_the_citation_is_whole() -> None:
