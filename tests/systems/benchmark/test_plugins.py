@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 
+import bm25s
 import numpy as np
 import pytest
 
@@ -133,26 +134,27 @@ def test_scores_that_cannot_be(scores: list[float]) -> None:
         valid_scores("mine", np.array(scores), 2)
 
 
-def test_the_class_in_the_docs_counts_common_words(world, tmp_path: Path, monkeypatch) -> None:
+def test_the_class_in_the_docs_is_bm25_by_its_name(world, tmp_path: Path, monkeypatch) -> None:
     [code] = [block.text for block in blocks(ROOT / "docs" / "howto" / "benchmark.md") if block.kind == "python"]
     (tmp_path / "mine.py").write_text(code)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "mine", raising=False)  # another test's
     context = world.context()
-    retriever = make_retriever("mine:Overlap", context)
+    retriever = make_retriever("mine:Bm25", context)
     [values] = retriever.search(["it is a river"], 5)
     texts = context.passages.texts(range(len(context.passages)))
-    common = [len({"it", "is", "a", "river"}.intersection(text.lower().split())) for text in texts]
-    expected = sorted(range(len(texts)), key=lambda row: (-common[row], row))[:5]
-    assert values.rows.tolist() == expected and values.scores.tolist() == [common[row] for row in expected]
-    assert common[expected[0]] > min(common)
-    assert retriever.identity.startswith("mine:Overlap@+")
+    independent = bm25s.BM25(k1=0.9, b=0.4, method="lucene")
+    independent.index([text.lower().split() for text in texts], show_progress=False)
+    expected = independent.get_scores(["it", "is", "a", "river"])
+    assert values.scores == pytest.approx(np.sort(expected)[::-1][:5], rel=1e-5) and expected[values.rows[0]] > 0
+    assert values.scores == pytest.approx(expected[values.rows], rel=1e-5)
+    assert retriever.identity.startswith("mine:Bm25@+")
     (tmp_path / "broken.py").write_text("1 / 0")
     for name, message in (
         ("dens:x", "Did you mean 'dense'"),
         ("mine:Nothing", "has no attribute 'Nothing'"),
-        ("broken:Overlap", r"ZeroDivisionError: .*broken\.py, line 1"),
-        ("mine:Ranking", "cannot be made of a PluginContext"),
+        ("broken:Bm25", r"ZeroDivisionError: .*broken\.py, line 1"),
+        ("mine:Counter", "cannot be made of a PluginContext"),
     ):
         with pytest.raises(SettingsError, match=message):
             make_retriever(name, context)
