@@ -12,7 +12,7 @@ from quit.corpora.late import LateNeighbours
 from quit.errors import InputError, SettingsError, importing
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.encoders import dense_encoder, device_of, late_encoder
-from quit.retrieval.first_stage import build_first_stage
+from quit.retrieval.first_stage import build_first_stage, encoder_identity
 from quit.retrieval.protocols import Ranking
 from quit.retrieval.rankings import read_rankings
 from quit.retrieval.search import ExactSearch, Exclusions, Neighbours
@@ -165,7 +165,7 @@ class _FromStage(Neighbours):
         bm25 = {"k1": stages.bm25_k1, "b": stages.bm25_b}
         self.facts |= {
             "method": "first stage",
-            **(bm25 if self.encoder == "bm25" else {"precision": stages.precision}),
+            **(bm25 if self.encoder == "bm25" else {"identity": encoder_identity(self.encoder, stages)}),
         }
 
     def prepare(self) -> None:
