@@ -110,11 +110,11 @@ def run(
     [tuned] = named(settings.bandits, [tune]) if tune else [None]
     measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, selected)
     requests, about = measured.requests, measured.about
+    if tuned:
+        about["tuned"] = {"policy": tuned.name, "trials": experiment.tune(requests, tuned, settings.bandits)}
     trees = any((request.parents >= 0).any() for request in requests)
     grid = experiment.evaluate(requests, selected, settings.bandits, hierarchical=trees)
     about["rank_relevance"] = experiment.rank_relevance(requests)
-    if tuned and trees:
-        about["tuned"] = {"policy": tuned.name, "trials": experiment.tune(requests, tuned, settings.bandits)}
     summary = curves.write(grid, out, about)
     files = [curves.TABLE, curves.SUMMARY]
     try:
