@@ -299,6 +299,9 @@ def test_the_leaderboard_escapes_everything_that_is_not_ours() -> None:
     [
         ({"retrievers": ("bm26",)}, [], SettingsError, "Did you mean 'bm25'"),
         ({"retrievers": ()}, [], SettingsError, "at least one"),
+        ({"retrievers": ("oracle",), "bounds": False}, [], SettingsError, "--retriever beside the oracle"),
+        ({"retrievers": ("oracle",), "corpora": (Path("c"),)}, [], SettingsError, "beside the oracle"),
+        ({"retrievers": ("oracle",)}, ["benchmark.judge_others=2"], SettingsError, "beside the oracle"),
         ({"rerankers": ("nope",)}, [], SettingsError, "There is no reranker 'nope'"),
         ({"readers": ("minilm-lat",)}, [], SettingsError, "Did you mean 'minilm-late'"),
         ({"split": "validation"}, [], InputError, "split 'validation' of the release has no question"),
