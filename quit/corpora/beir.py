@@ -136,11 +136,11 @@ def _record(
                 detail = f"corpus.jsonl has no usable document {pair.document!r}"
                 rejects += _rejected(pair.file, pair.line, "no_document", detail, row["id"]).rejects
         answers = row.get("answers", row.get("answer", ()))
-        answers = (answers,) if isinstance(answers, str) else answers if isinstance(answers, list | tuple) else ()
-        texts = dict.fromkeys(clean(answer) for answer in answers if isinstance(answer, str) and clean(answer))
+        answers = answers if isinstance(answers, list | tuple) else (answers,)
+        texts = dict.fromkeys(clean(str(answer)) for answer in answers if type(answer) in (str, int, float))
         kind = row.get("kind") if isinstance(row.get("kind"), str) else None
         hop = row["hop"] if row is not rows[0] else None
-        queries.append(RawQuery(clean(row["text"]), tuple(texts), tuple(relevant), hop, kind))
+        queries.append(RawQuery(clean(row["text"]), tuple(filter(None, texts)), tuple(relevant), hop, kind))
     record_documents = tuple(RawDocument(documents[name].title, documents[name].text, name) for name in places)
     return CorpusRecord("beir", "queries.jsonl", line - 1, identity, record_documents, tuple(queries), tuple(rejects))
 

@@ -24,9 +24,9 @@ def _folder(path: Path, queries: list[dict], qrels: str) -> Path:
 def test_questions_answers_and_relevance_by_hand(tmp_path: Path) -> None:
     queries = [
         {"_id": "1", "text": "Which  river?", "metadata": {"answer": "Nile", "kind": "place"}},
-        {"_id": 2, "text": "Which city?", "answers": ["Cairo", "", "Al-Qahira"]},
+        {"_id": 2, "text": "Which city?", "answers": ["Cairo", "", "Al-Qahira", 969]},
         {"_id": "1a", "text": "Where is it?", "metadata": {"parent_id": "1", "hop": 1}},
-        {"_id": "3", "text": "Unjudged?"},
+        {"_id": "3", "text": "Unjudged?", "answer": 1.5},
     ]
     qrels = "query-id\tcorpus-id\tscore\n1\td1\t1\n1\td0\t2\n2\td1\t1\n2\td0\t0\n1a\td1\t1\n"
     corpus = built(tmp_path / "C", f"beir:{_folder(tmp_path / 'b', queries, qrels)}", strict=True)
@@ -36,7 +36,8 @@ def test_questions_answers_and_relevance_by_hand(tmp_path: Path) -> None:
     assert (rows["beir-1"]["text"], rows["beir-1"]["answers"], rows["beir-1"]["kind"]) == (
         "Which river?", ["Nile"], "place",
     )  # fmt: skip
-    assert rows["beir-2"]["answers"] == ["Cairo", "Al-Qahira"] and rows["beir-1-s1"]["parent_id"] == "beir-1"
+    assert rows["beir-2"]["answers"] == ["Cairo", "Al-Qahira", "969"] and rows["beir-1-s1"]["parent_id"] == "beir-1"
+    assert rows["beir-3"]["answers"] == ["1.5"]
     relevance = {"beir-1": {"Cairo": 1, "Nile": 2}, "beir-1-s1": {"Cairo": 1}, "beir-2": {"Cairo": 1}}
     assert relevant_titles(corpus) == relevance
 
