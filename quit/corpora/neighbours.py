@@ -161,12 +161,9 @@ class _FromStage(Neighbours):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        stages = self.stages
-        bm25 = {"k1": stages.bm25_k1, "b": stages.bm25_b}
-        self.facts |= {
-            "method": "first stage",
-            **(bm25 if self.encoder == "bm25" else {"identity": encoder_identity(self.encoder, stages)}),
-        }
+        bm25: dict[str, Any] = {"k1": self.stages.bm25_k1, "b": self.stages.bm25_b}
+        facts = bm25 if self.encoder == "bm25" else {"identity": encoder_identity(self.encoder, self.stages)}
+        self.facts |= {"method": "first stage", **facts}
 
     def prepare(self) -> None:
         self._stage = build_first_stage(self.corpus, self.encoder, self.out / "index", self.stages)

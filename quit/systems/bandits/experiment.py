@@ -128,10 +128,8 @@ def evaluate(
     Several decompositions of a request (equal ``request_id``) are averaged, so that a request counts once.
 
     The same settings and requests give the same numbers, in whatever order and on however many threads they are worked
-    on. Raises :class:`InputError` where no request is left, :class:`SettingsError` without a policy.
+    on. Raises :class:`InputError` where no request is left.
     """
-    if not policies:
-        raise SettingsError("Name at least one policy: --policies.")
     usable = [request for request in requests if request.relevant_share >= settings.least_relevant]
     if not usable:
         raise InputError(

@@ -90,7 +90,7 @@ def compare_runs(before: Path, after: Path, top: int = 10, *, resamples: int, se
     """Return :func:`compare` of two runs' folders, over the questions that both have answered, and as ``differences``
     their :func:`significance`.
 
-    Raises :class:`InputError` where they have none in common, or differ in ``sunar.cover_em``, or in the answers or
+    Raises :class:`InputError` where they have none in common, or differ in ``sunar.cover_em``, or in answers or
     relevant documents of a question.
     """
     earlier_ids = set(trace_ids(before))
@@ -102,8 +102,7 @@ def compare_runs(before: Path, after: Path, top: int = 10, *, resamples: int, se
     earlier, later = ([read_trace(path, name) for name in common] for path in (before, after))
     for one, other in zip(earlier, later, strict=True):
         if (one["answers"], one["relevant"]) != (other["answers"], other["relevant"]):
-            name = one["query_id"]
-            raise InputError(f"{before} and {after} differ in the answers or relevant documents of {name!r}.")
+            raise InputError(f"{before} and {after} differ in answers or relevant documents of {one['query_id']!r}.")
     differences = significance(earlier, later, resamples=resamples, seed=seed, substring=by_substring(after))
     return compare(earlier, later, top) | {"differences": differences}
 

@@ -78,7 +78,7 @@ def test_runs_that_are_judged_differently_are_not_compared(tmp_path: Path) -> No
     assert compare_runs(tmp_path / "before", tmp_path / "before", resamples=10, seed=0)["questions"] == 1
     for name in ("relevant", "answers"):
         for one, other in ((name, "before"), ("before", name)):
-            with pytest.raises(InputError, match="differ in the answers or relevant documents of 'a'"):
+            with pytest.raises(InputError, match="differ in answers or relevant documents of 'a'"):
                 compare_runs(tmp_path / one, tmp_path / other, resamples=10, seed=0)
 
 
@@ -183,7 +183,7 @@ def test_questions_of_a_corpus_and_of_a_file_that_leans_on_it(tmp_path: Path) ->
     path.write_text('{"id": "m:1"}\n\n{"_id": 7, "question": " a  b? ", "answer": "C", "sub_questions": ["s"]}\n')
     assert of_file(path, relevant) == [relevant[0], Query("7", "a b?", ("C",), ("s",))]
     path.write_text(r'{"id": "\ud83d\ude00", "text": "a\udc00 \\ud800?"}')  # a pair; a lone one; none at all
-    assert of_file(path) == [Query("\U0001f600", "a\ufffd \\ud800?")]
+    assert of_file(path) == [Query("\U0001f600", "a? \\ud800?")]
 
 
 @pytest.mark.parametrize(("text", "said"), cases(__file__, "bad_queries.jsonl"))
