@@ -217,15 +217,13 @@ def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstSta
     name = facts["encoder"]
     encoder_settings = settings.model_copy(update=facts["settings"])
     if name == "bm25":
-        parameters = facts["settings"]
-        identity = f"bm25/{VERSION}/k1={parameters['bm25_k1']}/b={parameters['bm25_b']}@{corpus.identity[:12]}"
-        return Bm25Stage(Bm25.load(folder / "bm25"), identity)
+        k1, b = encoder_settings.bm25_k1, encoder_settings.bm25_b
+        return Bm25Stage(Bm25.load(folder / "bm25"), f"bm25/{VERSION}/k1={k1}/b={b}@{corpus.identity[:12]}")
     encoder: Any = _encoder(name, encoder_settings)
     if facts.get("identity") != encoder.identity:
         raise InputError(f"The vectors of {folder} are not those of {encoder.identity}. Run: {again}")
     if name.startswith("sparse:"):
         identity = content_hash("sparse", encoder.identity, corpus.identity, size=8)
         return SparseStage(Postings.load(folder / "postings"), encoder, identity)
-    stored = open_vectors(folder / "vectors")
-    assert stored is not None
+    stored: Any = open_vectors(folder / "vectors")
     return DenseStage(stored, encoder, encoder_settings, f"dense:{encoder.identity}@{corpus.identity[:12]}")

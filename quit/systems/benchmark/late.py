@@ -55,7 +55,7 @@ class LateRetriever:
                 first = start * len(passages.subsets)
                 units = np.concatenate([best[number][0], first + np.arange(len(groups) * len(passages.subsets))])
                 scores = np.concatenate([best[number][1], np.stack(sums, axis=1).ravel()])
-                check_finite(scores[None], self._tokens.name, lambda _, number=number: queries[number])
+                check_finite(scores[None], self._tokens.name, [queries[number]].__getitem__)
                 order = best_with_ties(scores, depth)
                 best[number] = units[order], scores[order]
         return [expand(passages, *of_query, depth) for of_query in best]
