@@ -68,8 +68,7 @@ def build(refs: Sequence[CorpusRef], out: Path, settings: Corpora) -> tuple[Buil
     fingerprint = content_hash("corpus", plan)
     with building(out):
         manifest = BuiltCorpus.read_manifest(out) or {}
-        strict = settings.strict and manifest.get("counts", {}).get("rejected")  # what was left out ends it now
-        if manifest.get("fingerprint") == fingerprint and not strict:
+        if manifest.get("fingerprint") == fingerprint and not (settings.strict and manifest["counts"]["rejected"]):
             if (problem := fault(out / MANIFEST)) is None:
                 shutil.rmtree(out / PARTIAL, ignore_errors=True)
                 remove_leftovers(out, "*")
