@@ -155,7 +155,7 @@ def graph_build(
 ) -> None:
     """Find each document's k nearest others and store them as PyTerrier's np_topk and as Parquet. Settings: `graph.*`.
 
-    A killed build resumes at its last step; a larger corpus costs only its new documents' vectors.
+    A killed build resumes at its last step; with a dense encoder a larger corpus costs only its new documents' vectors.
 
     Example: `quit graph build --corpus C --encoder minilm --k 100 --out G`
     """

@@ -123,7 +123,7 @@ def build_first_stage(corpus: BuiltCorpus, name: str, folder: Path, settings: Fi
     opened.
 
     A killed run of an encoder resumes after its last whole step, and documents that an earlier index of the folder
-    knows are not encoded again, unless the encoder changed. Raises what :mod:`quit.retrieval.encoders` raises,
+    knows are not encoded again by the same dense encoder. Raises what :mod:`quit.retrieval.encoders` raises,
     :class:`InputError` for NaN, :class:`WorkspaceError` when the disk refuses or another build is at work in the
     folder.
     """
@@ -211,8 +211,8 @@ def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstSta
         raise InputError(f"{problem}. Make the index again: {again}")
     if facts["corpus"] != corpus.identity:
         raise InputError(
-            f"The index {folder} was made of another corpus than {corpus.path} now is. Known documents are not encoded "
-            f"twice: {again}"
+            f"The index {folder} was made of another corpus than {corpus.path} now is. Make it again (a dense encoder "
+            f"encodes new documents alone): {again}"
         )
     name = facts["encoder"]
     encoder_settings = settings.model_copy(update=facts["settings"])
