@@ -106,15 +106,15 @@ def run(
     from quit.systems.bandits.policies import policies as named
 
     settings = load_settings(profile, [*(set_ or ()), *filter(None, [budget, runs])])
-    selected = named(settings.bandits, split_names(policies))
+    selected = named(settings.bandits, split_names(policies) or [""])
     [tuned] = named(settings.bandits, [tune]) if tune else [None]
     measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, selected)
     requests, about = measured.requests, measured.about
+    if tuned:
+        about["tuned"] = {"policy": tuned.name, "trials": experiment.tune(requests, tuned, settings.bandits)}
     trees = any((request.parents >= 0).any() for request in requests)
     grid = experiment.evaluate(requests, selected, settings.bandits, hierarchical=trees)
     about["rank_relevance"] = experiment.rank_relevance(requests)
-    if tuned and trees:
-        about["tuned"] = {"policy": tuned.name, "trials": experiment.tune(requests, tuned, settings.bandits)}
     summary = curves.write(grid, out, about)
     files = [curves.TABLE, curves.SUMMARY]
     try:

@@ -155,7 +155,7 @@ def graph_build(
 ) -> None:
     """Find each document's k nearest others and store them as PyTerrier's np_topk and as Parquet. Settings: `graph.*`.
 
-    A killed build resumes at its last step; a larger corpus costs only its new documents' vectors.
+    A killed build resumes at its last step; with a dense encoder a larger corpus costs only its new documents' vectors.
 
     Example: `quit graph build --corpus C --encoder minilm --k 100 --out G`
     """
@@ -239,10 +239,14 @@ def _open_corpus(folder: Path) -> BuiltCorpus:
 
 
 def _first_stages(folders: list[Path], documents: BuiltCorpus, settings: Settings) -> dict[str, FirstStage]:
-    """Return the first stages in some folders, by the folders' names."""
+    """Return the first stages in some folders, by the folders' names; a second one of a name by its path."""
     from quit.retrieval.first_stage import open_first_stage
 
-    return {folder.name: open_first_stage(folder, documents, settings.first_stages) for folder in folders}
+    stages: dict[str, FirstStage] = {}
+    for folder in folders:
+        name = str(folder) if folder.name in stages else folder.name
+        stages[name] = open_first_stage(folder, documents, settings.first_stages)
+    return stages
 
 
 def _print_built(out: Path, new: bool, quiet: bool, lines: list[str]) -> None:

@@ -47,7 +47,7 @@ def run(
 ) -> None:
     """Answer questions, keep every step as JSON, print the figures.
 
-    What has a trace is not run again: a killed run resumes at the unfinished question.
+    A question that has a trace and did not change is not run again: a killed run resumes.
 
     Example: `quit sunar run --corpus C --graph G --variant sunar-r --variant rerank --set sunar.c=50`
     """

@@ -30,14 +30,18 @@ def json_object(line: str | bytes, where: str, expected: str = "") -> dict[str, 
 def json_lines(path: Path, what: str = "", expected: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line number from 1, object) for each line of a file that is not blank.
 
-    ``what`` it holds, for messages; ``expected`` what a line should hold. Raises ``InputError`` for a file that cannot
-    be read, and for a line that is no object, naming file and line.
+    A lone surrogate (``\\ud800``), which no model and no file takes, becomes ``?``. ``what`` it holds, for messages;
+    ``expected`` what a line should hold. Raises ``InputError`` for a file that cannot be read, and for a line that is
+    no object, naming file and line.
     """
     try:
         with path.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(file, start=1):
                 if line.strip():
-                    yield number, json_object(line, f"{path}, line {number}", expected)
+                    row = json_object(line, f"{path}, line {number}", expected)
+                    if "\\u" in line:  # a pair of surrogates is one character by now
+                        row = json.loads(json.dumps(row, ensure_ascii=False).encode(errors="replace"))
+                    yield number, row
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"Cannot read {what and what + ' '}{path}: {getattr(error, 'strerror', None) or error}."

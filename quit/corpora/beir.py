@@ -44,7 +44,7 @@ def read(folder: Path) -> Iterator[CorpusRecord]:
         yield record
     whole: dict[str, tuple[int, dict[str, Any]]] = {}
     steps: dict[str, list[tuple[int, dict[str, Any]]]] = {}
-    ids: set[str] = set()
+    ids: set[str | tuple[str, int]] = set()
     for line, row in json_lines(folder / "queries.jsonl", "the queries"):
         fields = {**(metadata if isinstance(metadata := row.get("metadata"), dict) else {}), **row}
         identity, text, parent = str(row.get("_id", row.get("id", ""))), row.get("text"), fields.get("parent_id")
@@ -55,6 +55,7 @@ def read(folder: Path) -> Iterator[CorpusRecord]:
         if parent is None:
             whole[identity] = line, {**fields, "id": identity}
         else:
+            ids.add((str(parent), fields["hop"]))
             steps.setdefault(str(parent), []).append((line, {**fields, "id": identity}))
     for identity, (line, row) in whole.items():
         rows = [row, *(step for _, step in sorted(steps.pop(identity, []), key=lambda step: step[1]["hop"]))]
@@ -68,14 +69,17 @@ def read(folder: Path) -> Iterator[CorpusRecord]:
             yield _rejected(pair.file, pair.line, "no_question", f"there is no query {query!r}", query)
 
 
-def _fault(identity: str, text: Any, parent: Any, hop: Any, ids: set[str]) -> tuple[str, str] | None:
-    """Return reason and detail of why a query is left out, None where it is not. ``ids``: of earlier queries."""
+def _fault(identity: str, text: Any, parent: Any, hop: Any, ids: set[str | tuple[str, int]]) -> tuple[str, str] | None:
+    """Return reason and detail of why a query is left out, None where it is not. ``ids``: of earlier queries, and of
+    sub-questions (parent, hop) too."""
     if not identity or not isinstance(text, str) or not clean(text):
         return "missing_field", "the query has no _id or no text"
     if identity in ids:
         return "duplicate_id", f"an earlier query has the id {identity!r}"
     if parent is not None and (type(hop) is not int or hop < 1):
         return "missing_field", "the sub-question has no hop (1, 2, ...)"
+    if parent is not None and (str(parent), hop) in ids:
+        return "duplicate_id", f"an earlier sub-question of {str(parent)!r} has the hop {hop}"
     return None
 
 
@@ -132,11 +136,11 @@ def _record(
                 detail = f"corpus.jsonl has no usable document {pair.document!r}"
                 rejects += _rejected(pair.file, pair.line, "no_document", detail, row["id"]).rejects
         answers = row.get("answers", row.get("answer", ()))
-        answers = (answers,) if isinstance(answers, str) else answers if isinstance(answers, list | tuple) else ()
-        texts = dict.fromkeys(clean(answer) for answer in answers if isinstance(answer, str) and clean(answer))
+        answers = answers if isinstance(answers, list | tuple) else (answers,)
+        texts = dict.fromkeys(clean(str(answer)) for answer in answers if type(answer) in (str, int, float))
         kind = row.get("kind") if isinstance(row.get("kind"), str) else None
         hop = row["hop"] if row is not rows[0] else None
-        queries.append(RawQuery(clean(row["text"]), tuple(texts), tuple(relevant), hop, kind))
+        queries.append(RawQuery(clean(row["text"]), tuple(filter(None, texts)), tuple(relevant), hop, kind))
     record_documents = tuple(RawDocument(documents[name].title, documents[name].text, name) for name in places)
     return CorpusRecord("beir", "queries.jsonl", line - 1, identity, record_documents, tuple(queries), tuple(rejects))
 

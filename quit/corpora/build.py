@@ -67,13 +67,14 @@ def build(refs: Sequence[CorpusRef], out: Path, settings: Corpora) -> tuple[Buil
     plan = {"version": VERSION, "sources": sources, "settings": made_of}
     fingerprint = content_hash("corpus", plan)
     with building(out):
-        if (manifest := BuiltCorpus.read_manifest(out)) and manifest.get("fingerprint") == fingerprint:
+        manifest = BuiltCorpus.read_manifest(out) or {}
+        if manifest.get("fingerprint") == fingerprint and not (settings.strict and manifest["counts"]["rejected"]):
             if (problem := fault(out / MANIFEST)) is None:
                 shutil.rmtree(out / PARTIAL, ignore_errors=True)
                 remove_leftovers(out, "*")
                 return BuiltCorpus.open(out), False
             note(f"{problem}: the corpus is built again")
-        work = _Work(out / PARTIAL, {**plan, "block": BLOCK}, refs, settings)
+        work = _Work(out / PARTIAL, {**plan, "block": BLOCK, "strict": settings.strict}, refs, settings)
         work.run()
         _finish(out, work, fingerprint, sources, made_of)
     return BuiltCorpus.open(out), True

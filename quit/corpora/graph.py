@@ -85,8 +85,8 @@ class NeighbourhoodGraph:
         if corpus is not None and facts["corpus"] != corpus.identity:
             raise InputError(
                 f"The corpus {corpus.path} changed since the graph {path} was made ({facts['documents']:,} documents "
-                f"then, {len(corpus):,} now): its rows mean other documents. Known documents are not "
-                f"encoded twice: {_again(facts, of, path)}"
+                f"then, {len(corpus):,} now): its rows mean other documents. Make it again (a dense "
+                f"encoder encodes new documents alone): {_again(facts, of, path)}"
             )
         return cls(path, facts, *_mapped(path, facts["documents"], facts["k"]))
 

@@ -12,7 +12,7 @@ from quit.corpora.late import LateNeighbours
 from quit.errors import InputError, SettingsError, importing
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.encoders import dense_encoder, device_of, late_encoder
-from quit.retrieval.first_stage import build_first_stage
+from quit.retrieval.first_stage import build_first_stage, encoder_identity
 from quit.retrieval.protocols import Ranking
 from quit.retrieval.rankings import read_rankings
 from quit.retrieval.search import ExactSearch, Exclusions, Neighbours
@@ -161,12 +161,9 @@ class _FromStage(Neighbours):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        stages = self.stages
-        bm25 = {"k1": stages.bm25_k1, "b": stages.bm25_b}
-        self.facts |= {
-            "method": "first stage",
-            **(bm25 if self.encoder == "bm25" else {"precision": stages.precision}),
-        }
+        bm25: dict[str, Any] = {"k1": self.stages.bm25_k1, "b": self.stages.bm25_b}
+        facts = bm25 if self.encoder == "bm25" else {"identity": encoder_identity(self.encoder, self.stages)}
+        self.facts |= {"method": "first stage", **facts}
 
     def prepare(self) -> None:
         self._stage = build_first_stage(self.corpus, self.encoder, self.out / "index", self.stages)

@@ -105,7 +105,7 @@ def reach_table(rows: Sequence[dict[str, Any]]) -> Table:
     hidden = ("pool@same", "all@same")
     names = dict.fromkeys(key for row in rows for key in row)
     columns = [name for name in names if ("+" in name or "pool@" not in name) and not name.startswith(hidden)]
-    note = "" if rows else "The corpus has no query with a relevant document: there is nothing to measure."
+    note = "" if rows else "No query (of this --kind) has a relevant document: there is nothing to measure."
     return Table("", columns, [[_cell(name, row.get(name, "")) for name in columns] for row in rows], (1,), note)
 
 

@@ -91,8 +91,9 @@ def compare(pairs: Sequence[tuple[np.ndarray, np.ndarray]], resamples: int, seed
     pairs.
 
     The randomisation test flips the signs of the differences (all ways where at most 16 questions differ, else
-    ``resamples``, and the observed one counts among them); ``p_t`` is the paired t test's. Systems that never differ
-    have p = 1. All pairs share their resamples. ``holm`` is Holm's correction of ``p_randomisation`` for these pairs.
+    ``resamples``, and the observed one counts among them); ``p_t`` is the paired t test's: 0, its limit, where all
+    differ alike, and 1 for one question. Systems that never differ have p = 1. All pairs share their resamples.
+    ``holm`` is Holm's correction of ``p_randomisation`` for these pairs.
     """
     from scipy import stats  # takes a second, which those who need intervals alone do not pay
 
@@ -105,9 +106,10 @@ def compare(pairs: Sequence[tuple[np.ndarray, np.ndarray]], resamples: int, seed
     for column, (a, b), (low, high), p, adjusted in zip(
         differences.T, pairs, bounds.tolist(), p_randomisation, holm(p_randomisation), strict=True
     ):
-        # scipy warns and gives NaN where all differences are equal: there is no spread to measure one against.
-        p_t = float(stats.ttest_rel(a, b).pvalue) if len(column) > 1 and np.ptp(column) > 0 else 1.0
+        # Where all differences are equal scipy warns, and gives 0, or NaN where they are 0.
         mean = float(column.mean()) if len(column) else 0.0
+        alike = float(not mean or len(column) == 1)
+        p_t = float(stats.ttest_rel(a, b).pvalue) if len(column) > 1 and np.ptp(column) > 0 else alike
         comparisons.append(Comparison(mean, low, high, p, p_t, adjusted))
     return comparisons
 

@@ -123,8 +123,9 @@ def build_first_stage(corpus: BuiltCorpus, name: str, folder: Path, settings: Fi
     opened.
 
     A killed run of an encoder resumes after its last whole step, and documents that an earlier index of the folder
-    knows are not encoded again. Raises what :mod:`quit.retrieval.encoders` raises, :class:`InputError` for NaN,
-    :class:`WorkspaceError` when the disk refuses or another build is at work in the folder.
+    knows are not encoded again by the same dense encoder. Raises what :mod:`quit.retrieval.encoders` raises,
+    :class:`InputError` for NaN, :class:`WorkspaceError` when the disk refuses or another build is at work in the
+    folder.
     """
     facts = _facts(corpus, name, settings)
     with building(folder):
@@ -180,7 +181,16 @@ def _files(folder: Path) -> list[Path]:
 def _facts(corpus: BuiltCorpus, name: str, settings: FirstStages) -> dict[str, Any]:
     values = settings.model_dump(include={"bm25_k1", "bm25_b"} if name == "bm25" else {"precision"})
     facts = {"version": VERSION, "encoder": name, "corpus": corpus.identity, "documents": len(corpus)}
-    return {**facts, "settings": values}
+    return {**facts, "identity": encoder_identity(name, settings), "settings": values}
+
+
+def encoder_identity(name: str, settings: FirstStages) -> str:
+    """Return the identity of the encoder that a first stage has; empty for BM25."""
+    return "" if name == "bm25" else _encoder(name, settings).identity
+
+
+def _encoder(name: str, settings: FirstStages) -> DenseEncoder | SparseEncoder:
+    return sparse_encoder(name, settings) if name.startswith("sparse:") else dense_encoder(name, settings)
 
 
 def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstStages) -> FirstStage:
@@ -201,22 +211,19 @@ def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstSta
         raise InputError(f"{problem}. Make the index again: {again}")
     if facts["corpus"] != corpus.identity:
         raise InputError(
-            f"The index {folder} was made of another corpus than {corpus.path} now is. Known documents are not encoded "
-            f"twice: {again}"
+            f"The index {folder} was made of another corpus than {corpus.path} now is. Make it again (a dense encoder "
+            f"encodes new documents alone): {again}"
         )
     name = facts["encoder"]
     encoder_settings = settings.model_copy(update=facts["settings"])
     if name == "bm25":
-        parameters = facts["settings"]
-        identity = f"bm25/{VERSION}/k1={parameters['bm25_k1']}/b={parameters['bm25_b']}@{corpus.identity[:12]}"
-        return Bm25Stage(Bm25.load(folder / "bm25"), identity)
-    if name.startswith("sparse:"):
-        sparse = sparse_encoder(name, encoder_settings)
-        return SparseStage(
-            Postings.load(folder / "postings"), sparse, content_hash("sparse", sparse.identity, corpus.identity, size=8)
-        )
-    stored = open_vectors(folder / "vectors")
-    encoder = dense_encoder(name, encoder_settings)
-    if stored is None or stored.identity != encoder.identity:
+        k1, b = encoder_settings.bm25_k1, encoder_settings.bm25_b
+        return Bm25Stage(Bm25.load(folder / "bm25"), f"bm25/{VERSION}/k1={k1}/b={b}@{corpus.identity[:12]}")
+    encoder: Any = _encoder(name, encoder_settings)
+    if facts.get("identity") != encoder.identity:
         raise InputError(f"The vectors of {folder} are not those of {encoder.identity}. Run: {again}")
+    if name.startswith("sparse:"):
+        identity = content_hash("sparse", encoder.identity, corpus.identity, size=8)
+        return SparseStage(Postings.load(folder / "postings"), encoder, identity)
+    stored: Any = open_vectors(folder / "vectors")
     return DenseStage(stored, encoder, encoder_settings, f"dense:{encoder.identity}@{corpus.identity[:12]}")

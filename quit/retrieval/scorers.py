@@ -19,6 +19,7 @@ from quit.common.arithmetic import products
 from quit.errors import InputError
 from quit.models.loading import load_sentence_model, located, model_identity
 from quit.models.protocols import Encoder
+from quit.retrieval.vectors import check_finite
 
 SLOPE, CENTRE = 24.27, 0.63
 """Log odds of relevance a unit of MaxSim, and the MaxSim at which it is even: fitted on 150 questions of
@@ -86,6 +87,7 @@ class CrossEncoderScorer:
                 activation_fn=torch.nn.Identity(),
                 show_progress_bar=False,
             )
+        check_finite(np.reshape(logits, (-1, 1)), self._name, texts.__getitem__)
         return np.asarray(logits, dtype=np.float64).reshape(len(texts))
 
     @cached_property

@@ -136,7 +136,7 @@ def read_questions(path: Path) -> list[ComplexityQuestion]:
         text, answers = row.get("question") or row.get("text"), row.get("answers")
         hops, kind, label = row.get("hops"), row.get("kind"), row.get("complex")
         texts: list[Any] = [text, *answers] if isinstance(answers, list) and answers else [None]
-        usable = "id" in row and all(isinstance(part, str) and part.strip() for part in texts)
+        usable = row.get("id") is not None and all(isinstance(part, str) and part.strip() for part in texts)
         labels = isinstance(kind, str | None) and isinstance(label, bool | None) and type(hops) in (int, type(None))
         if not usable or not labels:
             raise InputError(
@@ -144,9 +144,8 @@ def read_questions(path: Path) -> list[ComplexityQuestion]:
                 "where they are known hops (a whole number), complex (true or false) and kind (a text)."
             )
         identity = str(row["id"])
-        questions.append(
-            ComplexityQuestion(identity, texts[0], tuple(texts[1:]), hops, kind, str(row.get("group", identity)), label)
-        )
+        group = identity if row.get("group") is None else str(row["group"])
+        questions.append(ComplexityQuestion(identity, texts[0], tuple(texts[1:]), hops, kind, group, label))
     if not questions:
         raise InputError(f"{path} holds no question.")
     return questions

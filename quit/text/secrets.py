@@ -15,7 +15,7 @@ from functools import cache
 SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL|HOOK|_AUTH", re.IGNORECASE)
 """Names of environment variables that sound like secrets."""
 _sounds_secret = cache(SECRET.search)  # every error and log line asks it of every variable
-_USER = re.compile(r"(?<=://)[^/\s\"']+@")
+_USER = re.compile(r"(?<=://)[^/\s\"]+@")
 _SHORTEST = 6  # a shorter value would take ordinary words out of messages
 _PIECE = 8  # characters of a key in a row that are taken out, for servers and libraries cut texts too
 _SHOWN = 300  # characters of others' texts in a message

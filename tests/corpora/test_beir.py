@@ -24,9 +24,9 @@ def _folder(path: Path, queries: list[dict], qrels: str) -> Path:
 def test_questions_answers_and_relevance_by_hand(tmp_path: Path) -> None:
     queries = [
         {"_id": "1", "text": "Which  river?", "metadata": {"answer": "Nile", "kind": "place"}},
-        {"_id": 2, "text": "Which city?", "answers": ["Cairo", "", "Al-Qahira"]},
+        {"_id": 2, "text": "Which city?", "answers": ["Cairo", "", "Al-Qahira", 969]},
         {"_id": "1a", "text": "Where is it?", "metadata": {"parent_id": "1", "hop": 1}},
-        {"_id": "3", "text": "Unjudged?"},
+        {"_id": "3", "text": "Unjudged?", "answer": 1.5},
     ]
     qrels = "query-id\tcorpus-id\tscore\n1\td1\t1\n1\td0\t2\n2\td1\t1\n2\td0\t0\n1a\td1\t1\n"
     corpus = built(tmp_path / "C", f"beir:{_folder(tmp_path / 'b', queries, qrels)}", strict=True)
@@ -36,7 +36,8 @@ def test_questions_answers_and_relevance_by_hand(tmp_path: Path) -> None:
     assert (rows["beir-1"]["text"], rows["beir-1"]["answers"], rows["beir-1"]["kind"]) == (
         "Which river?", ["Nile"], "place",
     )  # fmt: skip
-    assert rows["beir-2"]["answers"] == ["Cairo", "Al-Qahira"] and rows["beir-1-s1"]["parent_id"] == "beir-1"
+    assert rows["beir-2"]["answers"] == ["Cairo", "Al-Qahira", "969"] and rows["beir-1-s1"]["parent_id"] == "beir-1"
+    assert rows["beir-3"]["answers"] == ["1.5"]
     relevance = {"beir-1": {"Cairo": 1, "Nile": 2}, "beir-1-s1": {"Cairo": 1}, "beir-2": {"Cairo": 1}}
     assert relevant_titles(corpus) == relevance
 
@@ -61,6 +62,8 @@ def test_lines_that_cannot_be_used_are_rejects_with_file_and_line(tmp_path: Path
         {"_id": "5", "text": "Step?", "metadata": {"parent_id": "9", "hop": 1}},
         {"_id": "6", "text": "Step?", "metadata": {"parent_id": "1"}},
         {"_id": "5", "text": "Step?", "metadata": {"parent_id": "1", "hop": 1}},
+        {"_id": "7", "text": "One?", "metadata": {"parent_id": "1", "hop": 1}},
+        {"_id": "9", "text": "Beside it?", "metadata": {"parent_id": "1", "hop": 1}},
     ]
     qrels = "1\td0\t1\n1\td7\t1\n8\td0\t1\n"
     folder = _folder(tmp_path / "b", queries, qrels)
@@ -69,6 +72,7 @@ def test_lines_that_cannot_be_used_are_rejects_with_file_and_line(tmp_path: Path
     assert sorted(rejects) == [
         ("queries.jsonl", "duplicate_id", "line 2: an earlier query has the id '1'"),
         ("queries.jsonl", "duplicate_id", "line 6: an earlier query has the id '5'"),
+        ("queries.jsonl", "duplicate_id", "line 8: an earlier sub-question of '1' has the hop 1"),
         ("queries.jsonl", "missing_field", "line 3: the query has no _id or no text"),
         ("queries.jsonl", "missing_field", "line 5: the sub-question has no hop (1, 2, ...)"),
         ("queries.jsonl", "no_question", "line 4: there is no query '9'"),
@@ -76,6 +80,7 @@ def test_lines_that_cannot_be_used_are_rejects_with_file_and_line(tmp_path: Path
         ("test.tsv", "no_question", "line 3: there is no query '8'"),
     ]
     assert relevant_titles(corpus) == {"beir-1": {"Nile": 1}}
+    assert corpus.queries["query_id"].to_pylist() == ["beir-1", "beir-1-s1"]
     with pytest.raises(InputError, match=r"queries.jsonl, line 2: an earlier query"):
         built(tmp_path / "S", f"beir:{folder}", strict=True)
 

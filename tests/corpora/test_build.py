@@ -106,6 +106,8 @@ def test_what_is_left_out_is_named(tmp_path: Path) -> None:
     assert corpus.manifest["sources"][0]["counts"]["rejected"]["no_text"] == 2
     with pytest.raises(InputError, match=r"bad\.jsonl, line 1: The paragraph 0 \('Blank'\) has no text"):
         built(tmp_path / "S", f"musique:{path}", strict=True)
+    with pytest.raises(InputError, match="corpora.strict is on"):  # also where the corpus is there already
+        built(tmp_path / "C", f"musique:{path}", strict=True)
 
 
 @pytest.mark.parametrize(

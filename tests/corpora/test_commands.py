@@ -45,6 +45,9 @@ def test_from_files_to_a_report(tmp_path: Path) -> None:
     assert opened.titles(near)[0] == "Cairo"  # the real MiniLM: the Nile's document is nearest to that of its city
     rows = json.loads(quit_("index", "evaluate", "-c", corpus, index, "-g", graph, "--json"))
     assert [row["dataset"] for row in rows] == ["musique", "musique/sub-questions"]
+    quit_("index", "build", "-c", corpus, "-o", tmp_path / "other" / index.name, "-q")
+    rows = json.loads(quit_("index", "evaluate", "-c", corpus, index, tmp_path / "other" / index.name, "--json"))
+    assert len({row["stage"] for row in rows}) == 3  # two of one name, and both together
     quit_("graph", "report", graph, "-c", corpus, "-i", index, "-o", tmp_path / "R")
     assert (tmp_path / "R" / "reach.png").is_file()
     assert json.loads(quit_("graph", "show", graph, "--json"))["documents"] == 5

@@ -67,6 +67,9 @@ def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions
         assert quit.evaluate_run({"q1": ["d1"], "Q9": ["d1"]}, {"q1": {"d1": 2}}, ["Hit@1"]) == {"Hit@1": 1.0}
     with pytest.raises(InputError, match=r"^4 of the run's 4 questions .* 'a', 'b', 'c'\. Ids of the qrels are .*'q1'"):
         quit.evaluate_run({question: ["d1"] for question in "abcd"}, qrels)
+    (tmp_path / "shares").write_text("q1 0 d1 1.0\nq1 0 d2 0.9\n")
+    with pytest.raises(InputError, match=r"shares, line 2: the label, column 4, is '0\.9'; expected a whole number"):
+        quit.evaluate_run(run, tmp_path / "shares")
     (tmp_path / "qrels").write_text("q1 d2 2\n")
     with pytest.raises(InputError, match="qrels, line 1 has [0-9] columns"):
         quit.evaluate_run(run, tmp_path / "qrels")

@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from quit.corpora.graph import build_graph
 from quit.errors import InputError, QuitError
 from quit.retrieval import vectors
 from quit.retrieval.first_stage import FusedStage, build_first_stage, open_first_stage
 from quit.retrieval.protocols import FirstStage
-from quit.settings import FirstStages
+from quit.settings import FirstStages, Graph
 from tests.corpora.worlds import Fixed, Given, corpus_of, entries, unit, use
 from tests.retrieval.test_hybrid import TEXTS, _bm25
 from tests.rows import write_lines
@@ -76,6 +77,29 @@ def test_a_sparse_index_is_the_dot_product(tmp_path: Path, monkeypatch) -> None:
     postings["text 3"][1][:] = np.nan
     with pytest.raises(InputError, match=f"NaN or infinity for '{corpus.ids([3])[0]}'"):
         build_first_stage(corpus, "sparse:x", tmp_path / "J", SETTINGS)
+
+
+@pytest.mark.parametrize("name", ["given", "sparse:x"])
+def test_an_encoder_that_changed_under_its_name_encodes_all_again(name: str, tmp_path: Path, monkeypatch) -> None:
+    texts = ["one", "two", "three"]
+    rows = dict(zip([*texts, "q"], np.eye(4, 3, dtype=np.float32), strict=True))
+    rows["q"] = rows["one"]
+    lists = {text: (np.flatnonzero(row).astype(np.int32), row[row > 0]) for text, row in rows.items()}
+    dense, sparse = Given(rows), entries("sparse:x", 3, lists)
+    use(monkeypatch, dense)
+    monkeypatch.setattr("quit.retrieval.first_stage.sparse_encoder", lambda *_: sparse)
+    corpus = corpus_of(texts, tmp_path)
+    build_first_stage(corpus, name, tmp_path / "I", SETTINGS)
+    graph = build_graph(corpus, name, 1, tmp_path / "G", Graph(), SETTINGS)[0].identity
+    dense.identity = sparse.identity = "another"
+    rows["one"], rows["three"] = rows["three"], rows["one"]
+    lists["one"], lists["three"] = lists["three"], lists["one"]
+    with pytest.raises(InputError, match="are not those of another. Run: quit index build"):
+        open_first_stage(tmp_path / "I", corpus, SETTINGS)
+    stage = build_first_stage(corpus, name, tmp_path / "I", SETTINGS)
+    assert texts[stage.search(["q"], 1)[0].rows[0]] == "three"
+    again, new = build_graph(corpus, name, 1, tmp_path / "G", Graph(), SETTINGS)
+    assert new and again.identity != graph
 
 
 def test_fusion_by_hand() -> None:

@@ -171,6 +171,7 @@ GOOD = '{"id": 7, "question": "Who?", "answers": ["x"], "hops": 2}\n'
 @pytest.mark.parametrize(
     ("text", "named"),
     [(GOOD + "{", "line 2"), (GOOD + '{"id": 1}', "line 2"),
+     (GOOD + '{"id": null, "question": "q", "answers": ["a"]}', "with id"),
      (GOOD + '{"id": 1, "question": "q", "answers": []}', "answers"), (GOOD + "[]", "line 2"),
      (GOOD + '{"id": 1, "question": "q", "answers": ["a"], "hops": "2"}', "hops"),
      (GOOD + '{"id": 1, "question": "q", "answers": ["a"], "complex": 1}', "complex"),
@@ -183,8 +184,11 @@ def test_bad_question_files_name_the_line(tmp_path: Path, text: str, named: str)
     path.write_text(text)
     with pytest.raises(InputError, match=named):
         rrcp.read_questions(path)
-    path.write_text(GOOD)
-    assert rrcp.read_questions(path) == [rrcp.ComplexityQuestion("7", "Who?", ("x",), 2, None, "7")]
+    path.write_text(GOOD + '{"id": 8, "text": "q", "answers": ["a"], "group": null}\n')  # no group: one of its own
+    assert rrcp.read_questions(path) == [
+        rrcp.ComplexityQuestion("7", "Who?", ("x",), 2, None, "7"),
+        rrcp.ComplexityQuestion("8", "q", ("a",), None, None, "8"),
+    ]
 
 
 def test_labels_of_a_file_are_what_complexity_is_compared_with(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_no_piece_of_a_sent_key_is_left_and_nothing_else_goes(before, start, end
 def test_the_longest_run_of_a_key_is_one_mask_and_what_others_say_is_masked_before_it_is_cut() -> None:
     assert without_secrets(f"<{KEY[3:20]}> {KEY}{KEY}") == f"<({ACCESS})> ({ACCESS})({ACCESS})"
     assert shown("x" * 290 + KEY, 300) == "x" * 290 + f"({ACCESS}"[:10] + "..."
-    assert shown("http://user:p@ssword@host/x", 20) == "http://host/x"
+    assert shown("http://user:p@ss'word@host/x", 20) == "http://host/x"
     assert shown("a\n\x1b[31m\ud83d b") == "a ?[31m? b"
 
 

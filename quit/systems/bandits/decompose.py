@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
+from quit.retrieval.records import clean
 from quit.settings.bandits import Bandits
 from quit.text.normalize import normalize_question
 
@@ -107,7 +108,7 @@ def parse_queries(reply: str, cut: bool = False) -> list[str]:
             values = json.loads(text)
         except ValueError:
             continue
-        queries = [" ".join(value.split()) for value in values if isinstance(value, str) and value.strip()]
+        queries = [clean(value) for value in values if isinstance(value, str) and value.strip()]
         queries = [query for query in queries if query not in _EXAMPLE]
         if len(queries) > len(best):
             best = queries

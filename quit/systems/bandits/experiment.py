@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from quit.common.arithmetic import on_grid
-from quit.errors import InputError
+from quit.errors import InputError, SettingsError
 from quit.settings.bandits import Bandits
 from quit.systems.bandits import metrics
 from quit.systems.bandits.policies import Policy
@@ -231,8 +231,11 @@ def tune(requests: Sequence[Request], policy: Policy, settings: Bandits) -> list
     policy's tree at the smallest budget, and its ``gain`` over flat arms.
 
     The first trial has the settings' own values; the others are drawn evenly from 1 to N, 0 to 1 and 0 to 1. All share
-    their random streams. Raises :class:`InputError` where no request is left.
+    their random streams. Raises :class:`InputError` where no request is left, :class:`SettingsError` where no arm
+    refines another or the policy opens none.
     """
+    if not policy.expands or all((request.parents < 0).all() for request in requests):
+        raise SettingsError(f"--tune {policy.name}: there is no tree. Take a policy with one, and --arms two-level.")
     rng = np.random.default_rng(settings.seed)
     trials = []
     for number in range(settings.trials):

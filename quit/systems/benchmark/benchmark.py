@@ -96,8 +96,9 @@ def prepare(request: BenchmarkRequest, settings: Settings, out: Path) -> Iterato
 
 def check(request: BenchmarkRequest, settings: Settings) -> None:
     """Raise ``SettingsError`` for what cannot be run, before anything is read."""
-    if not request.retrievers:
-        raise SettingsError("Name at least one --retriever.")
+    alone = request.bounds and not (request.corpora or settings.benchmark.judge_others)
+    if not {*request.retrievers} - (set() if alone else {ORACLE}):
+        raise SettingsError(f"Name at least one --retriever{'' if alone else ' beside the oracle'}.")
     profile_readers = [reader.name for reader in settings.readers]
     for group, names, more in (
         ("quit.retrievers", request.retrievers, [ORACLE]),

@@ -20,7 +20,7 @@ from quit.retrieval.encoders import ColbertEncoder, LateEncoder, TokenVectors
 from quit.retrieval.lexical import best_with_ties
 from quit.retrieval.protocols import Ranking
 from quit.retrieval.scorers import maxsim
-from quit.retrieval.vectors import write_array
+from quit.retrieval.vectors import check_finite, write_array
 from quit.systems.benchmark.plugins import PluginContext
 from quit.systems.benchmark.task import expand
 
@@ -55,6 +55,7 @@ class LateRetriever:
                 first = start * len(passages.subsets)
                 units = np.concatenate([best[number][0], first + np.arange(len(groups) * len(passages.subsets))])
                 scores = np.concatenate([best[number][1], np.stack(sums, axis=1).ravel()])
+                check_finite(scores[None], self._tokens.name, [queries[number]].__getitem__)
                 order = best_with_ties(scores, depth)
                 best[number] = units[order], scores[order]
         return [expand(passages, *of_query, depth) for of_query in best]

@@ -200,6 +200,7 @@ class Runner:
         key = {
             "version": relabel.VERSION,
             "passages": task.passages.identity,
+            "questions": [[query.question, query.coarse, query.fine] for query in task.queries],
             "rows": [retrieved.tolist() for retrieved in rows],
             "labelers": [labeler.identity for labeler in labelers],
             "judge": judge.identity,

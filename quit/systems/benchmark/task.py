@@ -18,6 +18,7 @@ from typing import Protocol
 import numpy as np
 
 from quit.common.ids import passage_id
+from quit.common.progress import note
 from quit.common.safe import safe_id
 from quit.dataset.dataset import Dataset
 from quit.errors import InputError
@@ -163,12 +164,17 @@ class DocumentPassages:
 
 
 def open_documents(path: Path) -> Documents:
-    """Return the documents of a corpus: of ``quit corpus build``, of a JSONL file, or of a folder of such.
+    """Return the documents of a corpus: of ``quit corpus build``, of a JSONL file, or of a folder of such, of which
+    stderr says how many are left out.
 
     Raises ``InputError`` when there are none.
     """
-    is_built = path.is_dir() and BuiltCorpus.read_manifest(path) is not None
-    return BuiltCorpus.open(path) if is_built else Corpus(path)
+    if path.is_dir() and BuiltCorpus.read_manifest(path) is not None:
+        return BuiltCorpus.open(path)
+    corpus = Corpus(path)
+    for first in corpus.rejects[:1]:
+        note(f"{path}: documents left out: {len(corpus.rejects):,}, the first: {first.detail}", loud=True)
+    return corpus
 
 
 class Relevance(Protocol):

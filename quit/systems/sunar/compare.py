@@ -90,7 +90,8 @@ def compare_runs(before: Path, after: Path, top: int = 10, *, resamples: int, se
     """Return :func:`compare` of two runs' folders, over the questions that both have answered, and as ``differences``
     their :func:`significance`.
 
-    Raises :class:`InputError` where they have none in common, or differ in ``sunar.cover_em``.
+    Raises :class:`InputError` where they have none in common, or differ in ``sunar.cover_em``, or in answers or
+    relevant documents of a question.
     """
     earlier_ids = set(trace_ids(before))
     common = [name for name in trace_ids(after) if name in earlier_ids]
@@ -99,6 +100,9 @@ def compare_runs(before: Path, after: Path, top: int = 10, *, resamples: int, se
     if by_substring(before) != by_substring(after):
         raise InputError(f"{before} and {after} differ in sunar.cover_em, so their cover-EM cannot be compared.")
     earlier, later = ([read_trace(path, name) for name in common] for path in (before, after))
+    for one, other in zip(earlier, later, strict=True):
+        if (one["answers"], one["relevant"]) != (other["answers"], other["relevant"]):
+            raise InputError(f"{before} and {after} differ in answers or relevant documents of {one['query_id']!r}.")
     differences = significance(earlier, later, resamples=resamples, seed=seed, substring=by_substring(after))
     return compare(earlier, later, top) | {"differences": differences}
 

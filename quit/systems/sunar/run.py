@@ -8,11 +8,14 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from quit.common.files import read_json, remove_leftovers, write_json, write_lines, writing
+from quit.common.ids import content_hash
 from quit.common.progress import advance
+from quit.common.safe import safe_id
 from quit.errors import InputError, WorkspaceError
 from quit.evaluate.metrics import Measure, cover_em, mean, run_values
 from quit.systems.experiment import write_rows
@@ -50,14 +53,19 @@ class Run:
             write_json(path / "run.json", description)
 
     def missing(self, queries: Sequence[Query]) -> list[Query]:
-        """Return the questions that have no trace yet."""
-        return [query for query in queries if not trace_path(self.path, query.query_id).is_file()]
+        """Return the questions that have no trace yet, or one of an earlier wording, answers or relevant documents."""
+
+        def answered(query: Query) -> Any:
+            return (read_json(trace_path(self.path, query.query_id)) or {}).get("query")
+
+        return [query for query in queries if answered(query) != content_hash(asdict(query))]
 
     def work(self, system: SunarSystem, queries: Sequence[Query], workers: int) -> None:
         """Answer the questions without a trace; a kill loses those in flight."""
 
         def answer(query: Query) -> None:
-            write_json(trace_path(self.path, query.query_id), system.answer(query))
+            trace = system.answer(query) | {"query": content_hash(asdict(query))}
+            write_json(trace_path(self.path, query.query_id), trace)
 
         with ThreadPoolExecutor(workers) as pool:
             futures = [pool.submit(answer, query) for query in self.missing(queries)]
@@ -73,7 +81,7 @@ class Run:
         """Write ``run.trec``, ``answers.jsonl`` and ``scores.json`` of these questions; return the figures."""
         traces = [read_trace(self.path, query.query_id) for query in queries]
         lines = (
-            f"{trace['query_id']} Q0 {document} {rank} {len(trace['evidence']) - rank + 1} {name}\n"
+            f"{safe_id(trace['query_id'])} Q0 {document} {rank} {len(trace['evidence']) - rank + 1} {name}\n"
             for trace in traces
             for rank, document in enumerate(trace["evidence"], start=1)
         )

@@ -111,6 +111,10 @@ def test_the_last_item_of_a_reply_that_was_cut_does_not_count() -> None:
     assert parse_queries("1. county of Van Hook\n2. seat of Mount", cut=True) == ["county of Van Hook"]
 
 
+def test_half_a_character_of_a_reply_is_replaced() -> None:
+    assert parse_queries(r'["seat \ud83d of \ud83d\ude00"]') == ["seat \ufffd of \U0001f600"]
+
+
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [("abcd", "efgh", "abef"), ("a", "efgh", "aefg"), ("abcd", "Ae", "abce"), ("", "", "")],

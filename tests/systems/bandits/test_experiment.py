@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quit.errors import InputError
+from quit.errors import InputError, SettingsError
 from quit.settings.bandits import Bandits
 from quit.systems.bandits import curves
 from quit.systems.bandits.experiment import evaluate, rank_relevance, tune
@@ -112,6 +112,10 @@ def test_a_search_keeps_the_best_tree_and_begins_with_the_settings() -> None:
     grid = evaluate([request], [policy], settings, hierarchical=True)
     assert own["inheritance"] == 0.91 and own["precision"] == grid.value("bernoulli", 0.3, structure="tree")[0]
     assert own["gain"] == own["precision"] - grid.value("bernoulli", 0.3)[0]
+    [fixed] = policies(settings, ["exploitation"])
+    for requests, tuned in (([request_of([[1, 0]])], policy), ([request], fixed)):
+        with pytest.raises(SettingsError, match=f"--tune {tuned.name}: there is no tree"):
+            tune(requests, tuned, settings)
     best = {key: trials[0][key] for key in ("expand_after", "expand_above", "inheritance")}
     grid = evaluate([request], [policy], settings.model_copy(update=best), hierarchical=True)
     assert trials[0]["precision"] == grid.value("bernoulli", 0.3, structure="tree")[0]

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
@@ -26,9 +27,9 @@ from quit.systems.benchmark.benchmark import BenchmarkRequest, make_runner, run_
 from quit.systems.benchmark.leaderboard import page
 from quit.systems.benchmark.relabel import RetrievedLabels, known_verdicts, relabel
 from quit.systems.benchmark.results import Scores, falling, file_name
-from quit.systems.benchmark.run import System, reorder
+from quit.systems.benchmark.run import Runner, System, reorder
 from quit.systems.benchmark.stages import CheckpointedTables
-from quit.systems.benchmark.task import BenchmarkQuery, DocumentPassages
+from quit.systems.benchmark.task import BenchmarkQuery, DocumentPassages, Task
 from tests.answers import Reads, Rules
 from tests.release.small import HINTS
 from tests.rows import write_lines
@@ -222,6 +223,20 @@ def test_passages_of_another_corpus_are_relabelled(world, tmp_path: Path) -> Non
     assert {item.question_id for item in judge.asked} == {"q3"}
 
 
+def test_passages_are_read_again_for_a_question_of_another_wording(world, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "c.jsonl", [{"id": "1", "text": "A capital."}])
+    labeler, queries = _reads({}), world.task.queries
+    context = world.context(models=SimpleNamespace(reader=lambda *_: labeler, judge=Rules({})))
+    runner = Runner(context, CheckpointedTables(tmp_path / "stages"), world.dataset, {})
+    reworded = (replace(queries[0], question="Which one?"), *queries[1:])
+    counts = []
+    for asked in (queries, queries, reworded):
+        task = Task("c", DocumentPassages(Corpus(path)), asked, None)
+        runner.relabel(task, [System(task, "x", "", "", "", [Ranking(np.zeros(1, dtype=int), np.zeros(1))] * 3)])
+        counts.append(len(labeler.asked))
+    assert counts[0] == counts[1] and counts[2] == 2 * counts[0]
+
+
 def test_other_corpora_have_hit_and_mrr_at_label_2_only(world) -> None:
     task = replace(world.task, name="beside", relevance=RetrievedLabels([{7: 2, 3: 0}, {3: 0}, {}]))
     rankings = [Ranking(np.array(rows, dtype=np.int64), np.zeros(len(rows))) for rows in ([3, 7], [3], [])]
@@ -299,6 +314,9 @@ def test_the_leaderboard_escapes_everything_that_is_not_ours() -> None:
     [
         ({"retrievers": ("bm26",)}, [], SettingsError, "Did you mean 'bm25'"),
         ({"retrievers": ()}, [], SettingsError, "at least one"),
+        ({"retrievers": ("oracle",), "bounds": False}, [], SettingsError, "--retriever beside the oracle"),
+        ({"retrievers": ("oracle",), "corpora": (Path("c"),)}, [], SettingsError, "beside the oracle"),
+        ({"retrievers": ("oracle",)}, ["benchmark.judge_others=2"], SettingsError, "beside the oracle"),
         ({"rerankers": ("nope",)}, [], SettingsError, "There is no reranker 'nope'"),
         ({"readers": ("minilm-lat",)}, [], SettingsError, "Did you mean 'minilm-late'"),
         ({"split": "validation"}, [], InputError, "split 'validation' of the release has no question"),

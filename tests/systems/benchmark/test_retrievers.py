@@ -99,6 +99,11 @@ def test_late_interaction_over_hints_is_maxsim_over_their_tokens(world, monkeypa
                 [tokens] = Dice().encode_tokens(passages.texts([row]))
                 assert score == pytest.approx(float((terms @ tokens.T).max(axis=1).sum()), abs=2e-3)
             assert sorted(one.rows.tolist()) == list(range(len(passages)))
+    broken = TokenVectors(Dice())
+    broken.queries = lambda texts: [np.full_like(tokens, np.nan) for tokens in Dice().encode_tokens(texts)]
+    monkeypatch.setattr("quit.systems.benchmark.late.token_encoder", lambda _: broken)
+    with pytest.raises(InputError, match=f"NaN or infinity for {QUERIES[0]!r}"):
+        LateRetriever(context).search(QUERIES, 7)
 
 
 def test_a_dense_retriever_needs_a_model(world) -> None:

@@ -45,10 +45,11 @@ def test_permutations_of_a_subset_share_its_score_and_ties_go_to_the_lower_row(w
     assert len(expand(world.task.passages, np.array([], dtype=np.int64), np.array([]), 3)) == 0
 
 
-def test_documents_of_a_jsonl_corpus_and_of_a_built_one(tmp_path: Path) -> None:
+def test_documents_of_a_jsonl_corpus_and_of_a_built_one(tmp_path: Path, capsys) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text('{"_id": "a b", "title": "Peru", "text": "Lima is big. It is old."}\n{"id": 7, "contents": "x"}\n')
     opened = open_documents(path)
+    assert not capsys.readouterr().err
     passages = DocumentPassages(opened)
     assert isinstance(opened, Corpus) and passages.ids([0, 1]) == ["a%20b", "7"]
     assert passages.texts([0]) == ["Peru Lima is big. It is old."]
@@ -58,3 +59,6 @@ def test_documents_of_a_jsonl_corpus_and_of_a_built_one(tmp_path: Path) -> None:
     built(tmp_path / "C", f"jsonl:{path}")
     expansion = open_documents(tmp_path / "C")
     assert isinstance(expansion, BuiltCorpus) and expansion.texts([0, 1]) == ["Peru Lima is big. It is old.", "x"]
+    path.write_text(path.read_text() + '{"id": "blank"}\n{"id": "7", "text": "y"}\n')
+    assert len(open_documents(path)) == 2
+    assert "documents left out: 2, the first: the document 'blank' has no text" in capsys.readouterr().err

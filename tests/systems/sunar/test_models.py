@@ -53,6 +53,9 @@ def test_a_cross_encoder_gives_its_raw_logits(tmp_path: Path) -> None:
     assert (expected < 0).any() or (expected > 1).any(), "logits, which a sigmoid would hide"
     assert scorer.score("capital?", TEXTS) == pytest.approx(expected, abs=1e-5)
     assert scorer.score("capital?", []).shape == (0,)
+    scorer._model.model.classifier.bias.data[:] = np.nan
+    with pytest.raises(InputError, match=f"NaN or infinity for {TEXTS[0]!r}"):
+        scorer.score("capital?", TEXTS)
     assert scorer.identity.startswith("cross-encoder/ce#") and str(tmp_path) not in scorer.identity
 
 

@@ -1,14 +1,16 @@
 """Runs: resumable by the question, refused where they would be mixed, scored by hand."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from quit.common.files import temporary_of
 from quit.errors import InputError, WorkspaceError
+from quit.retrieval.rankings import read_run
 from quit.systems.opening import questions
-from quit.systems.sunar.compare import compare, significance
+from quit.systems.sunar.compare import compare, compare_runs, significance
 from quit.systems.sunar.queries import Query, of_corpus, of_file
 from quit.systems.sunar.run import Run, read_trace, runs_in, scores, trace_path
 from tests.rows import cases
@@ -62,6 +64,24 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert read_trace(run.path, "b/../c")["query_id"] == "b/../c"
 
 
+def test_a_question_that_changed_under_its_id_is_answered_again(tmp_path: Path) -> None:
+    asked, run = Echo(), _ran(tmp_path / "r")
+    changed = [replace(QUERIES[0], text="Is it Quito?"), replace(QUERIES[1], relevant={"d2": 1}), QUERIES[2]]
+    run.work(asked, changed, 1)  # type: ignore[arg-type]
+    assert sorted(asked.answered) == ["a", "b/../c"] and not run.missing(changed)
+    assert read_trace(run.path, "a")["prediction"] == "Is it Quito?"
+
+
+def test_runs_that_are_judged_differently_are_not_compared(tmp_path: Path) -> None:
+    for name, changed in (("before", {}), ("relevant", {"relevant": {}}), ("answers", {"answers": ()})):
+        Run(tmp_path / name, {}).work(Echo(), [replace(QUERIES[0], **changed)], 1)  # type: ignore[arg-type]
+    assert compare_runs(tmp_path / "before", tmp_path / "before", resamples=10, seed=0)["questions"] == 1
+    for name in ("relevant", "answers"):
+        for one, other in ((name, "before"), ("before", name)):
+            with pytest.raises(InputError, match="differ in answers or relevant documents of 'a'"):
+                compare_runs(tmp_path / one, tmp_path / other, resamples=10, seed=0)
+
+
 def test_traces_of_two_systems_are_not_mixed(tmp_path: Path) -> None:
     Run(tmp_path, {"settings": {"c": 1, "b": 2}, "identity": "x"})
     with pytest.raises(WorkspaceError, match=r"sunar\.c \(1, now 2\)"):
@@ -91,6 +111,11 @@ def test_figures_by_hand(tmp_path: Path) -> None:
     gain, ideal = 1 / 1.584962500721156, 1 + 1 / 1.584962500721156
     assert figures["nDCG@10"] == pytest.approx(gain / ideal, abs=1e-6)
     assert (run.path / "run.trec").read_text().splitlines()[:2] == ["a Q0 d2 1 2 echo", "a Q0 d1 2 1 echo"]
+    spaced = [Query("a b", "Lima")]
+    run.work(Echo(), spaced, 1)  # type: ignore[arg-type]
+    run.finish(spaced, "echo")
+    assert read_run(run.path / "run.trec")[1] == {"a%20b": {"d2": 2.0, "d1": 1.0}}
+    run.finish(QUERIES, "echo")
     first, *_ = (run.path / "answers.jsonl").read_text().splitlines()
     assert json.loads(first) == {"query_id": "a", "prediction": "It is Lima."}
     within = _ran(tmp_path / "s", {"settings": {"cover_em": "substring"}})
@@ -157,6 +182,8 @@ def test_questions_of_a_corpus_and_of_a_file_that_leans_on_it(tmp_path: Path) ->
     path = tmp_path / "q.jsonl"
     path.write_text('{"id": "m:1"}\n\n{"_id": 7, "question": " a  b? ", "answer": "C", "sub_questions": ["s"]}\n')
     assert of_file(path, relevant) == [relevant[0], Query("7", "a b?", ("C",), ("s",))]
+    path.write_text(r'{"id": "\ud83d\ude00", "text": "a\udc00 \\ud800?"}')  # a pair; a lone one; none at all
+    assert of_file(path) == [Query("\U0001f600", "a? \\ud800?")]
 
 
 @pytest.mark.parametrize(("text", "said"), cases(__file__, "bad_queries.jsonl"))
