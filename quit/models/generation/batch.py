@@ -124,8 +124,7 @@ class BatchGenerator:
         self._note_made(notes, tag, identity)
         batch = await self._json(session, "GET", f"/batches/{identity}")
         if batch.get("status") in _FINISHED:
-            files = filter(None, (batch.get("output_file_id"), batch.get("error_file_id")))
-            paths = [f"/files/{file}/content" for file in files]
+            paths = [f"/files/{batch[name]}/content" for name in ("output_file_id", "error_file_id") if batch.get(name)]
             contents = [await self._call(session, "GET", path, max_bytes=_MAX_REPLIES) for path in paths]
             rows = [self._row_of(line) for content in contents for line in content.split(b"\n") if line]
             why = f"the batch is {batch['status']} {json.dumps(batch['errors']) if batch.get('errors') else ''}".strip()
@@ -239,8 +238,9 @@ class BatchGenerator:
         reserve = worst if ledger.is_capped else Amount()  # else a later build, with a cap, would take it back
         tag = uuid.uuid4().hex
         with notes:
-            row = (tag, time.time(), *reserve, ledger.owner)
-            notes.execute("INSERT INTO batches VALUES (?, NULL, ?, ?, ?, ?)", row)
+            notes.execute(
+                "INSERT INTO batches VALUES (?, NULL, ?, ?, ?, ?)", (tag, time.time(), *reserve, ledger.owner)
+            )
             notes.executemany(
                 "INSERT INTO requests VALUES (?, ?, 0, NULL, NULL) ON CONFLICT (key) DO UPDATE SET tag = excluded.tag",
                 [(key, tag) for key, _, _ in portion],
