@@ -59,8 +59,8 @@ REASONS = {
      "add it; a near miss among the keys is named"),
     "wrong_type": ("record or hint", "a field holds another type than expected",
      "write what is expected; what was found is named"),
-    "bad_value": ("record", "a number out of its range, a score other than 0 and 1, none of the gold answer, an id over 200 "
-     "characters",
+    "bad_value": ("record",
+     "a number out of its range, a score other than 0 and 1, none of the gold answer, an id over 200 characters",
      "correct it"),
     "too_long": ("record or hint", "a line of more than 16 MiB, a text of more than 100,000 characters",
      "look for a file in one cell"),
