@@ -80,7 +80,7 @@ class Completion:
         self.text.encode()  # a lone surrogate is a UnicodeEncodeError, which is a ValueError
         for name in ("prompt_tokens", "completion_tokens", "cached_tokens", "thought_tokens"):
             count = getattr(self, name)
-            if not isinstance(count, int) or not 0 <= count <= _MAX_TOKENS:
+            if type(count) is not int or not 0 <= count <= _MAX_TOKENS:  # true would be read back as 1
                 raise ValueError(f"its {name} is not a number from 0 to {_MAX_TOKENS:,}")
 
 
