@@ -129,13 +129,18 @@ def check_buildable(settings: Settings) -> None:
             f'The server {batch} is asked in batches, which are noted on one machine: set run.runner = "threads", or '
             "batch = false."
         )
-    if settings.run.max_cost is not None:
-        for model in settings.replying_models:
-            if model.kind == "server" and model.cost(0, 0, 0) is None:
-                raise SettingsError(
-                    f"run.max_cost needs prices, and {model.name} has none: set its price_prompt and price_completion "
-                    "in the profile (0 where nobody is charged)."
-                )
+    max_cost, max_tokens = settings.run.max_cost, settings.run.max_tokens
+    for model in settings.replying_models if (max_cost, max_tokens) != (None, None) else ():
+        if model.kind == "server" and model.cost(0, 0, 0) is None and max_cost is not None:
+            raise SettingsError(
+                f"run.max_cost needs prices, and {model.name} has none: set its price_prompt and price_completion "
+                "in the profile (0 where nobody is charged)."
+            )
+        if model.kind == "server" and (fields := model.extra.keys() & {"max_tokens", "max_completion_tokens", "n"}):
+            raise SettingsError(
+                f"A cap has to know the longest reply of {model.name}: take {' and '.join(sorted(fields))} out of its "
+                "extra. Room for replies: labels.max_new_tokens, judge.max_new_tokens, thinking_tokens."
+            )
     models = settings.models
     from_hub = models.equivalence == "bem" and not Path(models.bem_checkpoint).expanduser().is_dir()
     if settings.leakage.method == "bem" and from_hub and not _COMMIT.fullmatch(models.bem_revision):

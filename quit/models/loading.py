@@ -95,8 +95,11 @@ def usable_device(name: str, key: str) -> str:
     return name
 
 
-def model_identity(name: str, revision: str = "") -> str:
-    """Return a model's identity: ``FOLDER#CHECKSUM``, or its name on the hub; then ``@REVISION``."""
-    folder = Path(located(name))
-    text = f"{folder.name}#{folder_checksum(folder)}" if folder.is_dir() else name
+def model_identity(name: str, revision: str = "", served: bool = False) -> str:
+    """Return a model's identity: ``FOLDER#CHECKSUM``, or its name on the hub; then ``@REVISION``.
+
+    ``served``: by a server, which has names of its own: one without a slash is no folder of this machine.
+    """
+    folder = None if served and "/" not in name else Path(located(name))
+    text = f"{folder.name}#{folder_checksum(folder)}" if folder and folder.is_dir() else name
     return text + (f"@{revision}" if revision else "")

@@ -57,17 +57,22 @@ class PromptTemplate:
 def load_prompt(name: str, fields: frozenset[str] = frozenset()) -> PromptTemplate:
     """Return a prompt that comes with the program (``reader``) or the one in a file (``prompts/mine.txt``).
 
-    Raises :class:`SettingsError` where there is no such prompt, it has no turns, or its placeholders are not
-    ``fields``, where these are given.
+    Raises :class:`SettingsError` where there is no such prompt, it is no UTF-8, has no turns or text before them, or
+    its placeholders are not ``fields``, where these are given.
     """
     path = Path(name) if name.endswith(".txt") else PROMPTS / f"{name}.txt"
     if not path.is_file():
         names = sorted(prompt.stem for prompt in PROMPTS.glob("*.txt"))
         raise SettingsError(f"There is no prompt {name!r}.{did_you_mean(name, names)}")
-    template = _parse(path.stem, path.read_text(encoding="utf-8"))
-    if not template.turns or template.turns[-1][0] != "user":
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"The prompt {path} cannot be read ({error}). Save it as UTF-8.") from None
+    template = _parse(path.stem, text)
+    if not _TURN.match(text.lstrip()) or template.turns[-1][0] != "user":
         raise SettingsError(
-            f"The prompt {path} needs turns (### system, ### user, ### assistant) that end with the user's."
+            f"The prompt {path} needs turns (### system, ### user, ### assistant), the first on its first line, that "
+            "end with the user's."
         )
     if fields and template.placeholders != fields:
         placeholders = ", ".join(f"{{{name}}}" for name in sorted(fields))

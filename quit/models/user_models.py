@@ -29,6 +29,8 @@ from quit.text.words import counted
 AT_ONCE = 64
 """Items per call: what a killed run has to ask again, at most."""
 _ITEM = PromptTemplate("python", "", (("user", "{item}"),))
+_TYPES = {"raw": str, "answer": str, "ended": str, "correct": bool | None, "probability": float | int | None}
+"""Fields of a reply or verdict -> what tables can hold."""
 
 
 class UserGenerator:
@@ -97,7 +99,11 @@ def _with_tuples(item: Mapping[str, Any]) -> dict[str, Any]:
 def _as_fields(reply: Any, reads: bool) -> dict[str, Any]:
     """Return a reply or verdict as JSON values. Raises ``TypeError`` for anything else."""
     if isinstance(reply, Reply if reads else Verdict):
-        return asdict(reply)
+        fields = asdict(reply)
+        for name, kind in _TYPES.items():
+            if name in fields and not isinstance(fields[name], kind):
+                raise TypeError(f"a {type(reply).__name__} whose {name} is {fields[name]!r}")
+        return fields
     if reads and isinstance(reply, str):
         return {"raw": reply}
     if not reads and (reply is None or isinstance(reply, bool)):

@@ -23,7 +23,7 @@ class LanguageModel(Section):
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
-    model: str | None = Field(None, description="The model: a hub name, a folder, or the name a server has for it.")
+    model: str | None = Field(None, description="A hub name, a folder (on a server: `./NAME`), a server's name for it.")
     revision: str = Field("", description="Revision, quantisation or other mark of its version.")
     server: str | None = Field(None, description="Name of the entry of `servers` that serves it (kind `server`).")
     template_options: dict[str, Any] = Field(

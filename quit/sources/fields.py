@@ -268,7 +268,8 @@ def as_rank(value: Any, name: str) -> int | None:
 
 
 def as_scores(value: Any, name: str) -> dict[str, int] | None:
-    """Return optional scores as ``{candidate: 0 or 1}`` in the source's order; a candidate without a score is left out.
+    """Return optional scores as ``{candidate: 0 or 1}`` in the source's order; a candidate without a score is left out,
+    except the last, the gold answer, which needs one.
 
     Takes an object, a list of ``{candidate, score}`` or a list of pairs (how Arrow reads a map column).
     Raises ``BadRecord`` (``wrong_type``, ``bad_value``, ``too_many``).
@@ -289,6 +290,8 @@ def as_scores(value: Any, name: str) -> dict[str, int] | None:
                 raise wrong_type(name, expected, value)
     if len(pairs) > MAX_PARTS:
         raise BadRecord("too_many", f"Field {name!r} has {len(pairs)} entries; expected at most {MAX_PARTS}.")
+    if pairs and pairs[-1][1] is None:
+        raise BadRecord("bad_value", f"Field {name!r} has no score of its last candidate, which is the gold answer.")
     scores: dict[str, int] = {}
     for candidate, score in pairs:
         if score is None:

@@ -21,9 +21,9 @@ EXPECTED = "a folder that datasets.load_from_disk or load_dataset loads, with id
 _FRONT_MATTER = re.compile(r"\A\ufeff?---\s*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
 _FORMATS = ("parquet", "json", "arrow")
 """Formats that hold rows of text and numbers; others (archives, images) are no questions, and some can run code."""
-_DAMAGED = (OSError, ValueError, TypeError, KeyError, AttributeError, RuntimeError, StopIteration)
-"""Errors of ``datasets``, beside its own, for files with unexpected content; the last one for an empty file of JSON
-Lines."""
+_DAMAGED = (OSError, ValueError, OverflowError, TypeError, KeyError, AttributeError, RuntimeError, StopIteration)
+"""Errors of ``datasets``, beside its own, for files with unexpected content, such as dates after the year 9999; the
+last one for an empty file of JSON Lines."""
 _CARDS = ("README.md", ".huggingface.yaml")
 
 

@@ -16,6 +16,8 @@ from quit.sources.files import check_file, line_items
 from quit.sources.records import SourceRecord
 
 EXPECTED = "JSON Lines or Parquet with id, question, answers and hints (schemas/question.schema.json)"
+REQUIRED = ("id", "question", "answers", "hints")
+READ = (*REQUIRED, "candidates", "question_type", "difficulty")
 _GIVEN = "id, question, answers and hints in each"
 _HINTS = "a list of texts or of objects with 'hint'"
 
@@ -49,7 +51,7 @@ def refuse_nulls(path: Path, files: Iterable[Path], expected: str) -> None:
 
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     """Return the checked parts of one record. Raises ``BadRecord``."""
-    fields.need_all(record, "id", "question", "answers", "hints")
+    fields.need_all(record, *REQUIRED)
     record_id = fields.as_id(fields.need(record, "id", "a text or a whole number"), "id")
     question = fields.as_text(fields.need(record, "question", "a text"), "question")
     answers = fields.as_texts(fields.need(record, "answers", "a text or a list of texts"), "answers")
@@ -87,9 +89,11 @@ def _parquet(path: Path) -> Iterator[Item]:
     try:
         refuse_nulls(path, [path], EXPECTED)
         with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=1000):
+            names = set(file.schema_arrow.names)
+            columns = [*names.intersection(READ)] if names.issuperset(REQUIRED) else None  # all: a near miss is named
+            for batch in file.iter_batches(batch_size=1000, columns=columns):
                 for row in batch.to_pylist():
                     yield Item(row, position, path.name, f"row {position + 1}")
                     position += 1
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
         raise InputError(f"{path} is not a readable Parquet file ({error}); expected {EXPECTED}.") from None

@@ -12,11 +12,11 @@ from typing import Any
 from quit.errors import InputError
 from quit.sources.fields import quote
 from quit.sources.files import line_items
+from quit.sources.jsonl import READ
 from quit.sources.records import RawQuestion
 from quit.text.english import not_english
 from quit.text.normalize import STOP_WORDS, words
 
-READ = ("id", "question", "answers", "hints", "candidates", "question_type", "difficulty")
 READ_OF_HINT = ("hint", "text", "rank", "convergence", "url", "scores")
 LONG_HINT, LONG_ANSWER = 500, 100
 """Characters from which a hint or an answer is said to be long."""

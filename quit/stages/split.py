@@ -160,10 +160,9 @@ def read_pins(path: str | None) -> dict[str, str]:
         return _pins_of_release(Path(path))
     pins: dict[str, str] = {}
     for number, row in json_lines(Path(path), "split.pinned:", _PIN):
-        try:
-            key, split = row["content_key"], row["split"]
-        except KeyError as error:
-            raise InputError(f"{path}, line {number}: expected {_PIN}.") from error
+        key, split = row.get("content_key"), row.get("split")
+        if not isinstance(key, str) or split is None:
+            raise InputError(f"{path}, line {number}: expected {_PIN}.")
         if split not in SPLITS:
             raise InputError(f"{path}, line {number}: split is {split!r}; it must be train, dev or test.")
         pins[key] = split

@@ -51,3 +51,12 @@ def test_all_three_uses_know_a_folder_by_the_same_digits_wherever_it_lies(folder
         first_stage = model_identity(path, None, Settings().first_stages)
         assert [ModelOptions(path).identity, checkpoint_identity(path, ""), first_stage] == expected
     assert ModelOptions("Qwen/Qwen3-4B", "main").identity == "Qwen/Qwen3-4B@main"
+
+
+def test_a_servers_name_is_no_folder_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that happens to have it would ask for all replies again; ``smollm2`` is one of Ollama's names too."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("llama3.2", "smollm2", "minilm"):
+        Path(name).mkdir()
+        assert ModelOptions(name, "q4", kind="chat").identity == f"chat/{name}@q4"
+    assert ModelOptions("./llama3.2", kind="chat").identity.startswith("chat/llama3.2#")

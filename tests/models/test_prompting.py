@@ -58,10 +58,21 @@ def test_braces_in_a_value_stay_as_they_are_and_the_hash_follows_the_text(tmp_pa
         ("### user\n{question}\n### assistant\nx", "end with the user's"),
         ("### user\n{q}", "{question}"),
         (None, "Did you mean 'reader'"),
+        ("Be brief.\n### user\n{question}", "the first on its first line"),
+        ("### user\nCaf\xe9? {question}", "cannot be read .*Save it as UTF-8"),
     ],
 )
 def test_a_bad_prompt_is_explained(tmp_path: Path, text: str | None, says: str) -> None:
     path = tmp_path / "mine.txt"
-    path.write_text(text or "")
+    path.write_text(text or "", "latin-1")
     with pytest.raises(SettingsError, match=says):
         load_prompt("raeder" if text is None else str(path), frozenset({"question"}))
+
+
+def test_windows_byte_order_mark_and_line_ends_change_no_prompt(tmp_path: Path) -> None:
+    lines = "### system\nBe brief.\n### user\n{question}\n"
+    for name, text in (("plain", lines), ("windows", "\ufeff" + lines.replace("\n", "\r\n"))):
+        (tmp_path / f"{name}.txt").write_text(text, "utf-8", newline="")
+    prompts = [load_prompt(str(tmp_path / f"{name}.txt")) for name in ("plain", "windows")]
+    assert prompts[0].turns == prompts[1].turns == (("system", "Be brief."), ("user", "{question}"))
+    assert prompts[0].sha == prompts[1].sha

@@ -149,12 +149,21 @@ def test_the_identity_follows_name_version_settings_and_source(tmp_path: Path, m
         (ScriptedReader(lambda prompt: 1 / 0), "mine: ScriptedReader.answer raised ZeroDivisionError"),
         (ScriptedReader(lambda prompt: 7), "returned what is no reply: int, expected str or Reply"),
         (ScriptedReader(lambda prompt: "Leso\ud83d"), "returned what is no reply.*surrogates"),
+        (ScriptedReader(lambda prompt: Reply("x", None)), "no reply: a Reply whose answer is None"),  # type: ignore
         (type("Few", (ScriptedReader,), {"answer": lambda self, prompts: []})(str), "0 replies to 1 item"),
     ],
 )
 def test_what_a_class_does_wrong_is_named(model: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         _reader(_settings(model)).answer(_prompts(1))
+
+
+@pytest.mark.parametrize("verdict", [Verdict(1, None, ""), Verdict(True, "high", ""), Verdict(True, None, None)])  # type: ignore
+def test_a_verdict_that_no_table_can_hold_is_named(verdict: Verdict) -> None:
+    settings = _settings(ScriptedJudge(lambda item: verdict))
+    generator = CachedGenerator(make_generator(settings.judge, settings, Meter(), Ledger()), None)
+    with pytest.raises(InputError, match="no reply: a Verdict whose (correct is 1|probability is 'high'|raw is None)"):
+        language_judge(settings.judge, generator).verdicts([JudgeItem("q", "Where?", ("Rome",), "Roma")])
 
 
 @pytest.mark.parametrize(

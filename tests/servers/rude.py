@@ -129,6 +129,7 @@ FAULTS: dict[str, Fault] = {
     "more tokens than there are": Fault(usage={"prompt_tokens": 2**70}),
     "infinitely many tokens": Fault(usage={"completion_tokens": float("1e999")}),
     "a key instead of a count": Fault(usage={"prompt_tokens": KEY}),
+    "true instead of a count": Fault(usage={"prompt_tokens": True}),
     "nested 100,000 deep": NESTED,
 }
 """Faults by name; each fails a request at once or at its last attempt, and most send the API key back."""

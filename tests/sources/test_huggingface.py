@@ -66,6 +66,13 @@ def test_rows_without_a_question_are_refused_unread(tmp_path):
     assert [question is not None for question in read(tmp_path / "one")] == [False, True]
 
 
+def test_a_date_that_python_does_not_have_is_an_error_in_words(tmp_path):
+    table = pa.Table.from_pylist(rows(1)).append_column("day", pa.array([10**7], pa.date32()))
+    pq.write_table(table, tmp_path / "train.parquet")
+    with pytest.raises(InputError, match="could not be read as a dataset .date value out of range"):
+        read(tmp_path)
+
+
 def test_a_sequence_of_objects_which_datasets_turns_into_an_object_of_lists(tmp_path):
     hint = {"hint": datasets.Value("string"), "rank": datasets.Value("string")}
     texts = dict.fromkeys(("id", "question", "answers"), datasets.Value("string"))

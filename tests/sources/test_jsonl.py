@@ -106,3 +106,20 @@ def test_parquet_holds_the_same(tmp_path):
     (tmp_path / "q.parquet").write_bytes(b"PAR1 nothing")
     with pytest.raises(InputError, match="not a readable Parquet"):
         list(jsonl.read(tmp_path / "q.parquet"))
+
+
+def test_a_column_that_is_not_read_does_no_harm(tmp_path):
+    """Dates after the year 9999 and unknown time zones, for which Python has no value, and texts that are no UTF-8."""
+    row = good("jsonl", metadata=..., question_type=..., hints=["It has two moons.", "It is red."])
+    other = {
+        "day": pa.array([10**7], pa.date32()),
+        "time": pa.array([1], pa.timestamp("us", "Mars/Base")),
+        "note": pa.array([b"\xff"]).view(pa.string()),
+    }
+    table = pa.table({name: [value] for name, value in row.items()} | other)
+    pq.write_table(table, tmp_path / "q.parquet")
+    [record] = jsonl.read(tmp_path / "q.parquet")
+    assert record.question.record_id == "q1" and [hint.text for hint in record.question.hints] == row["hints"]
+    pq.write_table(table.select(["id", "question", "hints", "day"]), tmp_path / "q.parquet")
+    with pytest.raises(InputError, match="not a readable Parquet"):
+        list(jsonl.read(tmp_path / "q.parquet"))

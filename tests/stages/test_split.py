@@ -131,7 +131,13 @@ def test_pinned_questions_keep_their_split_whatever_their_draw(tmp_path) -> None
 
 
 @pytest.mark.parametrize(
-    ("line", "message"), [("{", "content_key and split"), ('{"content_key": "a", "split": "x"}', "train, dev or test")]
+    ("line", "message"),
+    [
+        ("{", "content_key and split"),
+        ('{"content_key": ["a"], "split": "dev"}', "expected an object with content_key and split"),
+        ('{"content_key": null, "split": "dev"}', "expected an object with content_key and split"),
+        ('{"content_key": "a", "split": "x"}', "train, dev or test"),
+    ],
 )
 def test_a_bad_pin_is_named_by_its_line(tmp_path, line: str, message: str) -> None:
     pins = tmp_path / "pins.jsonl"

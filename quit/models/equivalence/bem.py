@@ -23,6 +23,9 @@ CHECKPOINT = "kortukov/answer-equivalence-bem"
 VERSION = 1
 """Rises whenever the same checkpoint would give other probabilities."""
 
+_STEP = 16
+"""Tokens by which the inputs of a batch grow."""
+
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 
 
@@ -30,8 +33,9 @@ class BemEquivalence:
     """Equivalence from a BERT sequence classifier.
 
     ``checkpoint`` is a name on the hub or a local folder, ``revision`` a commit of the former; ``device`` is ``cpu``,
-    ``cuda`` or ``auto`` (a GPU where there is one). Pairs are read in batches of like length, each padded to its own
-    longest. Raises :class:`MissingDependency` when the checkpoint cannot be loaded.
+    ``cuda`` or ``auto`` (a GPU where there is one). Batches have one size and the length of their pairs, in steps, so
+    that a probability does not depend on the other pairs. Raises :class:`MissingDependency` when the checkpoint cannot
+    be loaded.
     """
 
     def __init__(self, checkpoint: str, *, revision: str = "", device: str = "auto", batch: int = 64) -> None:
@@ -62,24 +66,26 @@ class BemEquivalence:
         if not pairs:
             return np.zeros(0)
         distinct = list(dict.fromkeys(pairs))
+        longest = min(512, self._model.config.max_position_embeddings)
         tokens = self._tokenizer(
             [f"[CLS] {pair.candidate} [SEP]" for pair in distinct],
             [f"{pair.reference} [SEP] {pair.question} [SEP]" for pair in distinct],
             add_special_tokens=False,
             truncation="longest_first",
-            max_length=min(512, self._model.config.max_position_embeddings),
+            max_length=longest,
         )
-        lengths = [len(ids) for ids in tokens["input_ids"]]
-        order = sorted(range(len(distinct)), key=lengths.__getitem__)
+        rooms = [min(-(-len(ids) // _STEP) * _STEP, longest) for ids in tokens["input_ids"]]
         value: dict[Pair, float] = {}
-        for start in range(0, len(order), self._batch):
-            rows = order[start : start + self._batch]
-            batch = self._tokenizer.pad(
-                {key: [tokens[key][row] for row in rows] for key in tokens}, padding=True, return_tensors="pt"
-            ).to(self._device)
-            with torch.inference_mode():
-                chance = self._model(**batch).logits.float().softmax(dim=-1)[:, 1].cpu().numpy()
-            value.update((distinct[row], float(p)) for row, p in zip(rows, chance, strict=True))
+        for room in sorted(set(rooms)):
+            rows = [row for row, own in enumerate(rooms) if own == room]
+            for start in range(0, len(rows), self._batch):
+                part = rows[start : start + self._batch]
+                part += part[-1:] * (self._batch - len(part))
+                columns = {key: [tokens[key][row] for row in part] for key in tokens}
+                batch = self._tokenizer.pad(columns, padding="max_length", max_length=room, return_tensors="pt")
+                with torch.inference_mode():
+                    chances = self._model(**batch.to(self._device)).logits.float().softmax(dim=-1)[:, 1].tolist()
+                value.update(zip((distinct[row] for row in part), chances, strict=True))
         return np.array([value[pair] for pair in pairs])
 
 

@@ -80,7 +80,7 @@ class Completion:
         self.text.encode()  # a lone surrogate is a UnicodeEncodeError, which is a ValueError
         for name in ("prompt_tokens", "completion_tokens", "cached_tokens", "thought_tokens"):
             count = getattr(self, name)
-            if not isinstance(count, int) or not 0 <= count <= _MAX_TOKENS:
+            if type(count) is not int or not 0 <= count <= _MAX_TOKENS:  # true would be read back as 1
                 raise ValueError(f"its {name} is not a number from 0 to {_MAX_TOKENS:,}")
 
 
@@ -130,8 +130,9 @@ class ModelOptions:
     ``token_field``, ``omit``, ``effort``, ``thinking``, ``thinking_tokens``: as in
     :class:`quit.settings.models.LanguageModel`.
 
-    ``model`` is a name or a folder. The identity of a folder is its content (:mod:`quit.models.folders`), not its
-    path: other weights at the same path are another model, and no table holds a path of this machine.
+    ``model`` is a name or a folder (of a server, written with a slash). The identity of a folder is its content
+    (:mod:`quit.models.folders`), not its path: other weights at the same path are another model, and no table holds a
+    path of this machine.
     """
 
     model: str
@@ -164,7 +165,7 @@ class ModelOptions:
         for name in ("token_field", "omit", "effort", "thinking", "thinking_tokens"):
             if (value := getattr(self, name)) != getattr(ModelOptions, name):
                 options[name] = value
-        name = f"{self.kind}/" * bool(self.kind) + model_identity(self.model, self.revision)
+        name = f"{self.kind}/" * bool(self.kind) + model_identity(self.model, self.revision, self.kind == "chat")
         return name + (f"+{hashlib.sha256(canonical(options)).hexdigest()[:8]}" if any(options.values()) else "")
 
 

@@ -25,7 +25,7 @@ from filelock import FileLock
 from quit.common.cache import cache_folder, open_wal, select_keys
 from quit.errors import ServerError, SettingsError, Waiting
 from quit.models.generation.base import ChatRequest, Completion, ModelOptions, OnReply, cache_key
-from quit.models.generation.ledger import UNLIMITED, Account, Amount
+from quit.models.generation.ledger import Account, Amount
 from quit.models.generation.limits import pause
 from quit.models.generation.meter import Meter
 from quit.models.generation.replica import MAX_BYTES, PassingFault, Replica, choice_of
@@ -36,10 +36,14 @@ from quit.text.secrets import shown
 from quit.text.words import counted
 
 MAX_REQUESTS, MAX_FILE_BYTES = 50_000, 190 << 20  # of a batch, as OpenAI has it
+_MAX_REPLIES = 1 << 30  # bytes of a file of replies
 _FOR_GOOD = 1 << 20  # failures of a request that is refused for good
+_PAGES = 1000  # of a server's list of batches, 100 each
 _FINISHED = ("completed", "expired", "cancelled", "failed")
 _PATH = "/v1/chat/completions"
-_BATCHES = "CREATE TABLE IF NOT EXISTS batches (tag TEXT PRIMARY KEY, id TEXT, submitted REAL, cost REAL, tokens REAL)"
+_BATCHES = """CREATE TABLE IF NOT EXISTS batches (
+    tag TEXT PRIMARY KEY, id TEXT, submitted REAL, cost REAL, tokens REAL, ledger TEXT
+)"""
 _REQUESTS = (
     "CREATE TABLE IF NOT EXISTS requests (key BLOB PRIMARY KEY, tag TEXT, failures INTEGER, reply TEXT, fault TEXT)"
 )
@@ -120,15 +124,16 @@ class BatchGenerator:
         self._note_made(notes, tag, identity)
         batch = await self._json(session, "GET", f"/batches/{identity}")
         if batch.get("status") in _FINISHED:
-            files = filter(None, (batch.get("output_file_id"), batch.get("error_file_id")))
-            rows = [self._row_of(line) for file in files async for line in self._lines(session, file)]
+            paths = [f"/files/{batch[name]}/content" for name in ("output_file_id", "error_file_id") if batch.get(name)]
+            contents = [await self._call(session, "GET", path, max_bytes=_MAX_REPLIES) for path in paths]
+            rows = [self._row_of(line) for content in contents for line in content.split(b"\n") if line]
             why = f"the batch is {batch['status']} {json.dumps(batch['errors']) if batch.get('errors') else ''}".strip()
             self._close(notes, tag, rows, shown(why))
 
     def _close(self, notes: sqlite3.Connection, tag: str, rows: Sequence[_Row], why: str | None) -> None:
         """Note what came of a batch, all of it or nothing; ``why`` requests have no reply, None: it was never made."""
         with notes:
-            reserve = notes.execute("SELECT cost, tokens FROM batches WHERE tag = ?", (tag,)).fetchone()
+            *amounts, owner = notes.execute("SELECT cost, tokens, ledger FROM batches WHERE tag = ?", (tag,)).fetchone()
             notes.executemany(
                 "UPDATE requests SET reply = ?, failures = failures + ?, fault = ? WHERE key = ? AND tag = ?",
                 [(*row, tag) for row in rows],
@@ -138,20 +143,23 @@ class BatchGenerator:
                 notes.execute(f"UPDATE requests SET {again} WHERE tag = ? AND reply IS NULL", (why, tag))
             notes.execute("UPDATE requests SET tag = NULL WHERE tag = ?", (tag,))
             notes.execute("DELETE FROM batches WHERE tag = ?", (tag,))
-        costs = [self._paid(reply) for reply, *_ in rows if reply]
-        self._account.ledger.settle(Amount(*reserve), Amount(*map(sum, zip(Amount(), *costs))), request=False)
+        costs, ledger = [self._paid(reply) for reply, *_ in rows if reply], self._account.ledger
+        reserve = Amount(*amounts)
+        cost = reserve if None in costs else Amount(*map(sum, zip(Amount(), *filter(None, costs))))
+        # What another workspace has reserved stays reserved there: taken back here, it would be spent here once more.
+        ledger.settle(reserve if owner == ledger.owner else Amount(), cost, request=False)
 
-    def _paid(self, reply: str) -> Amount:
-        """Return what a reply cost by its own count; nothing where that cannot be read."""
+    def _paid(self, reply: str) -> Amount | None:
+        """Return what a reply cost by its own count; None where that cannot be read."""
         try:
-            usage = json.loads(reply).get("usage") or {}
-            prompt, completion = (usage.get(name) or 0 for name in ("prompt_tokens", "completion_tokens"))
-            counted_reply = Completion("", "stop", prompt, completion)
+            usage: Any = json.loads(reply).get("usage") or {}
+            prompt, completion = (usage.get(name) for name in ("prompt_tokens", "completion_tokens"))
+            Completion("", "stop", prompt, completion)  # refuses what is no count
         except (ValueError, AttributeError):
-            return Amount()
-        return self._account.actual(counted_reply, UNLIMITED) if prompt else Amount()
+            return None
+        return Amount(self._account.price(prompt, 0, completion) or 0.0, prompt + completion) if prompt else None
 
-    def _row_of(self, line: bytes) -> _Row:
+    def _row_of(self, line: bytearray) -> _Row:
         """Return reply, more failures, fault and key of a line of an output or error file."""
         try:
             entry = json.loads(line)
@@ -230,7 +238,9 @@ class BatchGenerator:
         reserve = worst if ledger.is_capped else Amount()  # else a later build, with a cap, would take it back
         tag = uuid.uuid4().hex
         with notes:
-            notes.execute("INSERT INTO batches VALUES (?, NULL, ?, ?, ?)", (tag, time.time(), *reserve))
+            notes.execute(
+                "INSERT INTO batches VALUES (?, NULL, ?, ?, ?, ?)", (tag, time.time(), *reserve, ledger.owner)
+            )
             notes.executemany(
                 "INSERT INTO requests VALUES (?, ?, 0, NULL, NULL) ON CONFLICT (key) DO UPDATE SET tag = excluded.tag",
                 [(key, tag) for key, _, _ in portion],
@@ -260,26 +270,16 @@ class BatchGenerator:
     async def _find(self, session: aiohttp.ClientSession, tag: str) -> str | None:
         """Return the id of the batch with a tag; None where the server has none."""
         after = ""
-        while True:
+        for _ in range(_PAGES):
             page = await self._json(session, "GET", f"/batches?limit=100{after}")
             batches = page.get("data") or []
             for batch in batches:
                 if (batch.get("metadata") or {}).get("quit") == tag:
                     return str(batch["id"])
             if not page.get("has_more") or not batches:
-                return None
-            after = f"&after={batches[-1]['id']}"
-
-    async def _lines(self, session: aiohttp.ClientSession, file: str) -> AsyncIterator[bytes]:
-        rest = b""
-        async for chunk in self._chunks(session, "GET", f"/files/{file}/content", {}):
-            *lines, rest = (rest + chunk).split(b"\n")
-            if len(rest) > MAX_BYTES:
                 break
-            for line in filter(None, lines):
-                yield line
-        if rest:
-            yield rest
+            after = f"&after={batches[-1]['id']}"
+        return None
 
     async def _json(self, *arguments: Any, **options: Any) -> dict[str, Any]:
         """Return the object that the server answers with, as :meth:`_call`."""
@@ -301,15 +301,16 @@ class BatchGenerator:
         path: str,
         content: Callable[[], dict[str, Any]] = dict,
         attempts: int | None = None,
-    ) -> bytes:
-        """Return what the server answers; faults that may pass are tried again."""
+        max_bytes: int = MAX_BYTES,
+    ) -> bytearray:
+        """Return what the server answers, up to a chunk over ``max_bytes``; faults that may pass are tried again."""
         attempts = attempts or self._server.attempts
         for attempt in range(1, attempts + 1):
             try:
-                answer = b""
+                answer = bytearray()
                 async for chunk in self._chunks(session, method, path, content()):
                     answer += chunk
-                    if len(answer) > MAX_BYTES:
+                    if len(answer) > max_bytes:
                         break
                 return answer
             except PassingFault as fault:

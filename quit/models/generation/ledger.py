@@ -46,6 +46,7 @@ class Ledger:
     def __init__(self, cost: float | None = None, tokens: float | None = None) -> None:
         self.cap = Amount(math.inf if cost is None else cost, math.inf if tokens is None else tokens)
         self.spent = Amount()
+        self.owner = ""  # its file: tells ledgers apart
         self._in_flight = 0
         self._written = Amount()
         self._path: Path | None = None
@@ -62,6 +63,7 @@ class Ledger:
             on_disk = Amount(*read_state(path, ()))
             with self._lock:
                 self._path, self.spent = path, Amount(*map(max, on_disk, spent))
+                self.owner = str(path.resolve())
 
     def close(self) -> None:
         """Write what is spent."""
@@ -137,8 +139,8 @@ class Account:
         return Amount(max(costs), prompt + reply_tokens)
 
     def actual(self, reply: Completion, worst: Amount) -> Amount:
-        """Return what a reply has cost: the worst where the server does not say, and never more."""
-        if not reply.prompt_tokens:
+        """Return what a reply has cost: the worst where the server does not say all of it, and never more."""
+        if not reply.prompt_tokens or not reply.completion_tokens:
             return worst
         cost = self.price(reply.prompt_tokens, min(reply.cached_tokens, reply.prompt_tokens), reply.completion_tokens)
         return Amount(*map(min, (cost or 0.0, reply.prompt_tokens + reply.completion_tokens), worst))

@@ -55,6 +55,18 @@ def test_candidate_reference_and_question_are_read_in_this_order_whatever_the_ba
     assert np.ptp(expected) > 0.05, "the toy checkpoint must tell the pairs apart, or the order is not tested"
 
 
+def test_a_probability_is_the_same_to_the_bit_whatever_is_asked_beside(checkpoint):
+    """So that shards and what is kept already change no byte."""
+    bem = BemEquivalence(str(checkpoint), device="cpu")
+    words = "paul simon the man of band john lennon who wrote it a paris".split()
+    pairs = [
+        Pair("who wrote it ?", " ".join(words[at % 5 : at % 5 + 1 + at % 7]), " ".join(words[: 1 + at % 11]))
+        for at in range(90)
+    ]
+    alone = [bem.probability([pair])[0] for pair in pairs]
+    assert bem.probability(pairs).tolist() == alone == [*bem.probability(pairs[:40]), *bem.probability(pairs[40:])]
+
+
 def test_a_text_longer_than_the_model_is_cut_and_a_missing_checkpoint_says_what_to_do(checkpoint, tmp_path):
     long = Pair("who wrote it ?", "paul simon", " ".join(["paul"] * 300))
     assert 0.0 <= BemEquivalence(str(checkpoint), device="cpu").probability([long])[0] <= 1.0

@@ -12,7 +12,7 @@ from quit.models.generation import CachedGenerator, ChatRequest, GenerationCache
 from quit.models.generation import batch as batches
 from quit.models.generation.base import ModelOptions
 from quit.models.generation.batch import BatchGenerator
-from quit.models.generation.ledger import Account, Ledger
+from quit.models.generation.ledger import Account, Amount, Ledger
 from quit.models.prompting import load_prompt
 from quit.settings import ServerSettings
 from tests.comparing import files_of
@@ -157,6 +157,70 @@ def test_a_cap_that_comes_after_a_batch_was_made_counts_its_replies_once() -> No
         server.end_batches()
         assert _once(server, ledger) == ["A"] * 7
     assert ledger.spent.cost == pytest.approx(7 * (100 * 2 + 2 * 8) / 2e6)
+
+
+def test_a_batch_of_replies_that_do_not_say_what_they_cost_counts_as_its_worst_case() -> None:
+    ledger = Ledger(cost=1.0)
+    with batch_server(lambda number, body: "A") as server:
+        with pytest.raises(Waiting):
+            _once(server, ledger)
+        reserve = ledger.spent
+        server.end_batches()
+        for name, content in server.files.items():
+            server.files[name] = content.replace(b'"prompt_tokens": 100, ', b"", 1)
+        assert _once(server, ledger) == ["A"] * 7
+    assert ledger.spent == pytest.approx(reserve)
+
+
+def test_a_workspace_that_collects_anothers_batch_gains_no_money_by_it(tmp_path: Path) -> None:
+    ledgers = [Ledger(cost=1.0), Ledger(cost=1.0)]
+    for number, ledger in enumerate(ledgers):
+        (tmp_path / str(number)).mkdir()
+        ledger.open(tmp_path / str(number) / "spent.json", Amount())
+    with batch_server(lambda number, body: "A") as server:
+        with pytest.raises(Waiting):
+            _once(server, ledgers[0])
+        server.end_batches()
+        assert _once(server, ledgers[1]) == ["A"] * 7
+    cost = 7 * (100 * 2 + 2 * 8) / 2e6
+    assert ledgers[0].spent.cost > cost and ledgers[1].spent.cost == pytest.approx(cost)
+
+
+def test_a_download_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer, faults = BatchServer.answer, [503, 500]
+
+    def busy(server: BatchServer, method: str, path: str, *rest: Any) -> tuple[int, bytes, Any]:
+        if path.endswith("/content") and faults:
+            return faults.pop(), b"{}", {"Retry-After": "0.01"}
+        return answer(server, method, path, *rest)
+
+    monkeypatch.setattr(BatchServer, "answer", busy)
+    monkeypatch.setattr(batches, "pause", lambda attempt, after: after)
+    with batch_server(lambda number, body: "A") as server:
+        assert _until_done(server) == ["A"] * 7
+    assert not faults
+
+
+def test_a_list_of_batches_without_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch was noted and never made; the server lists others, page after page."""
+    answer, pages, killed = BatchServer.answer, [], [1]
+
+    def endless(server: BatchServer, method: str, path: str, *rest: Any) -> tuple[int, bytes, Any]:
+        if path.startswith("/v1/batches?"):
+            pages.append(path)
+            return 200, b'{"data": [{"id": "other"}], "has_more": true}', {}
+        if method == "POST" and path == "/v1/batches" and killed:
+            killed.pop()
+            return 500, b"{}", {}
+        return answer(server, method, path, *rest)
+
+    monkeypatch.setattr(BatchServer, "answer", endless)
+    monkeypatch.setattr(batches, "_PAGES", 3)
+    with batch_server(lambda number, body: "A") as server:
+        with pytest.raises(ServerError, match="takes no batch of r"):
+            _once(server)
+        assert len(pages) == 3
+        assert _until_done(server) == ["A"] * 7
 
 
 def test_a_build_waits_and_goes_on_to_the_bytes_of_a_live_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,6 +103,7 @@ def test_parts_of_workers_never_add_up_to_more_than_the_cap() -> None:
         (Completion("Paris", "stop", 1000, 10), Amount(0.00208, 1010)),
         (Completion("Paris", "stop", 1000, 10, 800), Amount(0.00088, 1010)),  # 200 at 2, 800 at 0.5, 10 at 8 a million
         (Completion("Paris", "stop"), Amount(0.0041, 2050)),  # the server does not say: 2,000 bytes, 50 tokens at most
+        (Completion("Paris", "stop", 1000), Amount(0.0041, 2050)),  # nor does it here
     ],
 )
 def test_what_a_reply_costs(reply: Completion, amount: Amount) -> None:
