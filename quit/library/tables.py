@@ -153,7 +153,7 @@ class Tables:
         """
         try:
             result = self.duckdb().sql(query)
-            return pa.table({}) if result is None else result.to_arrow_table()
+            return pa.table({}) if result is None else result.select("*").to_arrow_table()  # no name twice
         except duckdb.Error as error:
             raise InputError(f"DuckDB refuses the query: {error}") from None
 

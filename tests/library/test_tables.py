@@ -68,3 +68,6 @@ def test_query_prints_what_json_and_csv_lack(tmp_path: Path) -> None:
     assert row == {"names": '["a", "b\\"c"]', "none": "", "whole": "7", "day": "2026-01-02"}
     printed = call_quit("query", "-w", place, "--json", sql).json()
     assert printed == [{"names": ["a", 'b"c'], "none": None, "whole": 7, "day": "2026-01-02"}]
+    of_one_name = "SELECT 'left' AS a, 'right' AS a, 'last' AS b"
+    assert call_quit("query", "-w", place, "--json", of_one_name).json() == [{"a": "left", "a_1": "right", "b": "last"}]
+    assert call_quit("query", "-w", place, of_one_name).out.split() == ["a", "a_1", "b", "left", "right", "last"]
