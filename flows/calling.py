@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from quit.common.endpoints import address
-from quit.errors import ServerError, require
+from quit.errors import ServerError, SettingsError, require
 
 
 def run_job(job: str, **parameters: Any) -> Any:
@@ -35,7 +35,10 @@ def run_job(job: str, **parameters: Any) -> Any:
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     with server_watched(url):
         parameters = {name: str(value) if isinstance(value, Workspace) else value for name, value in parameters.items()}
-        return getattr(import_module(f"quit.flows.{job}"), job)(**parameters)
+        try:
+            return getattr(import_module(f"quit.flows.{job}"), job)(**parameters)
+        except import_module("prefect.exceptions").ParameterTypeError as error:
+            raise SettingsError(str(error).strip().splitlines()[-1].strip(" -")) from None
 
 
 def server_url() -> str | None:
