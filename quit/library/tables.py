@@ -332,7 +332,7 @@ class Tables:
 
         opened = self._opened
         if isinstance(opened, Release):  # nothing is ever written into one
-            target = Path(out or opened.path.with_name(f"{opened.path.name}.html"))
+            target = Path(out or f"{opened.path if opened.path.name else opened.path.absolute()}.html")
         else:
             target = Path(out or opened.path / "report.html")
         with working("report", not progress):
