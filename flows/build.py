@@ -11,7 +11,7 @@ from quit.common.progress import listening
 from quit.engine.execution import Execution
 from quit.engine.pipeline import Pipeline
 from quit.flows.notices import HOOKS
-from quit.flows.parameters import NO_LIMITS, Profile, Source
+from quit.flows.parameters import NO_LIMITS, Profile
 from quit.flows.scheduling import run_with_limits
 from quit.flows.tasks import ProgressArtifact, as_task
 from quit.library import jobs
@@ -24,7 +24,7 @@ from quit.status.summary import markdown_links, markdown_summary
 @flow(name="build", **HOOKS)  # its shards go to the place that `run.runner` names
 def build(
     workspace: str,
-    sources: Sequence[Source] = (),
+    sources: Sequence[str] = (),
     profile: Profile = "embedded",
     settings: Sequence[str] = (),
     add: bool = False,
@@ -38,7 +38,8 @@ def build(
 
     Args:
         workspace: Folder of the workspace, as the machine that runs this sees it.
-        sources: kind:path, such as triviahg:/data/Copilot.json; those of the last build if none is named.
+        sources: kind:path, such as triviahg:/data/Copilot.json, or a path that ends in .jsonl, .parquet, .csv or .tsv;
+            those of the last build if none is named.
         profile: Name of a profile, or the path of a TOML file.
         settings: key=value over the profile, such as labels.max_new_tokens=16.
         add: Whether the sources of the last build are kept before these.

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from quit.common.endpoints import address
-from quit.errors import ServerError, require
+from quit.errors import ServerError, SettingsError, Waiting, require
 
 
 def run_job(job: str, **parameters: Any) -> Any:
     """Carry out a job of :mod:`quit.library.jobs` and return its result, or that of its flow.
 
     The flow takes the same parameters; of a workspace that is open, its location. One that is None has its default.
-    Raises ``ServerError`` where the named server does not answer, ``MissingDependency`` without Prefect.
+    Raises ``ServerError`` where the named server does not answer, ``MissingDependency`` without Prefect, ``Waiting`` as
+    the job does.
     """
     parameters = {name: value for name, value in parameters.items() if value is not None}
     if not (url := server_url()):
@@ -35,7 +36,13 @@ def run_job(job: str, **parameters: Any) -> Any:
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     with server_watched(url):
         parameters = {name: str(value) if isinstance(value, Workspace) else value for name, value in parameters.items()}
-        return getattr(import_module(f"quit.flows.{job}"), job)(**parameters)
+        try:
+            state = getattr(import_module(f"quit.flows.{job}"), job)(**parameters, return_state=True)
+            if state.name == Waiting.__name__:
+                raise Waiting(state.message)
+            return state.result()
+        except import_module("prefect.exceptions").ParameterTypeError as error:
+            raise SettingsError(str(error).strip().splitlines()[-1].strip(" -")) from None
 
 
 def server_url() -> str | None:

@@ -16,7 +16,6 @@ Profile = (
     | Annotated[str, Field(title="List of profiles", json_schema_extra={"enum": [*profile_names()]})]
 )
 """The text is first: a form shows a value by the first type of its kind, and a path is not in the list."""
-Source = Annotated[str, Field(pattern=r"^[a-z0-9]+:.+")]
 Format = Annotated[str, Field(pattern=f"^({'|'.join(FORMATS)})$", json_schema_extra={"enum": [*FORMATS]})]
 Step = Literal["push", "pull", "update"]
 Split = Literal["train", "dev", "test", "all"]

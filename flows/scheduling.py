@@ -25,7 +25,7 @@ from quit.library.jobs import JobResult
 from quit.settings import Limits
 from quit.text.words import counted
 
-NOTHING_NEW, WAITING = "Nothing new", "Waiting"
+NOTHING_NEW, WAITING = "Nothing new", Waiting.__name__
 
 
 class RunTimeout(TimeoutError):

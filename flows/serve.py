@@ -4,6 +4,7 @@ is for workers."""
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,6 +30,7 @@ from quit.flows.benchmark import benchmark
 from quit.flows.build import build
 from quit.flows.release import release
 from quit.flows.review import label_update, review_sync
+from quit.library.arguments import named_source
 from quit.settings import Limits, Notice, Schedule, Settings
 from quit.sources import split_source
 
@@ -87,10 +89,10 @@ def plan(
     flows = {schedule.flow for schedule in settings.schedules}
     schedules = [*settings.schedules, *(Schedule(flow=flow) for flow in FLOWS if flow not in flows)]  # type: ignore[arg-type]
     folders = list({folder.address: folder for folder in map(Workspace, workspaces)}.values())
-    same_names = len({folder.name for folder in folders}) < len(folders)
+    names = [re.sub("[%&<>]", "-", folder.name) for folder in folders]  # Prefect refuses these characters
     deployments = []
-    for folder in folders:
-        label = f"{folder.name}-{content_hash(folder.address, size=3)}" if same_names else folder.name
+    for folder, label in zip(folders, names, strict=True):
+        label += f"-{content_hash(folder.address, size=3)}" if len({*names}) < len(names) else ""
         last_build = (folder.build or {}) if folder.exists else {}
         source_texts = [_absolute(text) for text in sources]
         if not source_texts and not last_build:
@@ -103,8 +105,8 @@ def plan(
 
 
 def _absolute(source: str) -> str:
-    kind, path = split_source(source)
-    return f"{kind}:{Path(path).resolve()}"
+    kind, path = split_source(named_source(source))
+    return f"{kind}:{Path(path).expanduser().resolve()}"
 
 
 def _parameters(

@@ -57,6 +57,9 @@ def test_a_profile_is_printed_to_be_copied_and_its_copy_loads(tmp_path) -> None:
     )
     assert load(str(tmp_path / "mine.toml")).settings == load("paper").settings
     call_quit("settings", "--toml", "--set", "split.seed=other", code=4)
+    marked = tmp_path / "of-notepad.toml"
+    marked.write_text("[split]\nseed = 'other'\n", encoding="utf-8-sig")
+    assert load(str(marked)).settings.split.seed == "other"
 
 
 def test_a_card_is_read_from_a_profile_or_a_file_of_its_own(tmp_path) -> None:

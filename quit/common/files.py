@@ -89,7 +89,7 @@ def writing(target: Path) -> Iterator[None]:
 
 def temporary_of(target: Path) -> Path:
     """Return where this thread writes what is to become ``target``: nobody else does, on this or another machine."""
-    return target.with_name(f".{target.name}.{os.getpid()}-{threading.get_native_id()}-{_PROCESS}.tmp")
+    return target.parent / f".{target.name}.{os.getpid()}-{threading.get_native_id()}-{_PROCESS}.tmp"
 
 
 @contextmanager

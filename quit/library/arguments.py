@@ -48,7 +48,7 @@ def override_texts(settings: Overrides | None) -> list[str]:
     if not isinstance(settings, Mapping):
         return list(settings or ())
     values = [(key, value) for key, value in flatten(settings) if value is not None]
-    return [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in values]
+    return [f"{key}={json.dumps(value, ensure_ascii=False, default=_plain)}" for key, value in values]
 
 
 def source_texts(sources: Sources, put: WriteFile) -> list[str]:

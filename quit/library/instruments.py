@@ -254,7 +254,12 @@ def _by_question(rows: Any, what: str) -> Mapping[str, Any]:
     Raises ``InputError`` for a data frame without three columns, an id that is missing, or a value that is no number.
     """
     if isinstance(rows, Mapping):
-        return {str(question): of_question for question, of_question in rows.items()}
+        return {
+            str(question): {str(passage): value for passage, value in of_question.items()}
+            if isinstance(of_question, Mapping)
+            else [*map(str, of_question)]
+            for question, of_question in rows.items()
+        }
     table = as_table(rows)
     firsts = [[name for name in known if name in table.column_names][:1] for known in _COLUMNS]
     names = [name for first in firsts for name in first] if all(firsts) else table.column_names[:3]

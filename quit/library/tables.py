@@ -153,7 +153,7 @@ class Tables:
         """
         try:
             result = self.duckdb().sql(query)
-            return pa.table({}) if result is None else result.to_arrow_table()
+            return pa.table({}) if result is None else result.select("*").to_arrow_table()  # no name twice
         except duckdb.Error as error:
             raise InputError(f"DuckDB refuses the query: {error}") from None
 
@@ -332,7 +332,7 @@ class Tables:
 
         opened = self._opened
         if isinstance(opened, Release):  # nothing is ever written into one
-            target = Path(out or opened.path.with_name(f"{opened.path.name}.html"))
+            target = Path(out or f"{opened.path if opened.path.name else opened.path.absolute()}.html")
         else:
             target = Path(out or opened.path / "report.html")
         with working("report", not progress):

@@ -95,8 +95,9 @@ def restore(archive: Path, folder: Path) -> Backup:
         raise InputError(
             f"{folder}: a backup is restored to a folder of this machine. Name one, and copy it where it belongs."
         )
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise WorkspaceError(f"{folder} exists and is not empty. A restore replaces nothing: name a new folder.")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir()) or folder.samefile(".")):
+        fault = "is the current folder" if folder.samefile(".") else "exists and is not empty"
+        raise WorkspaceError(f"{folder} {fault}. A restore replaces nothing: name a new folder.")
     staging = folder.with_name(f".{folder.name}.restoring")
     shutil.rmtree(staging, ignore_errors=True)
     try:

@@ -198,7 +198,7 @@ def _partial(target: Path):
     """A hidden folder beside the target; that of a killed run is removed first. The lock on their parent ends with the
     process."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    folder = target.with_name(f".{target.name}.partial")
+    folder = target.parent / f".{target.name}.partial"
     handle = os.open(target.parent, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -55,7 +55,7 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]
     for key, value in values.items():
         if isinstance(value, Mapping):
             flat += flatten(value, f"{prefix}{key}.")
-        elif isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
+        elif isinstance(value, list | tuple) and value and all(isinstance(item, Mapping) for item in value):
             for index, item in enumerate(value):
                 flat += flatten(item, f"{prefix}{key}.{index}.")
         else:
@@ -104,7 +104,7 @@ def load(profile: str = "embedded", overrides: Sequence[str] = ()) -> Loaded:
     """
     path = profile_file(profile)
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"The profile {path} is not TOML: {error}") from error
     values.pop("description", None)
@@ -194,7 +194,8 @@ def _explain(problem: Mapping[str, Any]) -> str:
     if problem["type"] == "extra_forbidden":
         names = [".".join([*path[:-1], name]) for name in _known_keys(path[:-1])]
         return f"There is no setting {key!r}.{did_you_mean(key, names)}"
-    shown = problem["input"] if isinstance(problem["input"], str | int | float | bool | None) else "..."
+    is_short = isinstance(problem["input"], str | int | float | bool | None) and not key.endswith("_env")
+    shown = problem["input"] if is_short else "..."  # in place of a variable's name may stand the secret itself
     if isinstance(shown, str):
         shown = re.sub(r"//[^\s/]*@", "//***@", shown)  # a message must not show the password of an address
     if problem["type"] == "model_type" and path:

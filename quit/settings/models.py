@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from quit.errors import SettingsError
-from quit.settings.section import File, Prompt, Section
+from quit.settings.section import File, Prompt, Section, Variable
 from quit.text.secrets import register_secret
 
 LANGUAGE_MODELS = ("server", "vllm", "transformers")
@@ -156,8 +156,8 @@ class ServerSettings(Section):
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", description="Name that readers and judge refer to.")
     base_urls: tuple[str, ...] = Field((), description="Base URLs such as http://127.0.0.1:8000/v1, one per replica.")
-    base_url_env: str | None = Field(None, description="Environment variable of base URLs, separated by commas.")
-    api_key_env: str | None = Field(None, description="Environment variable of its API key.")
+    base_url_env: Variable | None = Field(None, description="Environment variable of base URLs, separated by commas.")
+    api_key_env: Variable | None = Field(None, description="Environment variable of its API key.")
     api_key_needed: bool = Field(True, description="Whether to stop where `api_key_env` is named and not set.")
     flavour: Literal["vllm", "openai"] = Field("vllm", description="`openai` leaves out what only vLLM understands.")
     concurrency: int = Field(

@@ -10,16 +10,15 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 from pydantic import Field, field_validator
 
-from quit.settings.section import Section
+from quit.settings.section import Section, Variable
 
 FlowName = Literal["build", "review-sync", "label-update", "release", "benchmark"]
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Notice(Section):
     """Notification of failed or crashed runs. The profile names environment variables, never secrets."""
 
-    webhook_env: str = Field(
+    webhook_env: Variable = Field(
         "",
         title="Webhook variable",
         description="Environment variable that holds the URL to which a failure is posted as JSON.",
@@ -30,13 +29,6 @@ class Notice(Section):
         description="Prefect notification block that gets a failure's notice, such as slack-webhook/quit or "
         "quit-mail/team.",
     )
-
-    @field_validator("webhook_env")
-    @classmethod
-    def _is_a_name(cls, text: str) -> str:
-        if text and not _VARIABLE.fullmatch(text):
-            raise ValueError("give the name of an environment variable that holds the URL, such as QUIT_WEBHOOK")
-        return text
 
     @field_validator("block")
     @classmethod

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, field_validator
 
 MAX_NUMBER = 10**15
 
@@ -19,6 +20,16 @@ class File:
 
 Prompt = Annotated[str, File(r"\.txt$")]
 """A prompt that comes with the program, or a file."""
+
+
+def _is_a_name(text: str) -> str:
+    if text and not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", text):
+        raise ValueError("give the name of an environment variable, such as QUIT_WEBHOOK, not what it holds")
+    return text
+
+
+Variable = Annotated[str, AfterValidator(_is_a_name)]
+"""The name of an environment variable."""
 
 
 class Section(BaseModel):

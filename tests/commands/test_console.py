@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from quit.common.terminal import SafeConsole
 from quit.operations.plan import Line, Plan
 from quit.render import terminal
 from quit.status.summary import JudgeAgreement
+from tests.report import tiny
 
 READERS = ["minilm-statement", "minilm-contrast", "a-reader-with-a-long-name-1", "minilm-evidence", "five", "six"]
 ANSWERS = dict.fromkeys(READERS[:4], "Constantinople") | dict.fromkeys(READERS[4:], "[b]")
@@ -135,3 +137,10 @@ def test_what_a_terminal_would_obey_is_shown(drawn: SimpleNamespace) -> None:
     assert not {*shown} & {*"\x1b\x07\x00\x9b\u202e"}
     visible = r"\u001b[2J\u001b]8;;x\u0007\u0000\u009b1m\u202e"
     assert "".join(shown.split()).count(visible) == 5  # rich drops some of a Text
+
+
+def test_the_commands_after_a_build_can_be_pasted(tmp_path: Path, drawn: SimpleNamespace) -> None:
+    place = tmp_path / "my data"
+    console.print_summary(tiny.workspace(place))
+    commands = [shlex.split(line) for line in drawn.text().splitlines() if line.startswith("    quit ")]
+    assert len(commands) == 4 and all(words[2:4] == ["-w", str(place)] for words in commands)

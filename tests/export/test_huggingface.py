@@ -181,7 +181,7 @@ def test_parquet_has_a_page_index_and_row_groups_that_a_new_question_does_not_mo
 def test_a_split_without_questions_is_left_out_and_named(tmp_path):
     export(make_tables({"q1": "train", "q2": "test"}), ["huggingface"], tmp_path)
     folder = tmp_path / "huggingface"
-    assert not list(folder.rglob("dev-*")) and "no questions in `dev`" in card_of(folder)
+    assert not list(folder.rglob("dev-*")) and "no questions in `dev`: no files are there" in card_of(folder)
     for config in huggingface.CONFIGS:
         assert list(datasets.load_dataset(str(folder), config, cache_dir=str(tmp_path / "cache"))) == ["train", "test"]
     assert json.loads((folder / "manifest.json").read_text())["facts"]["empty_splits"] == ["dev"]

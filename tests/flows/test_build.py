@@ -5,11 +5,14 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prefect import get_client
 
-from quit.flows.calling import server_url
+from quit.errors import Waiting
+from quit.flows.calling import run_job, server_url
+from quit.library import jobs
 from quit.stages import STAGES
 from tests.comparing import files_of
 from tests.paths import FEW, ROOT
@@ -20,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 
 def _build(folder: Path, source: Path) -> list[str]:
-    return ["build", "-w", str(folder), "-s", f"jsonl:{source}", "-p", str(FEW), "--shards", "3"]
+    return ["build", "-w", str(folder), "-s", str(source), "-p", str(FEW), "--shards", "3"]
 
 
 def test_a_command_is_a_run_of_the_named_server_with_a_task_per_stage(few_built, few_source, tmp_path, prefect_server):
@@ -32,6 +35,17 @@ def test_a_command_is_a_run_of_the_named_server_with_a_task_per_stage(few_built,
         tasks = sorted(client.read_task_runs(), key=lambda task: task.start_time)
     assert run.state_name == "Completed" and run.parameters["workspace"] == str(tmp_path / "W")
     assert [task.name for task in tasks] == [stage.name for stage in STAGES if not stage.on_demand]
+    wrong = run_process(*QUIT, "benchmark", "run", "-r", str(tmp_path / "W"), "--split", "valid", code=4)
+    assert wrong.err.startswith("quit: split: ") and "Traceback" not in wrong.err
+
+
+def test_a_command_waits_for_a_batch_with_a_server_as_without(prefect_server, tmp_path: Path, monkeypatch) -> None:
+    def waits(*_: Any, **__: Any) -> None:
+        raise Waiting("r waits for batch_1")
+
+    monkeypatch.setattr(jobs, "build", waits)
+    with pytest.raises(Waiting, match="^r waits for batch_1$"):
+        run_job("build", workspace=str(tmp_path / "W"))
 
 
 def test_a_server_that_does_not_answer_is_named_before_anything_is_done(few_source, tmp_path, monkeypatch) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from quit.errors import ServerError
 from quit.flows.server import prefect_server
-from quit.settings import ServeSettings
+from quit.library.arguments import STARTER
+from quit.settings import ServeSettings, load
 from tests.running import QUIT, call_quit, run_process
 from tests.servers.ports import taken_port
 
@@ -30,6 +31,19 @@ def test_it_lists_what_it_would_deploy_without_a_server(tmp_path: Path) -> None:
     assert set(deployments) == {f"{flow}/{flow}-W" for flow in flows}
     assert "T03:00:00" in deployments["build/build-W"]["next"] and deployments["release/release-W"]["next"] is None
     assert not (tmp_path / "W").exists()
+
+
+def test_prefect_takes_any_folder_and_sources_are_those_of_a_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from quit.flows.serve import deployment, plan
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folders = [tmp_path / name for name in ("50% & <more>", "50- - -more-", "a b")]
+    planned = plan(folders, load("embedded").settings, "embedded", [], ["starter", "jsonl:~/mine.jsonl"])
+    names = [deployment(each).name for each in planned]  # Prefect checks them
+    assert len({*zip(names, (each.schedule.flow for each in planned), strict=True)}) == 5 * len(folders)
+    assert planned[0].parameters["sources"] == [f"jsonl:{STARTER.resolve()}", f"jsonl:{tmp_path / 'mine.jsonl'}"]
 
 
 @pytest.mark.parametrize(

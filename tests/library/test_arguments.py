@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import datasets
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -26,6 +27,10 @@ def test_settings_may_be_nested_and_of_any_kind() -> None:
     assert len(texts) == 3
     effective = load("embedded", texts).settings
     assert (effective.labels.max_new_tokens, effective.judge.threshold, effective.split.method) == (9, 0.25, "share")
+    others = {"split.pinned": Path("pins.jsonl"), "labels.max_new_tokens": np.int64(9), "card.authors": ("Ada", "Bo")}
+    effective = load("embedded", override_texts(others)).settings
+    assert (effective.split.pinned, effective.labels.max_new_tokens) == ("pins.jsonl", 9)
+    assert effective.card.authors == ("Ada", "Bo")
     assert override_texts(["judge.threshold=0.25"]) == ["judge.threshold=0.25"] and override_texts(None) == []
 
 

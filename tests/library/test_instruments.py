@@ -54,6 +54,10 @@ def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions
     )
     mixed = pd.DataFrame({"relevance": [2, 1], "doc_id": ["d2", "d4"], "query_id": [1, 2]})
     assert quit.evaluate_run({1: ["d2"], "2": ["d9", "d4"]}, mixed, ["MRR@10"]) == {"MRR@10": 0.75}
+    numbers = pd.DataFrame({"question": ["q"], "passage": [7], "label": [1]})
+    for ids in ([7, 8], {7: 2.0, 8: 1.0}, ["7", "8"]):
+        assert quit.evaluate_run({"q": ids}, numbers, ["MRR@10"]) == {"MRR@10": 1.0}
+        assert quit.evaluate_run({"q": ids}, {"q": {7: 1}}, ["MRR@10"]) == {"MRR@10": 1.0}
     for wrong, message in (
         (mixed[["doc_id", "query_id"]], "qrels has the columns doc_id, query_id; expected"),
         (mixed.assign(relevance=["high", "low"]), "qrels, row 0: .* relevance 'high'. Expected two ids and a number"),

@@ -11,6 +11,8 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.export import FORMATS
 from quit.library.arguments import Format
+from quit.release.create import put
+from quit.store.folder import FolderStore
 from tests.release import small
 from tests.running import call_quit
 
@@ -61,6 +63,21 @@ def test_the_view_of_passages_has_what_passages_gives(tmp_path: Path) -> None:
     assert count.out.split() == ['"texts"', str(len(release.arrow("labels")))]
 
 
+def test_the_current_folder_is_a_release_like_any_other_and_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(small.freeze(tmp_path / "v1", small.rows()).path)
+    release = quit.open(".")
+    assert release.report(progress=False) == tmp_path / "v1.html" and (tmp_path / "v1.html").is_file()
+    for out in (".", "/"):
+        with pytest.raises(WorkspaceError, match="^Could not write"):
+            release.report(out, progress=False)
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(WorkspaceError, match="^Could not write"):
+        put(Path(), FolderStore(Path()), lambda folder: small.freeze(folder, small.rows()).facts)
+
+
 def test_query_prints_what_json_and_csv_lack(tmp_path: Path) -> None:
     place = small.freeze(tmp_path / "v1", small.rows()).path
     sql = """SELECT ['a', 'b"c'] AS names, NULL::int[] AS none, 7::hugeint AS whole, date '2026-01-02' AS day"""
@@ -68,3 +85,6 @@ def test_query_prints_what_json_and_csv_lack(tmp_path: Path) -> None:
     assert row == {"names": '["a", "b\\"c"]', "none": "", "whole": "7", "day": "2026-01-02"}
     printed = call_quit("query", "-w", place, "--json", sql).json()
     assert printed == [{"names": ["a", 'b"c'], "none": None, "whole": 7, "day": "2026-01-02"}]
+    of_one_name = "SELECT 'left' AS a, 'right' AS a, 'last' AS b"
+    assert call_quit("query", "-w", place, "--json", of_one_name).json() == [{"a": "left", "a_1": "right", "b": "last"}]
+    assert call_quit("query", "-w", place, of_one_name).out.split() == ["a", "a_1", "b", "left", "right", "last"]

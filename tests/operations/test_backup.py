@@ -86,12 +86,16 @@ def test_what_a_killed_backup_to_the_same_file_was_writing_is_removed(workspace,
     assert list(tmp_path.glob(".*.tmp")) == [other]
 
 
-def test_nothing_is_replaced_and_a_running_build_is_waited_for(workspace, tmp_path) -> None:
+def test_nothing_is_replaced_and_a_running_build_is_waited_for(workspace, tmp_path, monkeypatch) -> None:
     backup(workspace, tmp_path / "b.tar")
     with pytest.raises(InputError, match="exists"):
         backup(workspace, tmp_path / "b.tar")
     with pytest.raises(WorkspaceError, match="not empty"):
         restore(tmp_path / "b.tar", workspace.path)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(WorkspaceError, match="is the current folder"):
+        restore(tmp_path / "b.tar", Path())
     with workspace.lock(0), pytest.raises(WorkspaceError, match="still holds"):
         backup(Workspace.open(workspace.path), tmp_path / "c.tar", wait=0.1)
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from quit.common.cache import cache_folder, open_wal, select_keys
-from quit.common.files import replacing
+from quit.common.files import replacing, writing
 from quit.common.json_lines import json_lines
 from quit.common.progress import note
 from quit.errors import InputError, WorkspaceError, refuse_newer
@@ -142,10 +142,16 @@ class GenerationCache(AbstractContextManager["GenerationCache"]):
     def export(self, out: Path) -> int:
         """Write every reply to a JSONL file, sorted by key; returns how many.
 
-        Raises :class:`WorkspaceError` where one does not fit its checksum; then nothing is written.
+        Raises :class:`WorkspaceError` where one does not fit its checksum or the disk refuses; nothing is written then.
         """
         count = faults = 0
-        with self._lock, self._usable(), replacing(out) as partial, partial.open("w", encoding="utf-8") as file:
+        with (
+            self._lock,
+            self._usable(),
+            writing(out),
+            replacing(out) as partial,
+            partial.open("w", encoding="utf-8") as file,
+        ):
             for *row, checksum in self._database.execute(f"SELECT {COLUMNS}, checksum FROM replies ORDER BY key"):
                 if not is_fit((*row, checksum)):
                     faults += 1

@@ -108,6 +108,8 @@ def test_a_damaged_reply_is_told_asked_for_again_and_replaced(cache: GenerationC
     for _ in range(2):
         assert _ask(counting, cache, "abc") == ["to a", "to b", "to c"]
     assert cache.export(tmp_path / "out.jsonl") == 3
+    with pytest.raises(WorkspaceError, match=f"^Could not write {tmp_path}: Is a directory"):
+        cache.export(tmp_path)
     assert counting.asked == ["a", "b", "c", "b"]
     assert notes == [f"{cache.path}: 1 kept reply does not fit the checksum. Asked again."]
 
