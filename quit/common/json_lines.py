@@ -6,11 +6,14 @@ Sources and corpora, where a bad line is a reject and no error, are read by :mod
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from quit.errors import InputError, did_you_mean
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def json_object(line: str | bytes, where: str, expected: str = "") -> dict[str, Any]:
@@ -30,17 +33,17 @@ def json_object(line: str | bytes, where: str, expected: str = "") -> dict[str, 
 def json_lines(path: Path, what: str = "", expected: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line number from 1, object) for each line of a file that is not blank.
 
-    A lone surrogate (``\\ud800``), which no model and no file takes, becomes ``?``. ``what`` it holds, for messages;
-    ``expected`` what a line should hold. Raises ``InputError`` for a file that cannot be read, and for a line that is
-    no object, naming file and line.
+    ``what`` it holds, for messages; ``expected`` what a line should hold. Raises ``InputError`` for a file that cannot
+    be read, and, naming file and line, for a line that is no object or holds a lone surrogate (``\\ud800``), which no
+    model and no table takes.
     """
     try:
         with path.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(file, start=1):
                 if line.strip():
                     row = json_object(line, f"{path}, line {number}", expected)
-                    if "\\u" in line:  # a pair of surrogates is one character by now
-                        row = json.loads(json.dumps(row, ensure_ascii=False).encode(errors="replace"))
+                    if "\\ud" in line.lower() and _LONE_SURROGATE.search(json.dumps(row, ensure_ascii=False)):
+                        raise InputError(f"{path}, line {number}: half of a surrogate pair is no text: take it out.")
                     yield number, row
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
