@@ -5,7 +5,7 @@ Everything is seeded. Questions are the unit: the 325 passages of one question a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from quit.common.arithmetic import on_grid
 _EXACT = 16
 """Up to so many differing questions every sign pattern is tried (65,536) instead of a sample."""
 _AT_ONCE = 1_000
-"""Resamples held in memory at a time."""
+"""Resamples held in memory at a time, fewer of many questions (:func:`_chunks`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,17 @@ def resampled_means(values: np.ndarray, resamples: int, seed: int) -> np.ndarray
     questions = len(values)
     generator = np.random.default_rng(seed)
     means = []
-    for start in range(0, resamples, _AT_ONCE):
-        counts = generator.multinomial(questions, np.full(questions, 1 / questions), min(_AT_ONCE, resamples - start))
+    for size in _chunks(resamples, questions):
+        counts = generator.multinomial(questions, np.full(questions, 1 / questions), size)
         means.append(counts.astype(np.float64) @ on_grid(values) / questions)
     return np.concatenate(means)
+
+
+def _chunks(resamples: int, questions: int) -> Iterator[int]:
+    """Yield how many resamples to draw at a time: at most 2^23 numbers, 64 MiB."""
+    at_once = min(_AT_ONCE, max(1, (1 << 23) // max(1, questions)))
+    for start in range(0, resamples, at_once):
+        yield min(at_once, resamples - start)
 
 
 def tau_b(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -134,8 +141,8 @@ def _randomisation(differences: np.ndarray, resamples: int, seed: int) -> list[f
     extreme = np.ones(differences.shape[1])
     many = np.flatnonzero((differences != 0).sum(axis=0) > _EXACT)
     generator = np.random.default_rng(seed)
-    for start in range(0, resamples if len(many) else 0, _AT_ONCE):
-        signs = generator.integers(0, 2, (min(_AT_ONCE, resamples - start), len(differences)), dtype=np.int8) * 2 - 1
+    for size in _chunks(resamples if len(many) else 0, len(differences)):
+        signs = generator.integers(0, 2, (size, len(differences)), dtype=np.int8) * 2 - 1
         extreme[many] += (np.abs(signs.astype(np.float64) @ differences[:, many]) >= observed[many]).sum(axis=0)
     p_values = extreme / (resamples + 1)
     for column in np.setdiff1d(np.arange(differences.shape[1]), many):

@@ -88,9 +88,10 @@ class Answered:
 
     def label_2(self, rule: Rule) -> np.ndarray:
         """Return which passages have label 2, at least and at most: bool, shape (2, questions, passages)."""
-        right = [self._right[name] for name in rule.labelers]
-        parts = [fully_relevant([each[:, chunk] for each in right], rule.least) for chunk in _chunks(len(self._ids))]
-        return np.concatenate(parts, axis=1)
+        return np.concatenate([self._label_2(rule, chunk) for chunk in _chunks(len(self._ids))], axis=1)
+
+    def _label_2(self, rule: Rule, chunk: slice) -> np.ndarray:
+        return fully_relevant([self._right[name][:, chunk] for name in rule.labelers], rule.least)
 
     def effects(self, rules: Sequence[Rule]) -> list[dict[str, Any]]:
         """Return what each rule changes.
@@ -99,14 +100,18 @@ class Answered:
         all); ``questions``: the same of questions with some label 2, by split; ``changed``: the questions that lose
         every label 2 or gain one (``loses``), ``certain`` unless that rests on answers not asked for.
         """
-        return [self._effect(rule, np.stack([self._now, *self.label_2(rule)])) for rule in rules]
+        return [self._effect(rule) for rule in rules]
 
-    def _effect(self, rule: Rule, label_2: np.ndarray) -> dict[str, Any]:
-        """``label_2``: now, then at least and then at most: bool, shape (3, questions, passages)."""
+    def _effect(self, rule: Rule) -> dict[str, Any]:
         hints = self._hints
-        of_questions = _figures(label_2.max(axis=-1, keepdims=True))
         groups = {size: hints == size for size in np.unique(hints).tolist()} | {None: hints > 0}
-        by_hints = [({"hints": size}, _figures(label_2[..., inside])) for size, inside in groups.items()]
+        chunks = []
+        for chunk in _chunks(len(self._ids)):
+            label_2 = np.concatenate([self._now[None, chunk], self._label_2(rule, chunk)])
+            passages = [label_2[..., inside] for inside in groups.values()]
+            chunks.append([_figures(each) for each in (label_2.max(axis=-1, keepdims=True), *passages)])
+        of_questions, *of_groups = (np.concatenate(parts, axis=1) for parts in zip(*chunks, strict=True))
+        by_hints = [({"hints": size}, figures) for size, figures in zip(groups, of_groups, strict=True)]
         certain_loss, loss, certain_gain, gain = of_questions[4:].astype(bool)
         changed = [
             {"question_id": self._ids[place], "split": self._split_names[place],
@@ -174,13 +179,11 @@ def _verdicts_of(judge: str, verdicts: pa.Table, second: pa.Table | None) -> pa.
 
 
 def _figures(label_2: np.ndarray) -> np.ndarray:
-    """Return ``FIGURES``, shape (figures, questions); ``label_2``: as :meth:`Answered._effect` takes it, of items."""
-    parts = []
-    for chunk in _chunks(label_2.shape[1]):
-        now, least, most = label_2[:, chunk]
-        flags = (np.ones_like(now), now, least, most, now & ~most, now & ~least, ~now & least, ~now & most)
-        parts.append(np.stack(flags).sum(axis=-1))
-    return np.concatenate(parts, axis=1)
+    """Return ``FIGURES``, shape (figures, questions). ``label_2``: which items have it now, at least and at most: bool,
+    shape (3, questions, items)."""
+    now, least, most = label_2
+    flags = (np.ones_like(now), now, least, most, now & ~most, now & ~least, ~now & least, ~now & most)
+    return np.stack(flags).sum(axis=-1)
 
 
 def _chunks(questions: int) -> list[slice]:
