@@ -93,7 +93,7 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
     facts["statistics"] = _figure(release.facts["statistics"] if release else build and _statistics(build))
     answering = [reader for reader in facts["readers"] if f"read:{reader['name']}" in workspace.state]
     by_hints, patterns = reply_counts(workspace, [reader["name"] for reader in answering])
-    columns = ("reader", "hints", "passages", "no_answer", "correct", "cut", "sentences")
+    columns = ("reader", "hints", "passages", "no_answer", "correct", "cut", "sentences", "filtered")
     facts["readers_by_hints"] = [dict(zip(columns, row, strict=True)) for row in sorted(by_hints)]
     facts["agreement"] = _figure(agreement_figures(answering, patterns))
     facts["asked"] = asked(workspace)

@@ -13,7 +13,8 @@ from typing import Any
 from tests.servers.serving import serving
 
 Outcome = Callable[[int, Any], str]
-"""(number of the batch, body of a request) -> its reply's text, or ``expired``, ``500``, ``400``."""
+"""(number of the batch, body of a request) -> its reply's text, or ``content_filter``, ``expired``, ``500`` or
+``400``."""
 _EXPIRED = {"code": "batch_expired", "message": "it took too long"}
 _REFUSED = {"error": {"message": "Unsupported parameter: 'seed'", "type": "invalid_request_error"}}
 
@@ -50,7 +51,7 @@ class BatchServer:
         self.charged[body["messages"][-1]["content"]] += 1
         message = {"role": "assistant", "content": result}
         usage = {"prompt_tokens": 100, "completion_tokens": 2, "total_tokens": 102}
-        choices = [{"index": 0, "finish_reason": "stop", "message": message}]
+        choices = [{"index": 0, "finish_reason": result if result == "content_filter" else "stop", "message": message}]
         reply = {"object": "chat.completion", "model": body["model"], "choices": choices, "usage": usage}
         return row | {"response": {"status_code": 200, "request_id": "q", "body": reply}}
 

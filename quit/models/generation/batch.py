@@ -195,7 +195,7 @@ class BatchGenerator:
                 continue
             if requests[positions[key]].choices:
                 completion = replace(completion, text=choice_of(completion.text))
-            if not completion.text.strip() and completion.finish_reason == "stop" and not failures:
+            if completion.is_empty and not failures:
                 again.append(("an empty reply", key))
                 continue
             collected_keys.add(key)

@@ -109,6 +109,12 @@ def test_killed_between_any_two_requests_nothing_is_lost_or_paid_twice(after: bo
     assert point > 12
 
 
+def test_a_withheld_reply_is_taken_once_and_is_empty() -> None:
+    with batch_server(lambda number, body: "content_filter") as server:
+        assert [_until_done(server) for _ in range(2)] == [[""] * 7] * 2
+        assert set(server.charged.values()) == {1}
+
+
 def test_a_refused_request_names_the_setting_and_the_others_are_kept() -> None:
     with batch_server(lambda number, body: "400" if _question(body) == "Q3?" else "A") as server:
         with pytest.raises(SettingsError, match=r'omit = \["seed"\]'):
