@@ -20,7 +20,8 @@ _REFUSED = {"error": {"message": "Unsupported parameter: 'seed'", "type": "inval
 
 
 class BatchServer:
-    """``charged``: prompt -> how often a reply was made for it, which is what costs; ``batches``: in the order made."""
+    """``charged``: prompt -> how often a reply was made for it, which is what costs; ``batches``: in the order made;
+    ``key``: what sees them."""
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
@@ -28,6 +29,7 @@ class BatchServer:
         self.batches: list[dict[str, Any]] = []
         self.charged: Counter[str] = Counter()
         self.base_url = ""
+        self.key: str | None = None
 
     def end_batches(self) -> None:
         """End all batches that have not ended."""
@@ -72,9 +74,9 @@ class BatchServer:
             return 200, json.dumps(batch).encode(), {}
         if path.startswith("/v1/batches?"):
             return 200, json.dumps({"object": "list", "data": self.batches[::-1], "has_more": False}).encode(), {}
-        if named := re.fullmatch(r"/v1/batches/batch_(\d+)", path):
+        if (named := re.fullmatch(r"/v1/batches/batch_(\d+)", path)) and headers.get("Authorization") == self.key:
             return 200, json.dumps(self.batches[int(named[1])]).encode(), {}
-        if named := re.fullmatch(r"/v1/files/(.+)/content", path):
+        if (named := re.fullmatch(r"/v1/files/(.+)/content", path)) and named[1] in self.files:
             return 200, self.files[named[1]], {}
         return (200, b'{"data": [{"id": "m"}]}', {}) if path == "/v1/models" else (404, b"{}", {})
 

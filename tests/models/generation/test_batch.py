@@ -138,6 +138,24 @@ def test_a_server_without_batches_and_a_batch_that_fails_are_named() -> None:
             _once(server)
 
 
+@pytest.mark.parametrize("fault", ["another project's key", "a deleted file"])
+def test_a_batch_or_file_that_is_gone_is_named_with_what_to_do(fault: str) -> None:
+    with batch_server(lambda number, body: "A") as server:
+        with pytest.raises(Waiting):
+            _once(server)
+        server.end_batches()
+        if fault == "a deleted file":
+            server.files.clear()
+        else:
+            server.key = "Bearer another"
+        for _ in range(2):
+            with pytest.raises(
+                SettingsError, match=r"does not find the batch batch_[01] of r.*set batch = false for .* s,"
+            ):
+                _once(server)
+        assert len(server.batches) == 2
+
+
 @pytest.mark.slow
 def test_openais_own_client_gets_along_with_the_scripted_server() -> None:
     program = [vllm_environment() / "python", ROOT / "tests" / "servers" / "openai_client.py"]
