@@ -131,10 +131,10 @@ def check_buildable(settings: Settings) -> None:
         )
     max_cost, max_tokens = settings.run.max_cost, settings.run.max_tokens
     for model in settings.replying_models if (max_cost, max_tokens) != (None, None) else ():
-        if model.kind == "server" and model.cost(0, 0, 0) is None and max_cost is not None:
+        if model.kind == "server" and model.missing_prices and max_cost is not None:
             raise SettingsError(
-                f"run.max_cost needs prices, and {model.name} has none: set its price_prompt and price_completion "
-                "in the profile (0 where nobody is charged)."
+                f"run.max_cost needs all prices of {model.name}: set its {model.missing_prices} in the profile (0 "
+                "where nobody is charged)."
             )
         if model.kind == "server" and (fields := model.extra.keys() & {"max_tokens", "max_completion_tokens", "n"}):
             raise SettingsError(
