@@ -22,7 +22,8 @@ def fetched_release(url: str) -> Path:
     listed = objects.listing()
     if DESCRIPTION not in listed:
         raise InputError(
-            f"{objects.url} is not a release: it has no {DESCRIPTION}. List a workspace's: quit release list -w URL"
+            f"There is no release at {objects.url}: {DESCRIPTION} is missing. List those of a workspace: quit release "
+            "list -w URL"
         )
     folder = copy_folder(objects)
     folder.parent.mkdir(parents=True, exist_ok=True)
