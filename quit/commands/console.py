@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from quit.settings import Loaded
 from quit.status.asked import asked, asked_tables
 from quit.status.replies import cut_replies, readers_table, replies_table
 from quit.status.summary import JudgeAgreement, judges_compared, left_out, stages_table, summary
-from quit.text.words import counted
+from quit.text.words import counted, shell_word
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,7 +67,7 @@ def print_left_out(rows: Sequence[dict[str, Any]]) -> None:
 def print_summary(workspace: Workspace) -> None:
     """Print what a build made, where it is and what to do next."""
     _show(*summary(workspace))
-    path = escape(shlex.quote(str(workspace)))
+    path = escape(shell_word(workspace))
     terminal.sentence(f"\nThe tables are in {workspace}/tables, numbered in pipeline order. Next:", _OUT)
     first = workspace.rows("SELECT question_id FROM labels ORDER BY 1 LIMIT 1", ["labels"])
     next_commands = {f"show -w {path} {escape(name)}": "everything about one question" for (name,) in first}

@@ -12,7 +12,7 @@ from quit.commands.export import CardOption
 from quit.commands.options import load_settings, local_folder, open_workspace, release_place, show, working
 from quit.errors import GateError, SettingsError
 from quit.render.table import Table
-from quit.text.words import counted, split_names
+from quit.text.words import counted, shell_word, split_names
 
 app = typer.Typer(help="Freeze versions of the dataset, check, verify and compare them.", no_args_is_help=True)
 
@@ -128,7 +128,7 @@ def list_(workspace: options.Workspace = Path("workspace"), as_json: options.Jso
         waived = f"; waived: {', '.join(row['waived'])}" if row["waived"] else ""
         questions = counted(row["questions"]["all"], "question")
         lines.append(f"{row['name']}  {row['content_id'][:12]}  {questions} ({counts}){waived}")
-    show(rows, as_json, lines or [f"There is no release yet: quit release create -w {workspace}"])
+    show(rows, as_json, lines or [f"There is no release yet: quit release create -w {shell_word(workspace)}"])
 
 
 @app.command("show")

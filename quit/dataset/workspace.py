@@ -19,6 +19,7 @@ from quit.settings import PARTIAL_LABELLING, without
 from quit.sources import SOURCES
 from quit.stages import STAGES
 from quit.stages.identities import reader_identity
+from quit.text.words import shell_word
 from quit.version import __version__
 
 
@@ -45,7 +46,7 @@ def filling_in(workspace: Workspace) -> str:
     overrides = (workspace.build or {}).get("overrides", [])
     others = [*without(overrides, PARTIAL_LABELLING), "labels.partial=off"]
     settings = "".join(f" --set {shlex.quote(text)}" for text in others)
-    return f"quit build -w {shlex.quote(str(workspace))}{settings}"
+    return f"quit build -w {shell_word(workspace)}{settings}"
 
 
 def verification_of(pipeline: Pipeline) -> dict[str, Any]:
@@ -67,7 +68,7 @@ def check_finished(pipeline: Pipeline) -> None:
         if run.key not in current or workspace.state[run.key] != pipeline.fingerprints[run.key]:
             pipeline.check_not_empty(run)
             raise WorkspaceError(
-                f"The stage {run.key!r} of {workspace} is not finished. Run: quit build -w {workspace}"
+                f"The stage {run.key!r} of {workspace} is not finished. Run: quit build -w {shell_word(workspace)}"
             )
 
 

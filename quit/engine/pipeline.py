@@ -27,7 +27,7 @@ from quit.settings import Settings
 from quit.sources import SourceRef, read_sources
 from quit.stages import collect_stage
 from quit.stages.stage import Context
-from quit.text.words import counted
+from quit.text.words import counted, shell_word
 
 
 class Pipeline(BuildPlan):
@@ -106,7 +106,7 @@ class Pipeline(BuildPlan):
         if missing := self.missing_inputs(run):
             raise WorkspaceError(
                 f"{run.key} cannot run: the tables of {', '.join(missing)} are not those of this build. "
-                f"Run: quit build -w {self.workspace}"
+                f"Run: quit build -w {shell_word(self.workspace)}"
             )
         self.check_not_empty(run)
 
@@ -117,7 +117,8 @@ class Pipeline(BuildPlan):
             count = len(self._question_ids())
             raise InputError(
                 f"Nothing is left after the filter: the hints of {'all ' if count > 1 else ''}"
-                f"{counted(count, 'question')} give the answer away. See: quit status -w {self.workspace} --left-out"
+                f"{counted(count, 'question')} give the answer away. See: quit status -w "
+                f"{shell_word(self.workspace)} --left-out"
             )
 
     def discard_damaged(self) -> list[str]:

@@ -18,6 +18,7 @@ from quit.errors import InputError, SettingsError
 from quit.settings import Settings, load, of_section, without
 from quit.sources import SOURCES, SourceRef, parse_source
 from quit.stages.split import read_pins
+from quit.text.words import shell_word
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -173,5 +174,7 @@ def last_build(workspace: Workspace, build: Mapping[str, Any] | None = None) -> 
 def last_build_options(workspace: Workspace) -> Mapping[str, Any]:
     """Return profile, overrides and sources of the last build. Raises ``InputError`` where nothing was built."""
     if workspace.build is None:
-        raise InputError(f"{workspace} has not been built yet. Run: quit build -w {workspace} --source KIND:PATH")
+        raise InputError(
+            f"{workspace} has not been built yet. Run: quit build -w {shell_word(workspace)} --source KIND:PATH"
+        )
     return workspace.build

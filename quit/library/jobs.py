@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quit.common.progress import note
+from quit.text.words import shell_word
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -325,6 +326,8 @@ def _release_of(folder: str) -> Release:
         return open_release(folder)
     newest = newest_release(workspace)
     if newest is None:
-        raise InputError(f"{folder} has no release to benchmark yet. Make one with: quit release create -w {folder}")
+        raise InputError(
+            f"{folder} has no release to benchmark yet. Make one with: quit release create -w {shell_word(folder)}"
+        )
     workspace.download_folder(newest.path)
     return newest

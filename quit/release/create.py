@@ -44,7 +44,7 @@ from quit.review.store import ReviewStore
 from quit.settings import ReaderSettings, Settings, parse
 from quit.store.base import Store
 from quit.store.folder import FolderStore
-from quit.text.words import counted
+from quit.text.words import counted, shell_word
 
 MADE_BY = "QUIT builder"
 WRITERS = 2
@@ -101,7 +101,9 @@ def create(
         workspace.download_folder(target)
     subject = subject_of(pipeline, settings)
     if damaged := workspace.damaged():
-        raise WorkspaceError(f"{damaged[0]} was altered or is missing. Build it again: quit build -w {workspace}")
+        raise WorkspaceError(
+            f"{damaged[0]} was altered or is missing. Build it again: quit build -w {shell_word(workspace)}"
+        )
     results = check(subject, waivers)
     refuse_failed(results)
     store = workspace.store if out is None else FolderStore(target.parent)

@@ -40,6 +40,7 @@ from quit.status.summary import (
     type_agreement,
     usage_table,
 )
+from quit.text.words import shell_word
 from quit.version import __version__
 
 _FIGURES = 22  # steps of ``gather`` that progress is reported about
@@ -63,7 +64,7 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
         judge = JURY if "jury" in own_settings else own_settings.get("judge", {}).get("name", "published")
     with workspace.connect() as connection:
         if not connection.execute("SELECT count(*) FROM questions").fetchall()[0][0]:
-            raise InputError(f"{workspace} holds no question yet. Run: quit build -w {workspace}")
+            raise InputError(f"{workspace} holds no question yet. Run: quit build -w {shell_word(workspace)}")
         facts = {
             "name": release.name if release else settings.card.name or workspace.name,
             "date": last_changed(workspace),

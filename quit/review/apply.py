@@ -11,6 +11,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.review.store import ReviewStore
 from quit.stages.labelling.verdicts import disagreements
+from quit.text.words import shell_word
 
 _SUMS = ("labels_up", "labels_down", "answers_added", "answers_removed")
 
@@ -48,7 +49,7 @@ def plan_update(pipeline: Pipeline, withdraw: bool = False) -> Pipeline:
         if not pipeline.is_done(run) or state.get(run.key) != pipeline.fingerprints[run.key]:
             raise InputError(
                 f"The stage {run.key!r} of {workspace} is not up to date: there are no labels to update yet. Run: "
-                f"quit build -w {workspace}"
+                f"quit build -w {shell_word(workspace)}"
             )
     store = ReviewStore(workspace)
     store.set_applied([] if withdraw else store.parts)

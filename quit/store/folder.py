@@ -15,6 +15,7 @@ from quit.errors import WorkspaceError
 from quit.store.base import CHANGING, Make, Part, described, this_process
 from quit.store.parts import damage
 from quit.store.state_files import read_state
+from quit.text.words import shell_word
 
 
 class FolderStore:
@@ -44,7 +45,7 @@ class FolderStore:
         for path, part in parts.items():
             fault = damage(path, part) if part is not None else None if path.is_file() else "is missing"
             if fault is not None:
-                raise WorkspaceError(f"{path} {fault}. Build it again: quit build -w {self}")
+                raise WorkspaceError(f"{path} {fault}. Build it again: quit build -w {shell_word(self)}")
 
     def fault(self, path: Path, part: Part | None) -> str | None:
         return damage(path, part)
