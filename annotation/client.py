@@ -16,10 +16,9 @@ from typing import Any, TypeVar
 import httpx
 
 from quit.annotation.server import stored_account
-from quit.errors import InputError, ServerError, SettingsError, importing
+from quit.errors import InputError, ServerError, SettingsError, importing, shell_word
 from quit.settings import Review
 from quit.text.secrets import register_secret, shown
-from quit.text.words import shell_word
 
 with importing("Review"):
     from label_studio_sdk import LabelStudio

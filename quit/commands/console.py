@@ -10,6 +10,7 @@ from rich.markup import escape
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import origin_lines, origins
 from quit.engine.workspace import Workspace
+from quit.errors import shell_word
 from quit.operations.plan import Plan
 from quit.render import terminal
 from quit.render.table import BASES, Table, number, plain_name
@@ -17,7 +18,7 @@ from quit.settings import Loaded
 from quit.status.asked import asked, asked_tables
 from quit.status.replies import cut_replies, readers_table, replies_table
 from quit.status.summary import JudgeAgreement, judges_compared, left_out, stages_table, summary
-from quit.text.words import counted, shell_word
+from quit.text.words import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa

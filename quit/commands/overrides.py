@@ -9,7 +9,7 @@ import typer
 
 from quit.commands import options
 from quit.commands.options import open_workspace, show
-from quit.text.words import shell_word
+from quit.errors import shell_word
 
 override = typer.Typer(help="Overrule findings of the leakage filter; the next build applies it.", no_args_is_help=True)
 

@@ -10,9 +10,9 @@ import typer
 from quit.commands import options
 from quit.commands.export import CardOption
 from quit.commands.options import load_settings, local_folder, open_workspace, release_place, show, working
-from quit.errors import GateError, SettingsError
+from quit.errors import GateError, SettingsError, shell_word
 from quit.render.table import Table
-from quit.text.words import counted, shell_word, split_names
+from quit.text.words import counted, split_names
 
 app = typer.Typer(help="Freeze versions of the dataset, check, verify and compare them.", no_args_is_help=True)
 

@@ -10,7 +10,8 @@ import typer
 from quit.commands import options
 from quit.commands.options import open_workspace, show, working
 from quit.common.terminal import echo
-from quit.text.words import counted, shell_word
+from quit.errors import shell_word
+from quit.text.words import counted
 
 if TYPE_CHECKING:
     from quit.engine.workspace import Workspace

@@ -10,7 +10,7 @@ import typer
 
 from quit.commands import options
 from quit.commands.options import local_folder, open_workspace, show, working
-from quit.text.words import shell_word
+from quit.errors import shell_word
 
 app = typer.Typer(help="Look after a workspace: back it up, restore it, free space.", no_args_is_help=True)
 WaitOption = Annotated[

@@ -12,14 +12,13 @@ from quit.dataset.release import ReaderInfo
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import origins
 from quit.engine.workspace import Workspace
-from quit.errors import WorkspaceError
+from quit.errors import WorkspaceError, shell_word
 from quit.review.audit import audit_figures
 from quit.review.report import verification
 from quit.settings import PARTIAL_LABELLING, without
 from quit.sources import SOURCES
 from quit.stages import STAGES
 from quit.stages.identities import reader_identity
-from quit.text.words import shell_word
 from quit.version import __version__
 
 

@@ -16,12 +16,11 @@ from typing import Any, Self
 
 from quit import contracts
 from quit.common.files import json_bytes
-from quit.errors import WorkspaceError, refuse_newer
+from quit.errors import WorkspaceError, refuse_newer, shell_word
 from quit.settings import with_whole_paths
 from quit.store import open_store
 from quit.store.base import MARKER, Make, described
 from quit.store.state_files import read_state
-from quit.text.words import shell_word
 
 
 class Location:

@@ -21,13 +21,13 @@ from quit.engine.plan import BuildPlan, StageRun
 from quit.engine.questions import check_questions, fitting_rows
 from quit.engine.usage import record
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, WorkspaceError
+from quit.errors import InputError, WorkspaceError, shell_word
 from quit.models.factory import Models
 from quit.settings import Settings
 from quit.sources import SourceRef, read_sources
 from quit.stages import collect_stage
 from quit.stages.stage import Context
-from quit.text.words import counted, shell_word
+from quit.text.words import counted
 
 
 class Pipeline(BuildPlan):

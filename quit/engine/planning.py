@@ -14,11 +14,10 @@ from quit.common.progress import note
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import check_labelers
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, SettingsError
+from quit.errors import InputError, SettingsError, shell_word
 from quit.settings import Settings, load, of_section, without
 from quit.sources import SOURCES, SourceRef, parse_source
 from quit.stages.split import read_pins
-from quit.text.words import shell_word
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 

@@ -30,10 +30,9 @@ from quit.common.ranges import WHOLE, Range
 from quit.engine.location import Location, as_json
 from quit.engine.logs import Log
 from quit.engine.reading import TableReader
-from quit.errors import WorkspaceError
+from quit.errors import WorkspaceError, shell_word
 from quit.store.parts import describe, part_name, write_part
 from quit.store.state_files import read_state
-from quit.text.words import shell_word
 
 
 class Workspace(Location, TableReader):

@@ -35,8 +35,7 @@ from quit.text.secrets import shown
 SUFFIXES = (".json", ".json.gz", ".json.zst")
 EXPECTED = "a file of the paper's release JSON: an array of objects with id, question, answers, hints and subsets"
 LABEL = "label"
-MAX_DISTINCT = 1 << 15
-"""Distinct answers of a reader to one question: their numbers are int16."""
+MAX_DISTINCT = 1 << 15  # distinct answers of a reader to a question: their numbers are int16
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")  # as settings have it
 _INFO = ("name", "role", "identity", "kind")
 

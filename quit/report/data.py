@@ -17,7 +17,7 @@ from quit.dataset.statistics import statistics_of
 from quit.engine.reading import TableReader
 from quit.engine.usage import totals
 from quit.engine.workspace import Workspace
-from quit.errors import InputError
+from quit.errors import InputError, shell_word
 from quit.evaluate.controls import control_figures
 from quit.evaluate.labels import SPLITS
 from quit.release.create import list_rows
@@ -40,7 +40,6 @@ from quit.status.summary import (
     type_agreement,
     usage_table,
 )
-from quit.text.words import shell_word
 from quit.version import __version__
 
 _FIGURES = 22  # steps of ``gather`` that progress is reported about

@@ -8,10 +8,9 @@ from typing import Any
 
 from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
-from quit.errors import InputError
+from quit.errors import InputError, shell_word
 from quit.review.store import ReviewStore
 from quit.stages.labelling.verdicts import disagreements
-from quit.text.words import shell_word
 
 _SUMS = ("labels_up", "labels_down", "answers_added", "answers_removed")
 

@@ -11,11 +11,10 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from quit.common.files import LEFTOVER, remove_leftovers, replacing, sync, write_json, writing
-from quit.errors import WorkspaceError
+from quit.errors import WorkspaceError, shell_word
 from quit.store.base import CHANGING, Make, Part, described, this_process
 from quit.store.parts import damage
 from quit.store.state_files import read_state
-from quit.text.words import shell_word
 
 
 class FolderStore:

@@ -1,8 +1,6 @@
-"""Numbers in sentences, lists of names, and paths in commands."""
+"""Numbers in sentences, and lists of names."""
 
 from __future__ import annotations
-
-import shlex
 
 
 def counted(number: int, one: str, many: str = "") -> str:
@@ -17,12 +15,3 @@ def counted(number: int, one: str, many: str = "") -> str:
 def split_names(text: str) -> list[str]:
     """Return the names of a list with commas between them."""
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def shell_word(path: object) -> str:
-    """Return a path, or what stands for one, as it is typed in a command.
-
-    >>> shell_word("my data"), shell_word("data")
-    ("'my data'", 'data')
-    """
-    return shlex.quote(str(path))

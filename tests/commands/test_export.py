@@ -81,8 +81,8 @@ def test_what_is_no_release_is_told_with_the_commands_that_list_and_make_one(
     monkeypatch.chdir(tmp_path)
     Location.create("workspace")
     result = call_quit("export", "--release", folder, "--out", "E", code=3)
-    assert f"There is no release at {folder}: " in result.err and "quit release create -w" in result.err
-    assert "quit release list -w" in result.err and not Path("E").exists()
+    assert f"There is no release at {folder}. " in result.err and not Path("E").exists()
+    assert "quit release list" in result.err and "quit release create" in result.err
 
 
 def test_a_card_of_a_file_goes_before_that_of_the_release(tmp_path) -> None:

@@ -16,8 +16,7 @@ from quit.errors import SettingsError
 from quit.models.loading import model_identity
 from quit.models.prompting import PromptTemplate
 
-FILTERED = "content_filter"
-"""Finish reason of a reply that the vendor withheld."""
+FILTERED = "content_filter"  # finish reason of a reply that the vendor withheld
 _MAX_TOKENS = 10**9  # of one reply: more is no count
 
 
