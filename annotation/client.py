@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import httpx
 
 from quit.annotation.server import stored_account
-from quit.errors import InputError, ServerError, SettingsError, importing
+from quit.errors import InputError, ServerError, SettingsError, importing, shell_word
 from quit.settings import Review
 from quit.text.secrets import register_secret, shown
 
@@ -153,8 +153,8 @@ def connect(workspace: Path, settings: Review, url: str | None = None, token: st
     if url is None:
         if account is None:
             raise SettingsError(
-                f"There is no local server yet. Start one in another terminal (quit review serve -w {workspace}), or "
-                "name a server: --url URL."
+                f"There is no local server yet. Start one in another terminal (quit review serve -w "
+                f"{shell_word(workspace)}), or name a server: --url URL."
             )
         url = account.url
     if not url.startswith(("http://", "https://")):
@@ -164,7 +164,9 @@ def connect(workspace: Path, settings: Review, url: str | None = None, token: st
         raise SettingsError(
             f"{url} needs a token. Copy one from {url.rstrip('/')}/user/account and set the variable {TOKEN}."
         )
-    own = f"it is the workspace's own, start it in another terminal (quit review serve -w {workspace}), then "
+    own = (
+        f"it is the workspace's own, start it in another terminal (quit review serve -w {shell_word(workspace)}), then "
+    )
     server = Server(url, token, settings, own if local else "")
     server.ask(lambda studio: studio.users.whoami())
     return server

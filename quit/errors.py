@@ -6,6 +6,7 @@ The command line prints ``str(error)`` as one clean line and exits with ``exit_c
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -207,3 +208,12 @@ def refuse_newer(what: str, version: int, newest: int) -> None:
         raise WorkspaceError(
             f"{what} was made by a newer program (version {version}; this one knows up to {newest}). Use a newer one."
         )
+
+
+def shell_word(path: object) -> str:
+    """Return a path, or what stands for one, as it is typed in a command.
+
+    >>> shell_word("my data"), shell_word("data")
+    ("'my data'", 'data')
+    """
+    return shlex.quote(str(path))

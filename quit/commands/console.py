@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from rich.markup import escape
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import origin_lines, origins
 from quit.engine.workspace import Workspace
+from quit.errors import shell_word
 from quit.operations.plan import Plan
 from quit.render import terminal
 from quit.render.table import BASES, Table, number, plain_name
@@ -68,7 +68,7 @@ def print_left_out(rows: Sequence[dict[str, Any]]) -> None:
 def print_summary(workspace: Workspace) -> None:
     """Print what a build made, where it is and what to do next."""
     _show(*summary(workspace))
-    path = escape(shlex.quote(str(workspace)))
+    path = escape(shell_word(workspace))
     terminal.sentence(f"\nThe tables are in {workspace}/tables, numbered in pipeline order. Next:", _OUT)
     first = workspace.rows("SELECT question_id FROM labels ORDER BY 1 LIMIT 1", ["labels"])
     next_commands = {f"show -w {path} {escape(name)}": "everything about one question" for (name,) in first}

@@ -92,8 +92,11 @@ def export(
     Examples: `quit export --format huggingface,release-json --out DIR`, `quit export --release workspace/releases/v1
     --out DIR --push ORG/NAME --dry-run`
     """
+    from quit.dataset.release import open_release
     from quit.library.tables import open_tables
 
+    if release_:
+        open_release(release_)  # refuses what is none, such as a workspace
     facts = open_tables(release_ or workspace).export(
         cast("list[Format]", split_names(format_)),  # checked there
         out,

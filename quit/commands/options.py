@@ -130,8 +130,14 @@ By = Annotated[
 
 
 def print_json(value: Any) -> None:
-    """Print a value for scripts; what JSON lacks, such as dates, as text."""
-    echo(json.dumps(value, indent=2, ensure_ascii=False, default=json_value))
+    """Print a value for scripts as :func:`json_text`."""
+    echo(json_text(value, indent=2))
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return a value as JSON: NaN and infinity as null, what else JSON lacks, such as dates, as text."""
+    plain = json.loads(json.dumps(value, default=json_value), parse_constant=lambda _: None)
+    return json.dumps(plain, indent=indent, ensure_ascii=False)
 
 
 def json_value(value: Any) -> Any:

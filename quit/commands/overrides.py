@@ -9,6 +9,7 @@ import typer
 
 from quit.commands import options
 from quit.commands.options import open_workspace, show
+from quit.errors import shell_word
 
 override = typer.Typer(help="Overrule findings of the leakage filter; the next build applies it.", no_args_is_help=True)
 
@@ -94,4 +95,4 @@ def _print(rows: list[dict[str, Any]], as_json: bool, nothing: str, workspace: P
     from quit.commands.console import describe_override
 
     lines = [f"{row['override_id']}: {describe_override(row)}" for row in rows]
-    show(rows, as_json, [*lines, f"Applied by the next: quit build -w {workspace}"] if rows else [nothing])
+    show(rows, as_json, [*lines, f"Applied by the next: quit build -w {shell_word(workspace)}"] if rows else [nothing])

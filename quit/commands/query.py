@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from quit.commands import options
-from quit.commands.options import json_value, print_json
+from quit.commands.options import json_text, print_json
 from quit.text.invisible import visible
 
 
@@ -27,8 +27,6 @@ def query(
 
     Example: `quit query "SELECT label, count(*) FROM labels GROUP BY label"`
     """
-    import json
-
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -44,10 +42,7 @@ def query(
         for position, field in enumerate(rows.schema):
             if pa.types.is_nested(field.type):
                 values = rows[position].to_pylist()
-                texts = [
-                    None if each is None else json.dumps(each, ensure_ascii=False, default=json_value)
-                    for each in values
-                ]
+                texts = [None if each is None else json_text(each) for each in values]
                 rows = rows.set_column(position, field.name, pa.array(texts, pa.string()))
         text = io.BytesIO()
         try:

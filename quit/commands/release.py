@@ -10,7 +10,7 @@ import typer
 from quit.commands import options
 from quit.commands.export import CardOption
 from quit.commands.options import load_settings, local_folder, open_workspace, release_place, show, working
-from quit.errors import GateError, SettingsError
+from quit.errors import GateError, SettingsError, shell_word
 from quit.render.table import Table
 from quit.text.words import counted, split_names
 
@@ -128,7 +128,7 @@ def list_(workspace: options.Workspace = Path("workspace"), as_json: options.Jso
         waived = f"; waived: {', '.join(row['waived'])}" if row["waived"] else ""
         questions = counted(row["questions"]["all"], "question")
         lines.append(f"{row['name']}  {row['content_id'][:12]}  {questions} ({counts}){waived}")
-    show(rows, as_json, lines or [f"There is no release yet: quit release create -w {workspace}"])
+    show(rows, as_json, lines or [f"There is no release yet: quit release create -w {shell_word(workspace)}"])
 
 
 @app.command("show")

@@ -10,6 +10,7 @@ import typer
 from quit.commands import options
 from quit.commands.options import open_workspace, show, working
 from quit.common.terminal import echo
+from quit.errors import shell_word
 from quit.text.words import counted
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def serve(
             if project not in (None, last_project) or last_project == -1:  # at the start, and when a push has made it
                 page = f"{account.url}/projects/{project}/data"
                 links = f"  for annotators   {studio.invitation(project)}\n  project          {page}" if project else ""
-                echo(links or f"  next             quit review push -w {workspace}")
+                echo(links or f"  next             quit review push -w {shell_word(workspace)}")
                 last_project = project
             if server.ended(1.0):
                 break

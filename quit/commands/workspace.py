@@ -10,6 +10,7 @@ import typer
 
 from quit.commands import options
 from quit.commands.options import local_folder, open_workspace, show, working
+from quit.errors import shell_word
 
 app = typer.Typer(help="Look after a workspace: back it up, restore it, free space.", no_args_is_help=True)
 WaitOption = Annotated[
@@ -63,8 +64,8 @@ def restore(
     lines = [
         f"{workspace}: {report.files:,} files, {report.bytes / _MIB:,.1f} MiB, every checksum right",
         *(
-            f"not here: {text}. To build again, put it there or name its place: quit build -w {workspace} --source "
-            "KIND:PATH"
+            f"not here: {text}. To build again, put it there or name its place: quit build -w "
+            f"{shell_word(workspace)} --source KIND:PATH"
             for text in missing
         ),
     ]

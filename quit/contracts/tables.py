@@ -268,7 +268,8 @@ TABLES: dict[str, TableContract] = {
                 Column(
                     "ended",
                     TEXT,
-                    "Why the reply ended: `stop`, or `length` (it was cut); null where no model wrote one.",
+                    "Why the reply ended: `stop`, `length` (cut) or `content_filter` (withheld); null where no model "
+                    "wrote one.",
                     nullable=True,
                 ),
                 Column(

@@ -181,7 +181,7 @@ def open_release(path: str | Path) -> Release:
 
 def _described(path: Path) -> Release:
     if not is_release(path):
-        raise InputError(f"{path} is not a release: it has no {DESCRIPTION}. Make one with: quit release create")
+        raise InputError(f"There is no release at {path}. List them: quit release list; make one: quit release create")
     try:
         facts = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
         layout = int(facts["layout"])

@@ -12,7 +12,7 @@ from quit.dataset.release import ReaderInfo
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import origins
 from quit.engine.workspace import Workspace
-from quit.errors import WorkspaceError
+from quit.errors import WorkspaceError, shell_word
 from quit.review.audit import audit_figures
 from quit.review.report import verification
 from quit.settings import PARTIAL_LABELLING, without
@@ -45,7 +45,7 @@ def filling_in(workspace: Workspace) -> str:
     overrides = (workspace.build or {}).get("overrides", [])
     others = [*without(overrides, PARTIAL_LABELLING), "labels.partial=off"]
     settings = "".join(f" --set {shlex.quote(text)}" for text in others)
-    return f"quit build -w {shlex.quote(str(workspace))}{settings}"
+    return f"quit build -w {shell_word(workspace)}{settings}"
 
 
 def verification_of(pipeline: Pipeline) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def check_finished(pipeline: Pipeline) -> None:
         if run.key not in current or workspace.state[run.key] != pipeline.fingerprints[run.key]:
             pipeline.check_not_empty(run)
             raise WorkspaceError(
-                f"The stage {run.key!r} of {workspace} is not finished. Run: quit build -w {workspace}"
+                f"The stage {run.key!r} of {workspace} is not finished. Run: quit build -w {shell_word(workspace)}"
             )
 
 

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from quit import contracts
 from quit.common.files import json_bytes
-from quit.errors import WorkspaceError, refuse_newer
+from quit.errors import WorkspaceError, refuse_newer, shell_word
 from quit.settings import with_whole_paths
 from quit.store import open_store
 from quit.store.base import MARKER, Make, described
@@ -69,13 +69,14 @@ class Location:
     def check_format(self) -> None:
         """Raise :class:`WorkspaceError` for no workspace, or one that a newer program made."""
         if not self.exists:
+            path = shell_word(self)
             if (self.path / "release.json").is_file():
                 raise WorkspaceError(
-                    f"{self} is a release, not a workspace. For it there are: quit release show {self}; quit export "
-                    f"--release {self}; and with -w {self}: quit report, browse, show and query."
+                    f"{self} is a release, not a workspace. For it there are: quit release show {path}; quit export "
+                    f"--release {path}; and with -w {path}: quit report, browse, show and query."
                 )
             raise WorkspaceError(
-                f"{self} is not a workspace. Name another folder, or build it: quit build -w {self} --source starter"
+                f"{self} is not a workspace. Name another folder, or build it: quit build -w {path} --source starter"
             )
         refuse_newer(f"The workspace {self}", read_state(self.path / MARKER)["format"], contracts.WORKSPACE_FORMAT)
 

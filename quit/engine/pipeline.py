@@ -21,7 +21,7 @@ from quit.engine.plan import BuildPlan, StageRun
 from quit.engine.questions import check_questions, fitting_rows
 from quit.engine.usage import record
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, WorkspaceError
+from quit.errors import InputError, WorkspaceError, shell_word
 from quit.models.factory import Models
 from quit.settings import Settings
 from quit.sources import SourceRef, read_sources
@@ -106,7 +106,7 @@ class Pipeline(BuildPlan):
         if missing := self.missing_inputs(run):
             raise WorkspaceError(
                 f"{run.key} cannot run: the tables of {', '.join(missing)} are not those of this build. "
-                f"Run: quit build -w {self.workspace}"
+                f"Run: quit build -w {shell_word(self.workspace)}"
             )
         self.check_not_empty(run)
 
@@ -117,7 +117,8 @@ class Pipeline(BuildPlan):
             count = len(self._question_ids())
             raise InputError(
                 f"Nothing is left after the filter: the hints of {'all ' if count > 1 else ''}"
-                f"{counted(count, 'question')} give the answer away. See: quit status -w {self.workspace} --left-out"
+                f"{counted(count, 'question')} give the answer away. See: quit status -w "
+                f"{shell_word(self.workspace)} --left-out"
             )
 
     def discard_damaged(self) -> list[str]:

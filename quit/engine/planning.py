@@ -14,7 +14,7 @@ from quit.common.progress import note
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import check_labelers
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, SettingsError
+from quit.errors import InputError, SettingsError, shell_word
 from quit.settings import Settings, load, of_section, without
 from quit.sources import SOURCES, SourceRef, parse_source
 from quit.stages.split import read_pins
@@ -131,10 +131,10 @@ def check_buildable(settings: Settings) -> None:
         )
     max_cost, max_tokens = settings.run.max_cost, settings.run.max_tokens
     for model in settings.replying_models if (max_cost, max_tokens) != (None, None) else ():
-        if model.kind == "server" and model.cost(0, 0, 0) is None and max_cost is not None:
+        if model.kind == "server" and model.missing_prices and max_cost is not None:
             raise SettingsError(
-                f"run.max_cost needs prices, and {model.name} has none: set its price_prompt and price_completion "
-                "in the profile (0 where nobody is charged)."
+                f"run.max_cost needs all prices of {model.name}: set its {model.missing_prices} in the profile (0 "
+                "where nobody is charged)."
             )
         if model.kind == "server" and (fields := model.extra.keys() & {"max_tokens", "max_completion_tokens", "n"}):
             raise SettingsError(
@@ -173,5 +173,7 @@ def last_build(workspace: Workspace, build: Mapping[str, Any] | None = None) -> 
 def last_build_options(workspace: Workspace) -> Mapping[str, Any]:
     """Return profile, overrides and sources of the last build. Raises ``InputError`` where nothing was built."""
     if workspace.build is None:
-        raise InputError(f"{workspace} has not been built yet. Run: quit build -w {workspace} --source KIND:PATH")
+        raise InputError(
+            f"{workspace} has not been built yet. Run: quit build -w {shell_word(workspace)} --source KIND:PATH"
+        )
     return workspace.build

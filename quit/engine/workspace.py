@@ -30,7 +30,7 @@ from quit.common.ranges import WHOLE, Range
 from quit.engine.location import Location, as_json
 from quit.engine.logs import Log
 from quit.engine.reading import TableReader
-from quit.errors import WorkspaceError
+from quit.errors import WorkspaceError, shell_word
 from quit.store.parts import describe, part_name, write_part
 from quit.store.state_files import read_state
 
@@ -80,9 +80,9 @@ class Workspace(Location, TableReader):
             if manifest is None:
                 return None
             if manifest.get("fingerprint", folder.name) != folder.name:
-                raise WorkspaceError(f"{path} is of another run. Build it again: quit build -w {self}")
+                raise WorkspaceError(f"{path} is of another run. Build it again: quit build -w {shell_word(self)}")
             if (checksum := manifest.pop("checksum", None)) != content_hash(manifest):
-                raise WorkspaceError(f"{path} was altered. Build it again: quit build -w {self}")
+                raise WorkspaceError(f"{path} was altered. Build it again: quit build -w {shell_word(self)}")
             self._manifests[path] = (stamp, manifest, checksum)
         return self._manifests[path][1]
 

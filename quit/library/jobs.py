@@ -319,12 +319,12 @@ def _benchmark(request: Any, settings: Any, out: Path) -> dict[str, Any]:
 def _release_of(folder: str) -> Release:
     from quit.dataset.release import is_release, newest_release, open_release
     from quit.engine.workspace import Workspace
-    from quit.errors import InputError
+    from quit.errors import InputError, shell_word
 
     if is_release(folder) or not (workspace := Workspace(folder)).exists:
         return open_release(folder)
     newest = newest_release(workspace)
     if newest is None:
-        raise InputError(f"{folder} has no release to benchmark yet. Make one with: quit release create -w {folder}")
+        raise InputError(f"{folder} has no release to benchmark yet: quit release create -w {shell_word(folder)}")
     workspace.download_folder(newest.path)
     return newest

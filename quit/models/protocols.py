@@ -74,7 +74,7 @@ class Prompt:
 class Reply:
     """A reader's answer: ``raw`` as the model wrote it, ``answer`` cleaned (or ``NO_ANSWER``).
 
-    ``ended``: ``stop``, or ``length`` where the reply was cut.
+    ``ended``: ``stop``, ``length`` where the reply was cut, or ``content_filter`` where the vendor withheld it.
     """
 
     raw: str

@@ -112,9 +112,8 @@ def _ask_servers(pipeline: Pipeline, served: _Served, *, kept: bool = False, fre
                     others = shown(", ".join(names[:5])) or "nothing"
                     note(f"{url} does not list {spec.model}, which {spec.name} needs; it lists {others}.", loud=True)
         for spec in specs:
-            missing = sorted({"price_prompt", "price_completion"} - spec.model_fields_set)
-            if missing and server.api_key_env and server.api_key_needed:
-                note(f"{spec.name} has no {' and no '.join(missing)}: plan and --max-cost count 0 for it.", loud=True)
+            if spec.missing_prices and server.api_key_env and server.api_key_needed:
+                note(f"{spec.name} has no {spec.missing_prices}: quit plan counts 0 for it.", loud=True)
         if absent:
             text = f"The server of {users} did not answer: {'; '.join(absent)}. {server.remedy}"
             is_first = server is servers[0]

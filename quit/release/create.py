@@ -35,7 +35,7 @@ from quit.dataset.statistics import statistics_of
 from quit.dataset.workspace import provenance_of, readers_of, verification_of, workspace_tables
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import origins
-from quit.errors import GateError, InputError, SettingsError, WorkspaceError
+from quit.errors import GateError, InputError, SettingsError, WorkspaceError, shell_word
 from quit.models.factory import judge_prompt, reader_prompts
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.protocols import Encoder
@@ -101,7 +101,7 @@ def create(
         workspace.download_folder(target)
     subject = subject_of(pipeline, settings)
     if damaged := workspace.damaged():
-        raise WorkspaceError(f"{damaged[0]} was altered or is missing. Build it again: quit build -w {workspace}")
+        raise WorkspaceError(f"{damaged[0]} was altered or is gone. Build again: quit build -w {shell_word(workspace)}")
     results = check(subject, waivers)
     refuse_failed(results)
     store = workspace.store if out is None else FolderStore(target.parent)

@@ -35,6 +35,7 @@ from quit.text.secrets import shown
 SUFFIXES = (".json", ".json.gz", ".json.zst")
 EXPECTED = "a file of the paper's release JSON: an array of objects with id, question, answers, hints and subsets"
 LABEL = "label"
+MAX_DISTINCT = 1 << 15  # distinct answers of a reader to a question: their numbers are int16
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")  # as settings have it
 _INFO = ("name", "role", "identity", "kind")
 
@@ -210,6 +211,11 @@ class ReleaseFiles:
                         name = ".".join((*place, key))
                         raise _Fault(f"`subsets.{name}` is {describe(answer)}, expected is a valid text.") from None
             raise
+        for key, replies in answers.items():
+            if len(replies.texts) > MAX_DISTINCT:
+                raise _Fault(
+                    f"`{key}` has {len(replies.texts):,} distinct answers to it; {MAX_DISTINCT:,} are the most."
+                )
         return answers
 
     def _check_labels(self, passages: list[dict[str, Any]], answers: dict[str, Numbered], valid: set[str]) -> None:

@@ -21,9 +21,7 @@ def fetched_release(url: str) -> Path:
     objects = open_objects(url)
     listed = objects.listing()
     if DESCRIPTION not in listed:
-        raise InputError(
-            f"{objects.url} is not a release: it has no {DESCRIPTION}. List a workspace's: quit release list -w URL"
-        )
+        raise InputError(f"There is no release at {objects.url}. List those of a workspace: quit release list -w URL")
     folder = copy_folder(objects)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(f".{folder.name}.lock")):

@@ -17,7 +17,7 @@ from quit.dataset.statistics import statistics_of
 from quit.engine.reading import TableReader
 from quit.engine.usage import totals
 from quit.engine.workspace import Workspace
-from quit.errors import InputError
+from quit.errors import InputError, shell_word
 from quit.evaluate.controls import control_figures
 from quit.evaluate.labels import SPLITS
 from quit.release.create import list_rows
@@ -63,7 +63,7 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
         judge = JURY if "jury" in own_settings else own_settings.get("judge", {}).get("name", "published")
     with workspace.connect() as connection:
         if not connection.execute("SELECT count(*) FROM questions").fetchall()[0][0]:
-            raise InputError(f"{workspace} holds no question yet. Run: quit build -w {workspace}")
+            raise InputError(f"{workspace} holds no question yet. Run: quit build -w {shell_word(workspace)}")
         facts = {
             "name": release.name if release else settings.card.name or workspace.name,
             "date": last_changed(workspace),
@@ -93,7 +93,7 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
     facts["statistics"] = _figure(release.facts["statistics"] if release else build and _statistics(build))
     answering = [reader for reader in facts["readers"] if f"read:{reader['name']}" in workspace.state]
     by_hints, patterns = reply_counts(workspace, [reader["name"] for reader in answering])
-    columns = ("reader", "hints", "passages", "no_answer", "correct", "cut", "sentences")
+    columns = ("reader", "hints", "passages", "no_answer", "correct", "cut", "sentences", "filtered")
     facts["readers_by_hints"] = [dict(zip(columns, row, strict=True)) for row in sorted(by_hints)]
     facts["agreement"] = _figure(agreement_figures(answering, patterns))
     facts["asked"] = asked(workspace)

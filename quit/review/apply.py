@@ -8,7 +8,7 @@ from typing import Any
 
 from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
-from quit.errors import InputError
+from quit.errors import InputError, shell_word
 from quit.review.store import ReviewStore
 from quit.stages.labelling.verdicts import disagreements
 
@@ -48,7 +48,7 @@ def plan_update(pipeline: Pipeline, withdraw: bool = False) -> Pipeline:
         if not pipeline.is_done(run) or state.get(run.key) != pipeline.fingerprints[run.key]:
             raise InputError(
                 f"The stage {run.key!r} of {workspace} is not up to date: there are no labels to update yet. Run: "
-                f"quit build -w {workspace}"
+                f"quit build -w {shell_word(workspace)}"
             )
     store = ReviewStore(workspace)
     store.set_applied([] if withdraw else store.parts)

@@ -22,7 +22,7 @@ from quit.common.json_lines import json_lines
 from quit.engine.logs import KEY, WITHDRAWN, Log, in_force
 from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, did_you_mean
+from quit.errors import InputError, did_you_mean, shell_word
 
 KINDS: dict[str, tuple[str, ...]] = {"leak": ("leak", "no_leak")}
 """Kind of override to the decisions that a person can take. A new kind is a line here and a stage that applies it."""
@@ -119,7 +119,7 @@ def _hints(workspace: Workspace, hint_ids: Iterable[str]) -> dict[str, dict[str,
     hint_ids = list(dict.fromkeys(hint_ids))
     table = workspace.read("hints")
     if not len(table):
-        raise InputError(f"{workspace} has no hints yet. Run: quit build -w {workspace} --source KIND:PATH")
+        raise InputError(f"{workspace} has no hints yet. Run: quit build -w {shell_word(workspace)} --source KIND:PATH")
     rows = table.filter(pc.is_in(table.column("hint_id"), pa.array(hint_ids, pa.string()))).to_pylist()
     by_id = {row["hint_id"]: row for row in rows}
     for hint in hint_ids:

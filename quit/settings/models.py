@@ -65,6 +65,11 @@ class LanguageModel(Section):
     )
     price_completion: float = Field(0.0, ge=0, description="Price of a million completion tokens.")
 
+    @property
+    def missing_prices(self) -> str:
+        """The keys of the prices that are not given, for messages; empty where all are."""
+        return " and ".join(key for key in ("price_prompt", "price_completion") if key not in self.model_fields_set)
+
     def cost(self, prompt: float, cached: float, completion: float) -> float | None:
         """Return the price of so many tokens, ``cached`` among those of prompts; None where no price is given."""
         if not {"price_prompt", "price_completion"} & self.model_fields_set:

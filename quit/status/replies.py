@@ -1,4 +1,5 @@
-"""What readers replied to the passages that they were asked about, in counts: NO ANSWER, correct, cut, sentences."""
+"""What readers replied to the passages that they were asked about, in counts: NO ANSWER, correct, cut, sentences,
+filtered."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from quit.dataset.files import QUESTIONS_A_CHUNK
 from quit.engine.reading import TableReader
 from quit.errors import WorkspaceError
 from quit.evaluate.labels import Patterns, of_readers
+from quit.models.generation.base import FILTERED
 from quit.models.protocols import NO_ANSWER
 from quit.render.table import Table
 from quit.stages.labelling.answers import Answers, accepted_answers
@@ -28,8 +30,8 @@ from quit.version import __version__
 
 CUT_SHARE = 0.1
 """Share of a reader's replies that ran into the token limit, above which a build says so."""
-ByHints = tuple[str, int, int, int, int, int, int]
-"""(reader, number of hints, passages, NO ANSWER, correct, cut, sentences): see :func:`reply_counts`."""
+ByHints = tuple[str, int, int, int, int, int, int, int]
+"""(reader, number of hints, passages, NO ANSWER, correct, cut, sentences, filtered): see :func:`reply_counts`."""
 
 
 def reply_counts(workspace: TableReader, readers: Sequence[str] | None = None) -> tuple[list[ByHints], Patterns]:
@@ -38,8 +40,8 @@ def reply_counts(workspace: TableReader, readers: Sequence[str] | None = None) -
 
     ``readers``: names; all that have answers, sorted, if not given. Counts are of the passages that a reader was asked
     about. ``cut``: replies that ran into the token limit. ``sentences``: replies that are NO ANSWER and do not say so;
-    nearly all are sentences (:func:`quit.models.readers.cleaning.is_sentence`). An answer without a verdict is not
-    correct.
+    nearly all are sentences (:func:`quit.models.readers.cleaning.is_sentence`). ``filtered``: replies that the vendor
+    withheld. An answer without a verdict is not correct.
     """
     counts = _kept_counts(workspace)
     names = list(counts["readers"])
@@ -111,7 +113,8 @@ def _by_hints(reader: str, answers: Answers, correct: np.ndarray, hints: np.ndar
     size = int(hints.max(initial=0)) + 1
     cells = answers.index * size + hints
     counts = np.bincount(cells[is_asked], minlength=len(correct) * size).reshape(-1, size)  # (distinct answers, hints)
-    cut = pc.fill_null(pc.equal(answers.rows["ended"], "length"), False).to_numpy()
+    ended = answers.rows["ended"]
+    cut, filtered = (pc.fill_null(pc.equal(ended, why), False).to_numpy() for why in ("length", FILTERED))
     no_answer = np.flatnonzero(pc.equal(answers.distinct["answer"], NO_ANSWER).to_numpy())
     raw = answers.distinct["raw"].take(pa.array(no_answer))
     says_no_answer = pc.match_substring(raw, NO_ANSWER, ignore_case=True)
@@ -122,6 +125,7 @@ def _by_hints(reader: str, answers: Answers, correct: np.ndarray, hints: np.ndar
         counts[correct].sum(axis=0),
         np.bincount(hints[is_asked & cut], minlength=size),
         counts[no_answer[pc.fill_null(sentence, False).to_numpy()]].sum(axis=0),
+        np.bincount(hints[is_asked & filtered], minlength=size),
     )
     rows = zip(range(size), *(column.tolist() for column in columns), strict=True)
     return [(reader, *row) for row in rows if row[1]]
@@ -137,8 +141,8 @@ def _patterns(asked_bits: np.ndarray, right_bits: np.ndarray) -> Patterns:
     return Counter({(int(asked_sets[a]), int(right_sets[b])): count for a, b, count in places})
 
 
-Replies = tuple[str, int, int, int, int, int]
-"""(reader, passages, NO ANSWER, correct, cut, sentences): see :func:`reply_counts`."""
+Replies = tuple[str, int, int, int, int, int, int]
+"""(reader, passages, NO ANSWER, correct, cut, sentences, filtered): see :func:`reply_counts`."""
 
 
 def readers_table(workspace: TableReader) -> list[Replies]:
@@ -151,8 +155,8 @@ def readers_table(workspace: TableReader) -> list[Replies]:
 
 def replies_table(readers: Sequence[Replies]) -> Table:
     """Return a row per reader: its passages, and each count as a share of them, without columns of zeros."""
-    heads = ("NO ANSWER", "correct", "cut", "sentences")
-    columns = [place for place in range(4) if place < 2 or any(counts[place] for _, _, *counts in readers)]
+    heads = ("NO ANSWER", "correct", "cut", "sentences", "filtered")
+    columns = [place for place in range(len(heads)) if place < 2 or any(counts[place] for _, _, *counts in readers)]
     rows = [
         (name, f"{passages:,}", *(f"{counts[place] / passages:.1%}" for place in columns))
         for name, passages, *counts in readers
@@ -167,6 +171,6 @@ def cut_replies(readers: Sequence[Replies]) -> list[str]:
         "its replies are sentences, which are no answers. If it goes on after its answer, give it stop strings "
         '(stop = ["\\n"] in its block of the profile); if its answers are long, raise labels.max_new_tokens; if it '
         "writes sentences, have its prompt ask for the answer alone, or set labels.sentences=judge."
-        for reader, passages, _, _, cut, sentences in readers
+        for reader, passages, _, _, cut, sentences, _ in readers
         if cut > CUT_SHARE * passages
     ]

@@ -298,7 +298,7 @@ def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
             for hints, passages, right in labels_by_hints(workspace)
         ],
         "readers": [
-            dict(zip(("reader", "passages", "no_answer", "correct", "cut", "sentences"), row, strict=True))
+            dict(zip(("reader", "passages", "no_answer", "correct", "cut", "sentences", "filtered"), row, strict=True))
             for row in readers_table(workspace)
         ],
         "asked": asked(workspace),

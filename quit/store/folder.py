@@ -11,7 +11,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from quit.common.files import LEFTOVER, remove_leftovers, replacing, sync, write_json, writing
-from quit.errors import WorkspaceError
+from quit.errors import WorkspaceError, shell_word
 from quit.store.base import CHANGING, Make, Part, described, this_process
 from quit.store.parts import damage
 from quit.store.state_files import read_state
@@ -44,7 +44,7 @@ class FolderStore:
         for path, part in parts.items():
             fault = damage(path, part) if part is not None else None if path.is_file() else "is missing"
             if fault is not None:
-                raise WorkspaceError(f"{path} {fault}. Build it again: quit build -w {self}")
+                raise WorkspaceError(f"{path} {fault}. Build it again: quit build -w {shell_word(self)}")
 
     def fault(self, path: Path, part: Part | None) -> str | None:
         return damage(path, part)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from quit.engine.location import Location
 from tests.export.hub import TOKEN, hub
 from tests.release import small
 from tests.running import call_quit
@@ -71,6 +72,17 @@ def test_what_cannot_be_is_refused_before_anything_is_written(release, monkeypat
     result = call_quit("export", "--release", release, "--out", "E", *arguments, code=4)
     assert message in result.err and len(result.err.splitlines()) == 1
     assert not Path("E").exists()
+
+
+@pytest.mark.parametrize("folder", ["not-there", "workspace"])
+def test_what_is_no_release_is_told_with_the_commands_that_list_and_make_one(
+    folder: str, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Location.create("workspace")
+    result = call_quit("export", "--release", folder, "--out", "E", code=3)
+    assert f"There is no release at {folder}. " in result.err and not Path("E").exists()
+    assert "quit release list" in result.err and "quit release create" in result.err
 
 
 def test_a_card_of_a_file_goes_before_that_of_the_release(tmp_path) -> None:

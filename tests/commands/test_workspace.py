@@ -1,11 +1,14 @@
 """Commands about a workspace as they are typed (what gc does is tested in tests/operations)."""
 
 import json
+import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.paths import ROOT
 from tests.report import tiny
 from tests.running import call_quit
 
@@ -25,6 +28,19 @@ def test_gc_lists_first_and_removes_when_told(tmp_path: Path) -> None:
     assert current.with_name("00aa").is_dir()
     assert "freed" in call_quit("workspace", "gc", "-w", workspace.path, "--remove").out
     assert not current.with_name("00aa").exists() and current.is_dir()
+
+
+def test_a_shell_reads_the_path_in_the_command_of_a_message() -> None:
+    """Here of one message; no other prints a path after ``-w`` in another way."""
+    path = "my friend's data"
+    command = call_quit("status", "-w", path, code=7).err.partition("build it: ")[2]
+    words = subprocess.run(
+        ["sh", "-c", f"printf '%s\\n' {command}"], capture_output=True, text=True
+    ).stdout.splitlines()
+    assert words == ["quit", "build", "-w", path, "--source", "starter"]
+    files = [file for package in ("annotation", "flows", "quit") for file in (ROOT / package).rglob("*.py")]
+    other = re.compile(r"quit [\w ]+ -w \"?\s*f?\"?\{(?!shell_word\(|path\})")
+    assert not [file for file in files if other.search(file.read_text(encoding="utf-8"))]
 
 
 def test_settings_are_those_of_the_last_build(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_the_newest_release_is_that_of_the_current_tables_else_the_last_by_name(
 
 
 def test_what_is_no_release_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is not a release"):
+    with pytest.raises(InputError, match="There is no release at"):
         verify(tmp_path)
 
 

@@ -172,7 +172,8 @@ def test_a_lease_lasts_as_long_as_the_settings_say(place, machine) -> None:
     ("overrides", "message"),
     [
         (("servers.0.batch=true", "run.runner=ray"), "noted on one machine: set run.runner = .threads., or batch"),
-        (("run.max_cost=5",), "gemma-3-1b has none: set its price_prompt and price_completion"),
+        (("run.max_cost=5",), "prices of gemma-3-1b: set its price_prompt and price_completion"),
+        (("run.max_cost=5", "readers.0.price_prompt=2"), "prices of gemma-3-1b: set its price_completion in"),
         (("run.max_tokens=5", "readers.1.extra.max_tokens=9"), "the longest reply of .*: take max_tokens out of its"),
         (("run.max_tokens=5", "judge.extra.n=2"), "the longest reply of .*: take n out of its extra"),
         (("labels.partial=exact", "run.generation_cache=false"), "run.generation_cache = true"),

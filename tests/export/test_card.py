@@ -100,7 +100,7 @@ def test_without_settings_nothing_is_made_up(plain):
     [
         ({}, TERMS, "other", "Our Terms 1.0 (https://x.org/t)"),
         (UNLICENSED, Card(), "unknown", "| jsonl | m | unknown |"),
-        (UNLICENSED, Card(licence="cc0-1.0"), "cc0-1.0", "| jsonl | m | cc0-1.0 |"),
+        (UNLICENSED, Card(licence="cc0-1.0"), "cc0-1.0", "| jsonl | m | unknown |"),
     ],
 )
 def test_licences_of_the_publisher_and_of_sources(tables, tmp_path, facts, card, licence, words):

@@ -1,6 +1,7 @@
 """The tables of a workspace and a release, and what is refused."""
 
 import csv
+import json
 from pathlib import Path
 from typing import get_args
 
@@ -76,6 +77,15 @@ def test_the_current_folder_is_a_release_like_any_other_and_no_file(
     monkeypatch.chdir(tmp_path / "empty")
     with pytest.raises(WorkspaceError, match="^Could not write"):
         put(Path(), FolderStore(Path()), lambda folder: small.freeze(folder, small.rows()).facts)
+
+
+def test_what_is_no_number_is_null_in_json(tmp_path: Path) -> None:
+    place = small.freeze(tmp_path / "v1", small.rows()).path
+    sql = "SELECT 'nan'::float AS a, ['-inf'::float, 0.5] AS b, 'NaN' AS c"
+    printed = call_quit("query", "-w", place, "--json", sql).out
+    assert json.loads(printed, parse_constant=pytest.fail) == [{"a": None, "b": [None, 0.5], "c": "NaN"}]
+    (row,) = csv.DictReader(call_quit("query", "-w", place, "--csv", sql).out.splitlines())
+    assert json.loads(row["b"], parse_constant=pytest.fail) == [None, 0.5]
 
 
 def test_query_prints_what_json_and_csv_lack(tmp_path: Path) -> None:

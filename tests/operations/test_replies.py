@@ -126,7 +126,7 @@ def test_a_vendors_model_without_prices_is_told(source: Path, notes: list[str], 
         for prices in ({"price_prompt": 1, "price_completion": 0}, {"price_prompt": 1}):
             reader = {"model": "rude", **prices}
             check_servers(_build_of(source, **served(vendor.base_url, "r", reader=reader, server=server)))
-    assert notes == ["r has no price_completion: plan and --max-cost count 0 for it."]
+    assert notes == ["r has no price_completion: quit plan counts 0 for it."]
 
 
 NO_LIST = [rude.failure(404), rude.failure(503), rude.NOT_JSON, rude.HALF_JSON]

@@ -2,9 +2,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from quit import contracts
 from quit.errors import InputError
+from quit.release import import_json
 from quit.release.import_json import Numbered, ReleaseFiles
 from tests.release.published import LABELERS, READERS, splits, write
 
@@ -51,6 +54,17 @@ def test_what_nothing_reads_and_what_is_there_twice_is_counted(tmp_path: Path) -
     files = read(write(tmp_path, questions))
     assert (files.unread, files.repeated) == ({"`difficulty`": 1, "`hints.rank`": 1}, 1)
     assert files.keys == (*LABELERS, *READERS)
+
+
+def test_more_distinct_answers_than_their_numbers_can_count_are_refused(tmp_path: Path, monkeypatch) -> None:
+    """Only eight or nine hints make so many passages; here the second labeler's three answers are one too many."""
+    kind = contracts.table("answers").schema.field("number").type
+    assert pa.array([import_json.MAX_DISTINCT - 1], kind)
+    with pytest.raises(pa.ArrowInvalid):
+        pa.array([import_json.MAX_DISTINCT], kind)
+    monkeypatch.setattr(import_json, "MAX_DISTINCT", 2)
+    with pytest.raises(InputError, match=r"train.json, record 1 .*`qwen-3-4b` has 3 distinct answers to it; 2 are the"):
+        read(write(tmp_path, splits()))
 
 
 def _drop(name: str):

@@ -13,13 +13,15 @@ from typing import Any
 from tests.servers.serving import serving
 
 Outcome = Callable[[int, Any], str]
-"""(number of the batch, body of a request) -> its reply's text, or ``expired``, ``500``, ``400``."""
+"""(number of the batch, body of a request) -> its reply's text, or ``content_filter``, ``expired``, ``500`` or
+``400``."""
 _EXPIRED = {"code": "batch_expired", "message": "it took too long"}
 _REFUSED = {"error": {"message": "Unsupported parameter: 'seed'", "type": "invalid_request_error"}}
 
 
 class BatchServer:
-    """``charged``: prompt -> how often a reply was made for it, which is what costs; ``batches``: in the order made."""
+    """``charged``: prompt -> how often a reply was made for it, which is what costs; ``batches``: in the order made;
+    ``key``: what sees them."""
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
@@ -27,6 +29,7 @@ class BatchServer:
         self.batches: list[dict[str, Any]] = []
         self.charged: Counter[str] = Counter()
         self.base_url = ""
+        self.key: str | None = None
 
     def end_batches(self) -> None:
         """End all batches that have not ended."""
@@ -50,7 +53,7 @@ class BatchServer:
         self.charged[body["messages"][-1]["content"]] += 1
         message = {"role": "assistant", "content": result}
         usage = {"prompt_tokens": 100, "completion_tokens": 2, "total_tokens": 102}
-        choices = [{"index": 0, "finish_reason": "stop", "message": message}]
+        choices = [{"index": 0, "finish_reason": result if result == "content_filter" else "stop", "message": message}]
         reply = {"object": "chat.completion", "model": body["model"], "choices": choices, "usage": usage}
         return row | {"response": {"status_code": 200, "request_id": "q", "body": reply}}
 
@@ -71,9 +74,9 @@ class BatchServer:
             return 200, json.dumps(batch).encode(), {}
         if path.startswith("/v1/batches?"):
             return 200, json.dumps({"object": "list", "data": self.batches[::-1], "has_more": False}).encode(), {}
-        if named := re.fullmatch(r"/v1/batches/batch_(\d+)", path):
+        if (named := re.fullmatch(r"/v1/batches/batch_(\d+)", path)) and headers.get("Authorization") == self.key:
             return 200, json.dumps(self.batches[int(named[1])]).encode(), {}
-        if named := re.fullmatch(r"/v1/files/(.+)/content", path):
+        if (named := re.fullmatch(r"/v1/files/(.+)/content", path)) and named[1] in self.files:
             return 200, self.files[named[1]], {}
         return (200, b'{"data": [{"id": "m"}]}', {}) if path == "/v1/models" else (404, b"{}", {})
 

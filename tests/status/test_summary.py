@@ -21,7 +21,7 @@ def test_replies_that_ran_into_the_token_limit_and_sentences_are_counted_and_sai
     workspace = tiny.workspace(tmp_path / "W")
     folder, _ = workspace.current()["read:one"]
     rows = workspace.read("answers", runs=["read:one"]).drop_columns(["number", "ended", "asked"])
-    ended = pa.array(["length", "stop", "length", *["stop"] * 9])
+    ended = pa.array(["length", "stop", "length", "stop", "stop", "content_filter", *["stop"] * 6])
     raw = pa.array(["It is the", "It is the Nile.", "It is the", "NO ANSWER", "(no answer", "...", *["Nile"] * 6])
     answer = pa.array([*["NO ANSWER"] * 6, *["Nile"] * 6])
     replies = rows.append_column("answer", answer).append_column("raw", raw).append_column("ended", ended)
@@ -29,13 +29,16 @@ def test_replies_that_ran_into_the_token_limit_and_sentences_are_counted_and_sai
     workspace.write_part(folder, WHOLE, number_answers(replies))
     workspace.finish(folder, ["answers", "distinct_answers"], 1, {"stage": "read"})
     readers = readers_table(workspace)
-    counts = [(name, passages, none, cut, sentences) for name, passages, none, _, cut, sentences in readers]
-    assert counts == [("one", 12, 6, 2, 3), ("two", 12, 12, 0, 0)]
-    assert cut_replies([("a", 10, 0, 0, 1, 0), ("b", 10, 0, 0, 0, 10)]) == []  # a tenth is not worth a line
+    counts = [
+        (name, passages, none, cut, sentences, filtered)
+        for name, passages, none, _, cut, sentences, filtered in readers
+    ]
+    assert counts == [("one", 12, 6, 2, 3, 1), ("two", 12, 12, 0, 0, 0)]
+    assert cut_replies([("a", 10, 0, 0, 1, 0, 0), ("b", 10, 0, 0, 0, 10, 0)]) == []  # a tenth is not worth a line
     [line] = cut_replies(readers)
     assert line.startswith("one: 17% of its replies were cut at the token limit, and 25% of its replies are sentences")
     summary = markdown_summary(workspace)
-    assert line in summary and "| one | 12 | 50.0% | " in summary and " | 16.7% | 25.0% |" in summary
+    assert line in summary and "| one | 12 | 50.0% | " in summary and " | 16.7% | 25.0% | 8.3% |" in summary
     status = call_quit("status", "-w", str(workspace))
     assert line in status.out
 

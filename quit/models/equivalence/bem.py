@@ -57,7 +57,7 @@ class BemEquivalence:
         if labels != 2:
             raise InputError(f"The checkpoint {checkpoint!r} has {labels} classes; BEM has two.")
         self._batch = batch
-        self.identity = f"bem:{Path(checkpoint).name}@{_digest(self._model)}"
+        self.identity = f"bem-{VERSION}:{Path(checkpoint).name}@{_digest(self._model)}"
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability of class 1 for each pair, shape (len(pairs),), float64 in [0, 1]."""

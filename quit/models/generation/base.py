@@ -16,6 +16,7 @@ from quit.errors import SettingsError
 from quit.models.loading import model_identity
 from quit.models.prompting import PromptTemplate
 
+FILTERED = "content_filter"  # finish reason of a reply that the vendor withheld
 _MAX_TOKENS = 10**9  # of one reply: more is no count
 
 
@@ -57,7 +58,7 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A finished reply. ``finish_reason``: ``stop`` or ``length``.
+    """A finished reply. ``finish_reason``: ``stop``, ``length`` or ``content_filter`` (withheld; the text is empty).
 
     Token counts are the server's, 0 where it gives none.
     ``cached_tokens``: prompt tokens that came from its prefix cache when this was asked; ``thought_tokens``: those of
@@ -82,6 +83,11 @@ class Completion:
             count = getattr(self, name)
             if type(count) is not int or not 0 <= count <= _MAX_TOKENS:  # true would be read back as 1
                 raise ValueError(f"its {name} is not a number from 0 to {_MAX_TOKENS:,}")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no text and no reason for that; such a reply is not kept."""
+        return not self.text.strip() and self.finish_reason not in ("length", FILTERED)
 
 
 OnReply = Callable[[int, Completion], Future[None] | None]

@@ -50,6 +50,10 @@ _REQUESTS = (
 _ROWS = "SELECT key, tag, failures, reply, fault FROM requests WHERE key IN ({keys})"
 
 
+class _NotFound(SettingsError):
+    """A path that the server does not have."""
+
+
 class BatchGenerator:
     """A model on a server that takes batches. Identity and replies are those of the model asked one by one."""
 
@@ -122,10 +126,18 @@ class BatchGenerator:
             self._close(notes, tag, [], None)
             return
         self._note_made(notes, tag, identity)
-        batch = await self._json(session, "GET", f"/batches/{identity}")
-        if batch.get("status") in _FINISHED:
-            paths = [f"/files/{batch[name]}/content" for name in ("output_file_id", "error_file_id") if batch.get(name)]
+        try:
+            batch = await self._json(session, "GET", f"/batches/{identity}")
+            files = [batch[name] for name in ("output_file_id", "error_file_id") if batch.get(name)]
+            paths = [f"/files/{file}/content" for file in files if batch.get("status") in _FINISHED]
             contents = [await self._call(session, "GET", path, max_bytes=_MAX_REPLIES) for path in paths]
+        except _NotFound:
+            raise SettingsError(
+                f"{self._replica.url} does not find the batch {shown(identity)} of {self.name}, or its replies (HTTP "
+                "404): it was deleted, or the API key is of another project. Use the key it was made with; or set "
+                f"batch = false for the server {self._server.name}, which pays for its requests again, one by one."
+            ) from None
+        if batch.get("status") in _FINISHED:
             rows = [self._row_of(line) for content in contents for line in content.split(b"\n") if line]
             why = f"the batch is {batch['status']} {json.dumps(batch['errors']) if batch.get('errors') else ''}".strip()
             self._close(notes, tag, rows, shown(why))
@@ -195,7 +207,7 @@ class BatchGenerator:
                 continue
             if requests[positions[key]].choices:
                 completion = replace(completion, text=choice_of(completion.text))
-            if not completion.text.strip() and completion.finish_reason == "stop" and not failures:
+            if completion.is_empty and not failures:
                 again.append(("an empty reply", key))
                 continue
             collected_keys.add(key)
@@ -331,7 +343,7 @@ class BatchGenerator:
                 method, self._replica.url + path, headers=headers, allow_redirects=False, **content
             ) as response:
                 if response.status == 404:
-                    raise SettingsError(
+                    raise _NotFound(
                         f"{self._replica.url} takes no batches (HTTP 404 for {path}): set batch = false for the server "
                         f"{self._server.name}."
                     )

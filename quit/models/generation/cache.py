@@ -300,9 +300,8 @@ def _read_export(path: Path) -> Iterator[tuple[Any, ...]]:
         try:
             row = [fields[name] for name in _NAMES]
             row[0] = bytes.fromhex(row[0])
-            if len(row[0]) != 32 or not (fields["reply"] or fields["finish_reason"] == "length"):
+            if len(row[0]) != 32 or Completion(*row[_REPLY]).is_empty:  # it refuses what the table could not hold
                 raise ValueError("key or reply")
-            Completion(*row[_REPLY])  # refuses what the table could not hold
             "".join(fields[name] for name in ("model", "prompt", "label", "finish_reason", "origin")).encode()
             if not 0 <= fields["sample"] < 1 << 63 or not 0 <= fields["created"] < 1 << 63:
                 raise ValueError("sample or created")
@@ -326,8 +325,8 @@ class CachedGenerator:
         """Return one completion per request, in order.
 
         Equal requests are asked for once, also by shards of this process at the same time. Two processes may both ask;
-        then both have the reply that was on disk first. Empty replies are returned and not kept, except cut ones.
-        Raises what the generator raises; every reply it gave before that is in the cache.
+        then both have the reply that was on disk first. Empty replies are returned and not kept, except cut and
+        withheld ones. Raises what the generator raises; every reply it gave before that is in the cache.
         """
         keys = [cache_key(self.identity, request) for request in requests]
         distinct: dict[bytes, ChatRequest] = {}
@@ -380,7 +379,7 @@ class CachedGenerator:
                 cached_tokens=completion.cached_tokens,
                 thought_tokens=completion.thought_tokens,
             )
-            if self._cache is None or (not completion.text.strip() and completion.finish_reason != "length"):
+            if self._cache is None or completion.is_empty:
                 return None
             entry = Entry(key, self.identity, request.template.identity, request.group, request.sample, completion)
             commits.append(self._cache.add(entry))

@@ -20,7 +20,7 @@ import aiohttp
 
 from quit.common.progress import note
 from quit.errors import QuitError, ServerError, SettingsError
-from quit.models.generation.base import ChatRequest, Completion, ModelOptions, OnReply, answer_of
+from quit.models.generation.base import FILTERED, ChatRequest, Completion, ModelOptions, OnReply, answer_of
 from quit.models.generation.ledger import Account, Amount
 from quit.models.generation.limits import Budget, Limiter, pause, retry_after
 from quit.models.generation.meter import Meter
@@ -218,7 +218,7 @@ class Replica:
             self._limiter.succeeded()
             if completion.prompt_tokens:
                 self._tokens.correct(estimate - tokens_used(completion, body, max_tokens))
-            if completion.text.strip() or completion.finish_reason == "length" or empty_replies >= _EMPTY_RETRIES:
+            if not completion.is_empty or empty_replies >= _EMPTY_RETRIES:
                 return completion
             empty_replies += 1
             self.meter.add(self.name, retries=1)
@@ -290,9 +290,12 @@ class Replica:
             choice = reply["choices"][0]
             message = choice["message"]
             usage = reply.get("usage") or {}
+            text, finish_reason = message.get("content") or "", str(choice.get("finish_reason") or "stop")
+            if finish_reason == FILTERED or (message.get("refusal") and not text):
+                text, finish_reason = "", FILTERED
             completion = Completion(
-                message.get("content") or "",
-                str(choice.get("finish_reason") or "stop"),
+                text,
+                finish_reason,
                 usage.get("prompt_tokens") or 0,
                 usage.get("completion_tokens") or 0,
                 (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0,
@@ -300,8 +303,8 @@ class Replica:
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
             raise PassingFault(f"a reply that is not a chat completion ({error}): {_error_text(content)}") from None
-        if completion.finish_reason not in ("stop", "length"):
-            raise PassingFault(f"a reply that was not finished ({shown(completion.finish_reason)})")
+        if finish_reason not in ("stop", "length", FILTERED):
+            raise PassingFault(f"a reply that was not finished ({shown(finish_reason)})")
         model = shown(str(reply.get("model") or ""), 80)
         if model and model not in self.model_names and len(self.model_names) < _NAMES:
             self.model_names.append(model)
@@ -310,8 +313,7 @@ class Replica:
                 text = f"{self.name}: {self.url} says that {model!r} replies; so far it was {before!r}"
                 note(f"{text}. Was the server started with another model? Its replies are kept as of one.", loud=True)
         thinking = message.get("reasoning_content") or message.get("reasoning") or ""
-        name, finish_reason = f"{self.name} ({self.url})", completion.finish_reason
-        answer = answer_of(name, self.options, completion.text, finish_reason, thinking)
+        answer = answer_of(f"{self.name} ({self.url})", self.options, text, finish_reason, thinking)
         completion = replace(completion, text=answer)
         if contains_secret(completion.text):
             raise PassingFault("a reply that repeats the API key")

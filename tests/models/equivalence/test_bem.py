@@ -7,7 +7,9 @@ import pytest
 import torch
 from transformers import BertForSequenceClassification, BertTokenizerFast
 
+from quit.common.cache import ContentStore
 from quit.errors import InputError, MissingDependency
+from quit.models.equivalence import CachedEquivalence, bem
 from quit.models.equivalence.bem import BemEquivalence, checkpoint_identity
 from quit.models.factory import Models
 from quit.models.protocols import JudgeItem, Pair
@@ -100,6 +102,18 @@ def test_the_identity_of_a_folder_is_its_content(checkpoint, tmp_path):
     (copy / "tokenizer.json").write_text("{}")
     assert equivalence_identity(_settings(copy)) != first
     assert "kortukov/answer-equivalence-bem@0123abc" in checkpoint_identity(Settings().models.bem_checkpoint, "0123abc")
+
+
+def test_kept_probabilities_do_not_outlive_a_change_of_the_computation(checkpoint, tmp_path, monkeypatch):
+    folder, store = str(checkpoint), ContentStore(tmp_path / "kept.sqlite", "probabilities", "Probabilities")
+    CachedEquivalence(BemEquivalence(folder, device="cpu"), store).probability(PAIRS[:1])
+    same = BemEquivalence(folder, device="cpu")
+    monkeypatch.setattr(bem, "VERSION", bem.VERSION + 1)
+    newer = BemEquivalence(folder, device="cpu")
+    for model, value in ((same, _by_hand(checkpoint, PAIRS[0])), (newer, 0.125)):
+        model.probability = lambda pairs: np.full(len(pairs), 0.125)
+        [kept] = CachedEquivalence(model, store).probability(PAIRS[:1])
+        assert kept == pytest.approx(value, abs=1e-5)
 
 
 def test_without_a_hub_it_says_what_to_do(monkeypatch):

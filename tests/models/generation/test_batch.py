@@ -109,6 +109,12 @@ def test_killed_between_any_two_requests_nothing_is_lost_or_paid_twice(after: bo
     assert point > 12
 
 
+def test_a_withheld_reply_is_taken_once_and_is_empty() -> None:
+    with batch_server(lambda number, body: "content_filter") as server:
+        assert [_until_done(server) for _ in range(2)] == [[""] * 7] * 2
+        assert set(server.charged.values()) == {1}
+
+
 def test_a_refused_request_names_the_setting_and_the_others_are_kept() -> None:
     with batch_server(lambda number, body: "400" if _question(body) == "Q3?" else "A") as server:
         with pytest.raises(SettingsError, match=r'omit = \["seed"\]'):
@@ -130,6 +136,24 @@ def test_a_server_without_batches_and_a_batch_that_fails_are_named() -> None:
                 batch |= {"status": "failed", "errors": {"data": [{"message": "Enqueued token limit reached"}]}}
         with pytest.raises(ServerError, match="failed 8 times .* the batch is failed .*Enqueued token limit reached"):
             _once(server)
+
+
+@pytest.mark.parametrize("fault", ["another project's key", "a deleted file"])
+def test_a_batch_or_file_that_is_gone_is_named_with_what_to_do(fault: str) -> None:
+    with batch_server(lambda number, body: "A") as server:
+        with pytest.raises(Waiting):
+            _once(server)
+        server.end_batches()
+        if fault == "a deleted file":
+            server.files.clear()
+        else:
+            server.key = "Bearer another"
+        for _ in range(2):
+            with pytest.raises(
+                SettingsError, match=r"does not find the batch batch_[01] of r.*set batch = false for .* s,"
+            ):
+                _once(server)
+        assert len(server.batches) == 2
 
 
 @pytest.mark.slow

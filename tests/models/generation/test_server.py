@@ -16,7 +16,10 @@ from quit.errors import QuitError, ServerError, SettingsError, WorkspaceError
 from quit.models.generation import CachedGenerator, ChatRequest, Completion, GenerationCache, Meter, replica
 from quit.models.generation.base import ModelOptions
 from quit.models.generation.server import ServerGenerator
+from quit.models.judges import GptEvalJudge
 from quit.models.prompting import load_prompt
+from quit.models.protocols import NO_ANSWER, JudgeItem, Prompt, Reply, Verdict
+from quit.models.readers.llm import LLMReader
 from quit.settings import ServerSettings
 from tests.servers import rude
 from tests.servers.keys import ACCESS, KEY, assert_kept
@@ -108,6 +111,26 @@ def test_an_empty_reply_counts_after_one_more_attempt() -> None:
     for script, reply in (([rude.CONTENT_NULL], "NO ANSWER"), ([rude.CONTENT_NULL, rude.Fault(content="")], "")):
         with RudeServer(script) as server:
             assert _ask(1, server.base_url) == {0: reply} and len(server.requests) == 2
+
+
+_REFUSAL = b'{"choices": [{"finish_reason": "stop", "message": {"content": null, "refusal": "I cannot help."}}]}'
+
+
+@pytest.mark.parametrize(
+    "fault", [rude.Fault(content="It w", finish_reason="content_filter"), rude.Fault(body=_REFUSAL)]
+)
+def test_a_withheld_reply_is_no_answer_or_unread_and_is_paid_once(fault: rude.Fault, tmp_path: Path) -> None:
+    with RudeServer(lambda number, payload: fault) as server, GenerationCache(tmp_path / "g.sqlite") as cache:
+        model = CachedGenerator(_generator(server.base_url), cache)
+        reader = LLMReader("r", model, load_prompt("reader"), PROMPT)
+        judge = GptEvalJudge("j", model, load_prompt("judge"), attempts=2)
+        for _ in range(2):
+            assert reader.answer([Prompt("q", "Where?", ())]) == [Reply("", NO_ANSWER, "content_filter")]
+            assert judge.verdicts([JudgeItem("q", "Where?", ("Chad",), "Mali")]) == [Verdict(None, None, "")]
+        cache.export(tmp_path / "replies.jsonl")
+        with GenerationCache(tmp_path / "other.sqlite") as other:
+            assert other.merge(tmp_path / "replies.jsonl") == (3, 0)
+    assert len(server.requests) == 3
 
 
 @pytest.mark.parametrize("fault", [rude.ENDLESS, rude.GZIP_BOMB], ids=["endless", "bomb"])

@@ -320,7 +320,7 @@ def test_the_leaderboard_escapes_everything_that_is_not_ours() -> None:
         ({"rerankers": ("nope",)}, [], SettingsError, "There is no reranker 'nope'"),
         ({"readers": ("minilm-lat",)}, [], SettingsError, "Did you mean 'minilm-late'"),
         ({"split": "validation"}, [], InputError, "split 'validation' of the release has no question"),
-        ({"release": Path("absent")}, [], InputError, "absent is not a release"),
+        ({"release": Path("absent")}, [], InputError, "There is no release at absent"),
         ({"corpora": (Path("absent.jsonl"),)}, [], InputError, "There is no corpus"),
         ({"corpora": (Path("a/c.jsonl"), Path("b/c"))}, [], SettingsError, "same name"),
         ({}, ["benchmark.metrics=['Hut@1']"], SettingsError, "Did you mean 'Hit'"),
