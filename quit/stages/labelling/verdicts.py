@@ -77,8 +77,13 @@ def contents(questions: pa.Table, ranked_hints: pa.Table, question_ids: Iterable
 
 
 def fitting(rows: pa.Table, questions: pa.Table, ranked_hints: pa.Table) -> pa.Table:
-    """Return the rows, of decisions or of reviews, whose question still shows what its annotators saw."""
-    seen = rows.select(["question_id"]).append_column("content", pc.fill_null(rows["content"], ""))
+    """Return the rows, of decisions or of reviews, whose question still shows what its annotators saw; for flags of its
+    hints, the hints too."""
+    content = rows["content"]
+    if "content_with_hints" in rows.column_names:  # reviews
+        of_hints = pc.and_(pc.equal(rows["kind"], "flag"), pc.is_in(rows["text"], pa.array(HINT_FLAGS)))
+        content = pc.if_else(of_hints, rows["content_with_hints"], content)
+    seen = rows.select(["question_id"]).append_column("content", pc.fill_null(content, ""))
     pairs = seen.group_by(["question_id", "content"]).aggregate([])
     question_ids, versions = pairs["question_id"].to_pylist(), pairs["content"].to_pylist()
     now = contents(questions, ranked_hints, question_ids)
@@ -174,7 +179,7 @@ def decide(live: pa.Table, settings: Review) -> pa.Table:
             WITH tally AS (
                 SELECT question_id, content, kind, key, min(answer) AS answer,
                        count(*) FILTER (yes) AS yes, count(*) FILTER (NOT yes) AS no,
-                       bool_or(yes) FILTER ($rule = 'adjudicator' AND annotator = $adjudicator) AS ruled
+                       bool_or(yes) FILTER ($rule = 'adjudicator' AND lower(annotator) = $adjudicator) AS ruled
                 FROM votes GROUP BY question_id, content, kind, key
             ), settled AS (
                 SELECT *, CASE
@@ -201,7 +206,7 @@ def decide(live: pa.Table, settings: Review) -> pa.Table:
             """,
             params={
                 "rule": settings.adjudication,
-                "adjudicator": settings.adjudicator or "",
+                "adjudicator": (settings.adjudicator or "").lower(),  # as servers write addresses
                 "minimum": settings.minimum,
             },
         ).to_arrow_table()
