@@ -24,9 +24,9 @@ def diff(before: str | Path, after: str | Path) -> dict[str, Any]:
     is. ``added``, ``removed``: question_id, question, split, reason. ``moved``: question_id, question, before, after
     (splits), reason. ``reworded``: question_id, before, after (texts). ``passages``: question_id, reason, of questions
     whose hints changed; their labels are not compared. ``labels``: question_id, up, down (passages from 1 to 2,
-    from 2 to 1), reasons; ``labels_up``, ``labels_down``: their sums. ``answers_added``, ``answers_removed``: question_id, answer, origin, reason, of
-    questions that are in both. ``origins``: what, before, after of settings (dotted keys), models, readers, prompts,
-    sources and program version.
+    from 2 to 1), reasons; ``labels_up``, ``labels_down``: their sums. ``answers_added``, ``answers_removed``:
+    question_id, answer, origin, reason, of questions that are in both. ``origins``: what, before, after of settings
+    (dotted keys), models, readers, prompts, sources and program version.
 
     Raises ``InputError`` as ``verify`` does.
     """
