@@ -237,9 +237,8 @@ class _Rows:
         editor = None if number is None else self._server.email(number)
         if editor == annotator:
             editor = None
-        if annotation.get("was_cancelled"):
-            return annotator, editor, "skipped"
-        return annotator, editor, "overwritten" if editor else "submitted"
+        state = "overwritten" if editor else "skipped" if annotation.get("was_cancelled") else "submitted"
+        return annotator, editor, state
 
     def withdraw_missing(self, tasks: Iterable[Any]) -> None:
         """Append a withdrawal for every annotation that is gone while its task is there."""

@@ -120,6 +120,15 @@ def tin(store: ReviewStore) -> tuple[bool | None, int, int]:
     return next((row["decision"], row["yes"], row["no"]) for row in rows if row["key"] == "tin")
 
 
+def test_a_page_that_somebody_else_changed_or_skipped_counts_as_its_annotator_left_it(take, store: ReviewStore) -> None:
+    take(annotation())
+    for change in ({"ticks": ("gold",)}, {"was_cancelled": True}):
+        assert "by ada@example.org was changed by ben@example.org" in take(annotation(updated_by=2, **change))[0]
+        assert tin(store) == (True, 1, 0)
+    take(annotation(updated_by=1, was_cancelled=True))
+    assert not len(live_reviews(store.read()))
+
+
 @pytest.mark.parametrize("at", ["2026-01-02T00:00:00Z", "2026-01-01T23:30:00Z"])
 def test_another_verdict_counts_whatever_its_time(take, store: ReviewStore, at: str) -> None:
     take(annotation())

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.columns import rows_hash
 from quit.common.ids import content_hash
+from quit.models.protocols import NO_ANSWER
 from quit.settings import Review
 from quit.stages.labelling.answers import matching_rows
 from quit.text.normalize import normalize_answer
@@ -137,7 +138,7 @@ def votes(live: pa.Table) -> pa.Table:
     answer or flag.
 
     An answer is voted on by those who saw it, and by those who typed it (accepting), except by people whose
-    annotation is unclear (see :func:`unclear_annotations`). A flag is voted on by everyone who submitted.
+    annotation is unclear (see :func:`unclear_annotations`). ``NO ANSWER``, typed, is no answer. A flag is voted on by everyone who submitted.
     """
     with duckdb.cursor() as connection:
         connection.register("live", live)
@@ -145,7 +146,7 @@ def votes(live: pa.Table) -> pa.Table:
             """
             SELECT question_id, coalesce(content, '') AS content, 'answer' AS kind, answer_key AS key,
                    min(answer) AS answer, annotator, bool_or(correct) AS yes, min(review_id) AS review_id
-            FROM live WHERE kind IN ('answer', 'missing') AND answer_key IS NOT NULL AND correct IS NOT NULL
+            FROM live WHERE kind IN ('answer', 'missing') AND answer_key <> $nothing AND correct IS NOT NULL
             GROUP BY ALL
             UNION ALL
             SELECT a.question_id, f.content, 'flag', f.text, NULL, a.annotator,
@@ -160,7 +161,7 @@ def votes(live: pa.Table) -> pa.Table:
             WHERE a.kind = 'annotation'
             ORDER BY 1, 2, 3, 4, 6
             """,
-            params={"hint_flags": list(HINT_FLAGS)},
+            params={"hint_flags": list(HINT_FLAGS), "nothing": normalize_answer(NO_ANSWER)},
         ).to_arrow_table()
 
 

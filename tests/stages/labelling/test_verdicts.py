@@ -71,6 +71,8 @@ OLD, NEW = said("a", 1, 1, x=True), said("a", 1, 2, x=False)
         ([said("a", 1, typed_new=True), said("b", 2, x=True)], {"new": YES, "x": YES}),
         ([said("a", 1, x=False, typed_x=True)], {"x": YES}),
         ([said("a", 1, typed_x=True), said("b", 2, x=False)], {"x": (None, 1, 1, "tie")}),
+        # "No answer", typed, is none: labelers say so of passages
+        ([said("a", 1, x=False, **{"typed_no answer": True})], {"x": NO}),
         # a flag is voted on by all who submitted
         ([said("a", 1, flag_leak=True), said("b", 2, x=True), said("c", 3, x=True)],
          {"leak": (False, 1, 2, "majority"), "x": (True, 2, 0, "unanimous")}),
