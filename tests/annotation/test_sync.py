@@ -120,7 +120,7 @@ def tin(store: ReviewStore) -> tuple[bool | None, int, int]:
     return next((row["decision"], row["yes"], row["no"]) for row in rows if row["key"] == "tin")
 
 
-def test_a_page_that_somebody_else_changed_or_skipped_counts_as_its_annotator_left_it(take, store: ReviewStore) -> None:
+def test_what_somebody_else_changed_or_skipped_counts_as_its_annotator_left_it(take, store: ReviewStore) -> None:
     take(annotation())
     for change in ({"ticks": ("gold",)}, {"was_cancelled": True}):
         assert "by ada@example.org was changed by ben@example.org" in take(annotation(updated_by=2, **change))[0]

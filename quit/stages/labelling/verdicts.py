@@ -138,7 +138,8 @@ def votes(live: pa.Table) -> pa.Table:
     answer or flag.
 
     An answer is voted on by those who saw it, and by those who typed it (accepting), except by people whose
-    annotation is unclear (see :func:`unclear_annotations`). ``NO ANSWER``, typed, is no answer. A flag is voted on by everyone who submitted.
+    annotation is unclear (see :func:`unclear_annotations`). ``NO ANSWER``, typed, is no answer. A flag is voted
+    on by everyone who submitted.
     """
     with duckdb.cursor() as connection:
         connection.register("live", live)
