@@ -22,7 +22,7 @@ from quit.annotation.client import Server
 from quit.annotation.tasks import SUGGESTIONS, make_task, next_version, up_to_date
 from quit.common.files import writing
 from quit.errors import InputError, ServerError, WorkspaceError
-from quit.review.controls import Controls, mix_controls
+from quit.review.controls import Controls, absent_controls, mix_controls
 from quit.review.items import ReviewItem, with_blind
 from quit.review.store import ReviewStore
 from quit.settings import Review, Settings
@@ -146,6 +146,7 @@ def push(
         updates = [
             item for item in order if item.question_id in tasks and not up_to_date(item, tasks[item.question_id])
         ]
+        report.problems += absent_controls(items, controls)
         for chunk in _chunks(new, review):
             _import(server, number, chunk)
             report.new += len(chunk)

@@ -67,7 +67,8 @@ def pull(
         if problem := edited(server, facts):
             report.problems.append(problem)
         rows = _Rows(store, server, report)
-        cursor = None if full or store.sync.get("project") != number else store.sync.get("cursor")
+        mark = [store.project["key"], number]
+        cursor = None if full or store.sync.get("project") != mark else store.sync.get("cursor")
         since = _earlier(cursor) if cursor else None
         # Asked before anything is read: what changes while this pull reads is newer, and the next pull's.
         newest = server.newest_change(number)
@@ -87,7 +88,7 @@ def pull(
         report.done = counts.finished_task_number
         store.set_sync(
             {
-                "project": number,
+                "project": mark,
                 "cursor": _iso(newest) if newest else cursor,
                 "tasks": report.tasks,
                 "done": report.done,
@@ -236,9 +237,8 @@ class _Rows:
         editor = None if number is None else self._server.email(number)
         if editor == annotator:
             editor = None
-        if annotation.get("was_cancelled"):
-            return annotator, editor, "skipped"
-        return annotator, editor, "overwritten" if editor else "submitted"
+        state = "overwritten" if editor else "skipped" if annotation.get("was_cancelled") else "submitted"
+        return annotator, editor, state
 
     def withdraw_missing(self, tasks: Iterable[Any]) -> None:
         """Append a withdrawal for every annotation that is gone while its task is there."""

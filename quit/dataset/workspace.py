@@ -15,6 +15,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError, shell_word
 from quit.review.audit import audit_figures
 from quit.review.report import verification
+from quit.review.store import ReviewStore
 from quit.settings import PARTIAL_LABELLING, without
 from quit.sources import SOURCES
 from quit.stages import STAGES
@@ -54,7 +55,7 @@ def verification_of(pipeline: Pipeline) -> dict[str, Any]:
 
     Raises ``InputError`` for a bad file of people or of control questions.
     """
-    live = pipeline.live_reviews
+    live = ReviewStore(pipeline.workspace).fitting(pipeline.live_reviews)
     review = pipeline.settings.review
     return verification(live, review) | audit_figures(pipeline.workspace, review, live) if len(live) else {}
 

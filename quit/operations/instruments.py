@@ -185,11 +185,12 @@ def labelled_rows(path: Path, needed: Iterable[str]) -> Iterator[tuple[int, dict
 def judged_pairs(path: Path) -> Iterator[tuple[JudgeItem, bool]]:
     """Yield what is judged and people's verdict of each line of {question, answers, candidate, label}."""
     for number, row in labelled_rows(path, ("question", "answers", "candidate", "label")):
-        answers = (row["answers"],) if isinstance(row["answers"], str) else tuple(row["answers"])
-        if not answers or not all(isinstance(text, str) for text in (*answers, row["candidate"])):
+        answers = [row["answers"]] if isinstance(row["answers"], str) else row["answers"]
+        texts = [*answers, row["candidate"]] if answers and isinstance(answers, list) else [None]
+        if not all(isinstance(text, str) for text in texts):
             raise InputError(f"{path}, line {number}: answers must be texts (at least one), candidate a text.")
         question = str(row["question"])
-        yield JudgeItem(question, question, answers, row["candidate"]), label_of(row["label"], path, number)
+        yield JudgeItem(question, question, tuple(answers), row["candidate"]), label_of(row["label"], path, number)
 
 
 def label_of(value: Any, path: Path, number: int) -> bool:

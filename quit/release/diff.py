@@ -22,11 +22,11 @@ def diff(before: str | Path, after: str | Path) -> dict[str, Any]:
 
     ``before``, ``after``: name, content_id, questions (by split) and reviews of each; ``same``: whether their content
     is. ``added``, ``removed``: question_id, question, split, reason. ``moved``: question_id, question, before, after
-    (splits), reason. ``passages``: question_id, reason, of questions whose hints changed; their labels are not
-    compared. ``labels``: question_id, up, down (passages from 1 to 2, from 2 to 1), reasons; ``labels_up``,
-    ``labels_down``: their sums. ``answers_added``, ``answers_removed``: question_id, answer, origin, reason, of
-    questions that are in both. ``origins``: what, before, after of settings (dotted keys), models, readers, prompts,
-    sources and program version.
+    (splits), reason. ``reworded``: question_id, before, after (texts). ``passages``: question_id, reason, of questions
+    whose hints changed; their labels are not compared. ``labels``: question_id, up, down (passages from 1 to 2,
+    from 2 to 1), reasons; ``labels_up``, ``labels_down``: their sums. ``answers_added``, ``answers_removed``:
+    question_id, answer, origin, reason, of questions that are in both. ``origins``: what, before, after of settings
+    (dotted keys), models, readers, prompts, sources and program version.
 
     Raises ``InputError`` as ``verify`` does.
     """
@@ -90,6 +90,10 @@ _MOVED = """
     FROM old_splits o JOIN new_splits n USING (question_id) JOIN new_questions q USING (question_id)
     WHERE o.split <> n.split ORDER BY 1
 """
+_REWORDED = """
+    SELECT question_id, o.question AS before, n.question AS after
+    FROM old_questions o JOIN new_questions n USING (question_id) WHERE o.question <> n.question ORDER BY 1
+"""
 _PASSAGES = """
     SELECT question_id, 'its hints, or their order, are others' AS reason FROM rehinted ORDER BY 1
 """
@@ -142,6 +146,7 @@ _LISTS = {
     "added": _ADDED,
     "removed": _REMOVED,
     "moved": _MOVED,
+    "reworded": _REWORDED,
     "passages": _PASSAGES,
     "labels": _LABELS,
     "answers_added": _answers("new", "old", "answer_added"),

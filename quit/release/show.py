@@ -87,6 +87,7 @@ _LISTS = {
     "added": "Questions added",
     "removed": "Questions removed",
     "moved": "Questions in another split",
+    "reworded": "Questions with another text",
     "passages": "Questions with other passages",
     "labels": "Labels",
     "answers_added": "Valid answers added",

@@ -82,6 +82,13 @@ def mix_controls(
     return queue
 
 
+def absent_controls(items: Sequence[ReviewItem], controls: Controls | None) -> list[str]:
+    """Return in a sentence which control questions are not among the ``items``, if any."""
+    absent = sorted(controls.questions - {item.question_id for item in items}) if controls else []
+    names = ", ".join(absent[:3]) + ", ..." * (len(absent) > 3)
+    return [f"Control questions that are no labelled questions here are left out: {names}."] if absent else []
+
+
 def control_scores(live: pa.Table, controls: Controls | None) -> list[dict]:
     """Return for each annotator how many known verdicts they met and how many they got right."""
     tally: dict[str, list[int]] = {}

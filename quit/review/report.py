@@ -144,7 +144,8 @@ def verification(live: pa.Table, settings: Review) -> dict[str, Any]:
     headers = live.filter(pc.equal(live.column("kind"), "annotation"))
     annotators = set(headers.column("annotator").to_pylist())
     data = load_people(settings.people) if settings.people else {}
-    people = sorted((data[name] for name in annotators & data.keys()), key=lambda row: [*map(str, row.values())])
+    there = {name.lower() for name in annotators} & data.keys()
+    people = sorted((data[name] for name in there), key=lambda row: [*map(str, row.values())])
     return {
         "annotators": len(annotators),
         "annotations": len(headers),
@@ -164,7 +165,8 @@ def _without_absent(settings: Review, *keys: str) -> Review:
 
 
 def load_people(path: str | Path) -> dict[str, dict[str, str | None]]:
-    """Read a JSONL file of ``{annotator, gender, age, education}`` and return annotator -> the other three, as text.
+    """Read a JSONL file of ``{annotator, gender, age, education}`` and return annotator (in lower case) -> the other
+    three, as text.
 
     Raises :class:`InputError` that names the line for anything else.
     """
@@ -177,7 +179,7 @@ def load_people(path: str | Path) -> dict[str, dict[str, str | None]]:
             if value is not None and (isinstance(value, bool) or not isinstance(value, (str, int))):
                 raise InputError(f"{where}: {name!r} must be a text or a whole number, found {str(value)[:40]!r}.")
             person[name] = None if value is None else str(value)
-        people[row["annotator"]] = person
+        people[row["annotator"].lower()] = person
     return people
 
 
@@ -204,7 +206,7 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
             "id": project.get("id"),
             "url": project.get("url"),
             "tasks": len(project.get("tasks") or ()) or sync.get("tasks", 0),
-            "done": sync.get("done", 0) if sync.get("project") == project.get("id") else 0,
+            "done": sync.get("done", 0) if sync.get("project") == [project.get("key"), project.get("id")] else 0,
         },
         "reviews": {
             "pulls": len(store.parts),

@@ -102,7 +102,8 @@ class ReviewStore:
 
     @property
     def sync(self) -> dict[str, Any]:
-        """How far the last pull got: ``cursor`` (newest change seen), ``tasks``, ``problems``."""
+        """How far the last pull got: ``project`` (key and number), ``cursor`` (newest change seen), ``tasks``,
+        ``done``, ``problems``."""
         return read_state(self.folder / "sync.json", {})
 
     def set_sync(self, values: dict[str, Any]) -> None:

@@ -352,13 +352,15 @@ def _label_changes(
     rulings: Sequence[_Rulings],
     keep: pa.ChunkedArray,
 ) -> pa.Table:
-    """Return the rows of ``changes`` for labels, each with the first labeler's answer whose verdict changed."""
+    """Return the rows of ``changes`` for labels, each with the first labeler's answer whose verdict changed
+    likewise."""
     schema = contracts.table("changes").schema
+    step = pc.subtract(label, passages.column("label")).to_numpy()
     changed = pc.and_(pc.not_equal(passages.column("label"), label), keep)
     rows = np.flatnonzero(changed.to_numpy())
     pieces = []
     for ruling in rulings:
-        here = (ruling.before != ruling.after)[ruling.index[rows]]
+        here = (ruling.after.astype(np.int16) - ruling.before)[ruling.index[rows]] == step[rows]
         explained, rows = rows[here], rows[~here]
         if not len(explained):
             continue

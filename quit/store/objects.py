@@ -84,10 +84,13 @@ class Objects:
         return f"{self.url} {endpoint() if self.url.startswith('s3') else ''}".strip()
 
     def listing(self, under: str = "") -> dict[str, int]:
-        """Return key -> bytes of every object (below ``under``)."""
+        """Return key -> bytes of every object (below ``under``). Raises :class:`WorkspaceError` for a key with ``..``,
+        which would name a file outside the folder that it is copied to."""
         self._files.invalidate_cache()
         facts_of = self._ask("list", lambda: self._files.find(self._path(under).rstrip("/"), detail=True)) or {}
         start = len(self._root) + 1
+        if unsafe := next((name for name in facts_of if ".." in name[start:].split("/")), None):
+            raise WorkspaceError(f"{self.url} has an object {unsafe[start:]!r}: its name leads elsewhere. Delete it.")
         return {name[start:]: facts["size"] or 0 for name, facts in facts_of.items() if len(name) > start}
 
     def read(self, key: str) -> bytes | None:

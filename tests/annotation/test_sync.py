@@ -1,5 +1,6 @@
 """What a pull makes of annotations, without a server: edits at earlier times, lost accounts, bad data."""
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ from quit.annotation.sync import PullReport, _Rows, pull
 from quit.annotation.tasks import make_task, next_version
 from quit.errors import InputError, WorkspaceError
 from quit.review.items import with_blind
+from quit.review.report import review_status
 from quit.review.store import ReviewStore
 from quit.settings import Review, Settings
 from quit.stages.labelling.verdicts import decide, live_reviews
@@ -74,6 +76,22 @@ def memory(store: ReviewStore) -> Any:
     return Memory()
 
 
+def test_a_project_with_the_number_of_an_earlier_one_is_read_and_told_anew(memory: Any, store: ReviewStore) -> None:
+    times: list[Any] = []
+    memory.newest_change = lambda project: datetime(2026, 1, 2, tzinfo=UTC)
+    every = memory.tasks
+    memory.tasks = lambda project, include, since=None: (times.append(since), every(project, include))[1]
+    pull(store, memory, Settings())
+    store.set_sync({**store.sync, "done": 2})
+    assert review_status(store.workspace, Review())["project"]["done"] == 2
+    memory.description = "[quit-review fedcba987654]"
+    store.set_project({"key": "fedcba987654", "url": "http://other", "id": 1, "tasks": ["q000"]})
+    assert review_status(store.workspace, Review())["project"]["done"] == 0
+    pull(store, memory, Settings())
+    pull(store, memory, Settings())
+    assert times[::2] == [None, None, "2026-01-01T23:59:00.000000Z"]
+
+
 def test_a_deletion_is_seen_whatever_else_is_new(memory: Any, store: ReviewStore, settings: Settings) -> None:
     assert pull(store, memory, settings).versions == 1 and tin(store) == (True, 1, 0)
     memory.annotations = {7: [], 8: [annotation(12)]}
@@ -100,6 +118,15 @@ def test_a_project_whose_note_is_lost_is_found_by_its_reviews(memory: Any, store
 def tin(store: ReviewStore) -> tuple[bool | None, int, int]:
     rows = decide(live_reviews(store.read()), Review()).to_pylist()
     return next((row["decision"], row["yes"], row["no"]) for row in rows if row["key"] == "tin")
+
+
+def test_what_somebody_else_changed_or_skipped_counts_as_its_annotator_left_it(take, store: ReviewStore) -> None:
+    take(annotation())
+    for change in ({"ticks": ("gold",)}, {"was_cancelled": True}):
+        assert "by ada@example.org was changed by ben@example.org" in take(annotation(updated_by=2, **change))[0]
+        assert tin(store) == (True, 1, 0)
+    take(annotation(updated_by=1, was_cancelled=True))
+    assert not len(live_reviews(store.read()))
 
 
 @pytest.mark.parametrize("at", ["2026-01-02T00:00:00Z", "2026-01-01T23:30:00Z"])

@@ -3,7 +3,11 @@
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import pytest
+
+from quit.errors import InputError
 from quit.models.factory import Models
 from quit.models.judges import Jury
 from quit.operations import instruments
@@ -26,6 +30,13 @@ def test_convergence_of_a_source_without_candidates_is_measured_with_drawn_ones(
     figures = instruments.convergence_agreement(parse_source(f"jsonl:{path}"), Models(Settings()), Settings())
     assert (figures["n"], figures["scored"], figures["exact_match"]) == (15, 0, None)
     assert figures["spearman"] > 0
+
+
+@pytest.mark.parametrize("answers", [None, 5, {"Rome": 1}, [], [None]])
+def test_answers_that_are_no_texts_are_said_with_their_line(tmp_path: Path, answers: Any) -> None:
+    row = {"question": "Which?", "answers": answers, "candidate": "Rome", "label": True}
+    with pytest.raises(InputError, match="line 1: answers must be texts"):
+        list(instruments.judged_pairs(write_lines(tmp_path / "pairs.jsonl", [row])))
 
 
 def test_each_judge_of_a_jury_is_held_against_people_and_the_others(tmp_path: Path) -> None:

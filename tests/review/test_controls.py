@@ -4,7 +4,7 @@ import pytest
 
 from quit import contracts
 from quit.errors import InputError
-from quit.review.controls import Controls, control_scores, load_controls, mix_controls
+from quit.review.controls import Controls, absent_controls, control_scores, load_controls, mix_controls
 from quit.review.items import ReviewItem, with_blind
 from quit.settings import Review
 from quit.stages.labelling.verdicts import live_reviews
@@ -26,6 +26,13 @@ def test_they_are_spread_evenly_and_always_the_same() -> None:
     assert mix_controls(items[:38], None, Review(), "seed") == items[:38]
     under_review = mix_controls(items[:2], Controls({"q00": {"x": True}}), Review(control_share=0.0), "s")
     assert {item.question_id for item in under_review} == {"q00", "q01"}  # a control stays where it is asked anyway
+
+
+def test_those_that_are_no_question_here_are_named() -> None:
+    controls = Controls({name: {"x": True} for name in ("q1", "typo2", "typo1")})
+    sentence = "Control questions that are no labelled questions here are left out: typo1, typo2."
+    assert absent_controls([_item("q1"), _item("q2")], controls) == [sentence]
+    assert absent_controls([_item("q1")], Controls({"q1": {"x": True}})) == absent_controls([], None) == []
 
 
 @pytest.mark.parametrize(

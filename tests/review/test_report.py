@@ -78,7 +78,7 @@ def test_flags_are_counted_by_question_and_by_the_rule() -> None:
 
 def test_people_are_listed_as_in_table_9_without_names(tmp_path: Path) -> None:
     ben = {"annotator": "ben", "gender": "Male", "age": 32, "education": "PhD"}
-    ada = {"annotator": "ada", "gender": "Female", "age": "19", "education": "High school"}
+    ada = {"annotator": "Ada", "gender": "Female", "age": "19", "education": "High school"}
     lines = [ben, ada, {"annotator": "not here", "age": 50}, {"annotator": "cy"}]
     path = write_lines(tmp_path / "people.jsonl", lines)
     facts = verification(_live(), Review(people=str(path)))

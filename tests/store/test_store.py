@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from quit.errors import ServerError, SettingsError, WorkspaceError
+from quit.release.remote import fetched_release
 from quit.settings.settings import Remote
 from quit.store import open_store
 from quit.store.faults import endpoint
 from quit.store.objects import open_objects
+from quit.store.remote import copy_folder
 from tests.running import call_quit, run_process, together
 from tests.servers.ports import free_port
 
@@ -33,6 +35,19 @@ def test_objects_come_back_as_they_were(place: str, tmp_path: Path) -> None:
     store.delete(["a/b", "a/b", "never"])
     assert store.listing() == {"a/c": 4}
     assert open_objects(place.removesuffix("/W")).listing() == {"W/a/c": 4}
+
+
+def test_an_object_whose_name_leads_out_of_the_copy_is_refused(machine, tmp_path: Path) -> None:
+    machine("here")
+    url = f"memory://{uuid.uuid4().hex}/v1"
+    store, outside = open_objects(url), tmp_path / "outside" / "file"
+    outside.parent.mkdir()
+    store.write("release.json", b"{}")
+    up = "/".join([".."] * len(copy_folder(store).parts))
+    store.write(f"{up}{outside}", b"hostile")
+    with pytest.raises(WorkspaceError, match="leads elsewhere"):
+        fetched_release(url)
+    assert not outside.exists()
 
 
 def test_a_store_that_keeps_silent_is_named_once_a_minute(place: str, monkeypatch, capsys) -> None:

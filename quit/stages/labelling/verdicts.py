@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.columns import rows_hash
 from quit.common.ids import content_hash
+from quit.models.protocols import NO_ANSWER
 from quit.settings import Review
 from quit.stages.labelling.answers import matching_rows
 from quit.text.normalize import normalize_answer
@@ -77,8 +78,13 @@ def contents(questions: pa.Table, ranked_hints: pa.Table, question_ids: Iterable
 
 
 def fitting(rows: pa.Table, questions: pa.Table, ranked_hints: pa.Table) -> pa.Table:
-    """Return the rows, of decisions or of reviews, whose question still shows what its annotators saw."""
-    seen = rows.select(["question_id"]).append_column("content", pc.fill_null(rows["content"], ""))
+    """Return the rows, of decisions or of reviews, whose question still shows what its annotators saw; for flags of its
+    hints, the hints too."""
+    content = rows["content"]
+    if "content_with_hints" in rows.column_names:  # reviews
+        of_hints = pc.and_(pc.equal(rows["kind"], "flag"), pc.is_in(rows["text"], pa.array(HINT_FLAGS)))
+        content = pc.if_else(of_hints, rows["content_with_hints"], content)
+    seen = rows.select(["question_id"]).append_column("content", pc.fill_null(content, ""))
     pairs = seen.group_by(["question_id", "content"]).aggregate([])
     question_ids, versions = pairs["question_id"].to_pylist(), pairs["content"].to_pylist()
     now = contents(questions, ranked_hints, question_ids)
@@ -132,7 +138,8 @@ def votes(live: pa.Table) -> pa.Table:
     answer or flag.
 
     An answer is voted on by those who saw it, and by those who typed it (accepting), except by people whose
-    annotation is unclear (see :func:`unclear_annotations`). A flag is voted on by everyone who submitted.
+    annotation is unclear (see :func:`unclear_annotations`). ``NO ANSWER``, typed, is no answer. A flag is voted
+    on by everyone who submitted.
     """
     with duckdb.cursor() as connection:
         connection.register("live", live)
@@ -140,7 +147,7 @@ def votes(live: pa.Table) -> pa.Table:
             """
             SELECT question_id, coalesce(content, '') AS content, 'answer' AS kind, answer_key AS key,
                    min(answer) AS answer, annotator, bool_or(correct) AS yes, min(review_id) AS review_id
-            FROM live WHERE kind IN ('answer', 'missing') AND answer_key IS NOT NULL AND correct IS NOT NULL
+            FROM live WHERE kind IN ('answer', 'missing') AND answer_key <> $nothing AND correct IS NOT NULL
             GROUP BY ALL
             UNION ALL
             SELECT a.question_id, f.content, 'flag', f.text, NULL, a.annotator,
@@ -155,7 +162,7 @@ def votes(live: pa.Table) -> pa.Table:
             WHERE a.kind = 'annotation'
             ORDER BY 1, 2, 3, 4, 6
             """,
-            params={"hint_flags": list(HINT_FLAGS)},
+            params={"hint_flags": list(HINT_FLAGS), "nothing": normalize_answer(NO_ANSWER)},
         ).to_arrow_table()
 
 
@@ -174,7 +181,7 @@ def decide(live: pa.Table, settings: Review) -> pa.Table:
             WITH tally AS (
                 SELECT question_id, content, kind, key, min(answer) AS answer,
                        count(*) FILTER (yes) AS yes, count(*) FILTER (NOT yes) AS no,
-                       bool_or(yes) FILTER ($rule = 'adjudicator' AND annotator = $adjudicator) AS ruled
+                       bool_or(yes) FILTER ($rule = 'adjudicator' AND lower(annotator) = $adjudicator) AS ruled
                 FROM votes GROUP BY question_id, content, kind, key
             ), settled AS (
                 SELECT *, CASE
@@ -201,7 +208,7 @@ def decide(live: pa.Table, settings: Review) -> pa.Table:
             """,
             params={
                 "rule": settings.adjudication,
-                "adjudicator": settings.adjudicator or "",
+                "adjudicator": (settings.adjudicator or "").lower(),  # as servers write addresses
                 "minimum": settings.minimum,
             },
         ).to_arrow_table()

@@ -71,6 +71,8 @@ OLD, NEW = said("a", 1, 1, x=True), said("a", 1, 2, x=False)
         ([said("a", 1, typed_new=True), said("b", 2, x=True)], {"new": YES, "x": YES}),
         ([said("a", 1, x=False, typed_x=True)], {"x": YES}),
         ([said("a", 1, typed_x=True), said("b", 2, x=False)], {"x": (None, 1, 1, "tie")}),
+        # "No answer", typed, is none: labelers say so of passages
+        ([said("a", 1, x=False, **{"typed_no answer": True})], {"x": NO}),
         # a flag is voted on by all who submitted
         ([said("a", 1, flag_leak=True), said("b", 2, x=True), said("c", 3, x=True)],
          {"leak": (False, 1, 2, "majority"), "x": (True, 2, 0, "unanimous")}),
@@ -103,6 +105,8 @@ def test_an_adjudicator_settles_what_others_disagree_on() -> None:
     assert _decided(*both, **rule) == {"x": (None, 1, 1, "waiting"), "y": (True, 2, 0, "unanimous")}
     decided = _decided(*both, said("chief", 3, x=False, y=False), **rule)
     assert decided == {"x": (False, 1, 2, "adjudicator"), "y": (False, 2, 1, "adjudicator")}
+    written = {**rule, "adjudicator": "Chief"}  # Label Studio writes addresses in lower case
+    assert _decided(*both, said("chief", 3, x=False, y=False), **written) == decided
     votes = _decided(*both, said("chief", 3, x=False, y=False))  # no chief under this rule
     assert votes["y"] == (True, 2, 1, "majority")
 
@@ -153,6 +157,9 @@ def test_a_flag_that_concerns_hints_counts_only_for_these_hints_in_any_order() -
     other = _seen(said("b", 2, x=True, flag_leak=True), "Lake Baikal", hints=("Deep.", "Cold."))
     assert _counting(same) == [("x", True), ("leak", True)]
     assert _counting(other) == [("x", True)]
+    reviews = fitting(live_reviews(_table(same, other)), pa.Table.from_pylist([LAKE]), pa.Table.from_pylist(HINTS))
+    kinds = [(row["annotator"], row["kind"]) for row in reviews.to_pylist()]
+    assert kinds == [("a", "annotation"), ("a", "answer"), ("a", "flag"), ("b", "annotation"), ("b", "answer")]
     assert content_of("Q", ["a"], ["x", "y"]) == content_of("Q", ["A"], ["y", "x"]) != content_of("Q", ["a"])
 
 
