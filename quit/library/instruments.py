@@ -158,7 +158,8 @@ def labels(
         A row per passage: ``permutation``, ``label`` (2 fully, 1 partially relevant), ``labelers`` that are right.
 
     Raises:
-        InputError: A labeler has another number of answers, or there are fewer than ``least`` of them.
+        InputError: A labeler has another number of answers or one that is no text, or there are fewer than ``least``
+            labelers.
         ServerError: The judge's server does not answer.
     """
     if len(answers) < max(1, least):
@@ -168,6 +169,8 @@ def labels(
         if len(replies) != len(rows):
             count = counted(len(replies), "answer")
             raise InputError(f"{name} has {count}; {hints} hints make {len(rows)} passages.")
+        if wrong := [row for row, reply in enumerate(replies) if not isinstance(reply, str)]:
+            raise InputError(f"{name}'s answer {wrong[0] + 1} is {replies[wrong[0]]!r}; expected a text.")
     by_labeler = {
         name: Answers.of(rows.append_column("answer", pa.array(replies, pa.string())))
         for name, replies in answers.items()

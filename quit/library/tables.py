@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -222,6 +223,9 @@ class Tables:
         from quit.export.push import Target, token
         from quit.library.progress import working
 
+        options = [*(each.name for each in fields(FineTuning)), *(Tables.export.__kwdefaults__ or ())]
+        for name in sorted(fine_tuning.keys() - options):
+            raise SettingsError(f"export has no option {name!r}.{did_you_mean(name, options)}")
         formats, choices = [formats] if isinstance(formats, str) else list(formats), FineTuning(**fine_tuning)
         if push is None and (public or dry_run):
             raise SettingsError(f"{'public' if public else 'dry-run'} goes with push: name ORG/NAME.")

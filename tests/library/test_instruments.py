@@ -39,6 +39,8 @@ def test_labels_follow_from_answers() -> None:
     assert [row["labelers"] for row in rows] == [["b"], ["a", "b"], [], ["a"]]
     with pytest.raises(InputError, match="a has 3 answers; 2 hints make 4 passages"):
         quit.labels(QUESTION, ["Lesotho"], {"a": ["x"] * 3}, hints=2)
+    with pytest.raises(InputError, match="a's answer 2 is None; expected a text"):
+        quit.labels(QUESTION, ["Lesotho"], {"a": ["x", None, "x", "x"]}, hints=2)
 
 
 def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions_are_named(tmp_path: Path) -> None:

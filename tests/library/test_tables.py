@@ -31,6 +31,14 @@ def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="no setting 'judge.treshold'. Did you mean 'judge.threshold'"):
         quit.build(tmp_path / "V", [{"id": "1"}], settings={"judge.treshold": 0.5})
     assert not (tmp_path / "V").exists()
+    release = quit.open(small.freeze(tmp_path / "v1", small.rows()).path)
+    for option, near in (
+        ("negativs", "Did you mean 'negatives'"),
+        ("overwrit", "Did you mean 'overwrite'"),
+        ("zzz", "Known: positives, negatives, kind, miner, seed, card, "),
+    ):
+        with pytest.raises(SettingsError, match=f"no option '{option}'. {near}"):
+            release.export("monot5", tmp_path / "exports", **{option: 1})
     with pytest.raises(AttributeError, match="no attribute 'opne'"):
         quit.opne  # noqa: B018
 
