@@ -336,7 +336,8 @@ class Tables:
 
         opened = self._opened
         if isinstance(opened, Release):  # nothing is ever written into one
-            target = Path(out or f"{opened.path if opened.path.name else opened.path.absolute()}.html")
+            folder = opened.path if opened.path.name not in ("", "..") else opened.path.resolve()
+            target = Path(out or f"{folder}.html")
         else:
             target = Path(out or opened.path / "report.html")
         with working("report", not progress):

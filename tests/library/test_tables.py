@@ -77,6 +77,11 @@ def test_the_current_folder_is_a_release_like_any_other_and_no_file(
     monkeypatch.chdir(small.freeze(tmp_path / "v1", small.rows()).path)
     release = quit.open(".")
     assert release.report(progress=False) == tmp_path / "v1.html" and (tmp_path / "v1.html").is_file()
+    inside = next(path for path in Path.cwd().iterdir() if path.is_dir())
+    monkeypatch.chdir(inside)
+    (tmp_path / "v1.html").unlink()
+    assert quit.open("..").report(progress=False) == tmp_path / "v1.html" and (tmp_path / "v1.html").is_file()
+    monkeypatch.chdir("..")
     for out in (".", "/"):
         with pytest.raises(WorkspaceError, match="^Could not write"):
             release.report(out, progress=False)
