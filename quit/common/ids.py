@@ -26,10 +26,14 @@ def content_key(question: str) -> str:
 def question_id(source: str, record_id: str) -> str:
     """Return ``source-record_id`` in characters that every file format, URL and shell leaves alone.
 
-    >>> question_id("wikihint", "test 1/a")
-    'wikihint-test_1_a'
+    An id with other characters than ASCII's ends in a hash of it, so that such ids stay distinct.
+
+    >>> question_id("wikihint", "test 1/a"), question_id("wikihint", "Zürich")
+    ('wikihint-test_1_a', 'wikihint-Z_rich-52e0fd15ae458249')
     """
-    safe = _UNSAFE.sub("_", str(record_id)).strip("_") or content_hash(record_id, size=4)
+    safe = _UNSAFE.sub("_", str(record_id)).strip("_")
+    if not safe or not str(record_id).isascii():
+        safe += f"{'-' if safe else ''}{content_hash(record_id, size=8)}"
     return f"{source}-{safe}"
 
 

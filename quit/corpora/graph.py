@@ -39,6 +39,7 @@ from quit.settings import FirstStages, Graph
 
 VERSION = 1
 EDGES_FILE, WEIGHTS_FILE, IDS_FILE = "edges.u32.np", "weights.f16.np", "docnos.npids"
+FILES = (EDGES_FILE, WEIGHTS_FILE, IDS_FILE, "edges.parquet")
 META, FACTS = "pt_meta.json", "graph.json"
 HIGHEST_HALF = 65504.0
 """The largest float16: BM25's weights are cut there."""
@@ -139,7 +140,8 @@ def import_graph(corpus: BuiltCorpus, file: Path, encoder: str, out: Path) -> tu
 
 
 def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tuple[NeighbourhoodGraph, bool]:
-    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not _ours(out))):
+    names = {path.name for path in out.glob("[!.]*")}
+    if out.is_file() or not (FACTS in names or names <= {*FILES, META, PARTIAL, "vectors", "tokens", "index"}):
         raise SettingsError(f"{out} exists and holds no graph: choose another --out, or remove it first.")
     with building(out):
         neighbours = make()
@@ -163,10 +165,6 @@ def _again(facts: dict[str, Any], corpus: Path | str, path: Path) -> str:
     plan = facts.get("plan", {})
     subcommand, k = (f"import FOLDER/{plan['file']}", "") if "file" in plan else ("build", f" --k {plan.get('k')}")
     return f"quit graph {subcommand} --corpus {corpus} --encoder {plan.get('encoder')}{k} --out {path}"
-
-
-def _ours(out: Path) -> bool:
-    return any((out / name).exists() for name in (FACTS, PARTIAL, "vectors", "tokens", "index", ".lock"))
 
 
 def _search(neighbours: Neighbours, count: int, partial: Path, plan: dict[str, Any]) -> list[list[np.ndarray]]:
@@ -209,8 +207,7 @@ def _finish(
         "statistics": statistics(edges, weights),
         "plan": plan,
     }
-    names = (EDGES_FILE, WEIGHTS_FILE, IDS_FILE, "edges.parquet")
-    write_manifest(out / FACTS, facts, [out / name for name in names])
+    write_manifest(out / FACTS, facts, [out / name for name in FILES])
     write_json(out / META, _meta(facts))
 
 

@@ -7,12 +7,14 @@ profiles stay loaded.
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
 
+import numpy as np
 import pyarrow as pa
 
 from quit import contracts
@@ -156,7 +158,8 @@ def labels(
         A row per passage: ``permutation``, ``label`` (2 fully, 1 partially relevant), ``labelers`` that are right.
 
     Raises:
-        InputError: A labeler has another number of answers, or there are fewer than ``least`` of them.
+        InputError: A labeler has another number of answers or one that is no text, or there are fewer than ``least``
+            labelers.
         ServerError: The judge's server does not answer.
     """
     if len(answers) < max(1, least):
@@ -166,6 +169,8 @@ def labels(
         if len(replies) != len(rows):
             count = counted(len(replies), "answer")
             raise InputError(f"{name} has {count}; {hints} hints make {len(rows)} passages.")
+        if wrong := [row for row, reply in enumerate(replies) if not isinstance(reply, str)]:
+            raise InputError(f"{name}'s answer {wrong[0] + 1} is {replies[wrong[0]]!r}; expected a text.")
     by_labeler = {
         name: Answers.of(rows.append_column("answer", pa.array(replies, pa.string())))
         for name, replies in answers.items()
@@ -251,9 +256,13 @@ _COLUMNS = (
 def _by_question(rows: Any, what: str) -> Mapping[str, Any]:
     """Return rows of question, passage and value as question -> passage -> value, ids as texts.
 
-    Raises ``InputError`` for a data frame without three columns, an id that is missing, or a value that is no number.
+    Raises ``InputError`` for a data frame without three columns, a missing id, or a value that is no finite number.
     """
     if isinstance(rows, Mapping):
+        for question, of_question in rows.items():
+            for passage, value in of_question.items() if isinstance(of_question, Mapping) else ():
+                if not _is_number(value):
+                    raise InputError(f"The {what}, {question!r}, {passage!r}: {value!r}. Expected a finite number.")
         return {
             str(question): {str(passage): value for passage, value in of_question.items()}
             if isinstance(of_question, Mapping)
@@ -268,10 +277,14 @@ def _by_question(rows: Any, what: str) -> Mapping[str, Any]:
     question_ids, passage_ids, values = (table.column(name).to_pylist() for name in names)
     by_question: dict[str, dict[str, Any]] = {}
     for row, (question, passage, value) in enumerate(zip(question_ids, passage_ids, values, strict=True)):
-        if question is None or passage is None or not isinstance(value, int | float) or value != value:
+        if question is None or passage is None or not _is_number(value):
             raise InputError(
                 f"The {what}, row {row}: {names[0]} {question!r}, {names[1]} {passage!r}, {names[2]} {value!r}. "
-                "Expected two ids and a number."
+                "Expected two ids and a finite number."
             )
         by_question.setdefault(str(question), {})[str(passage)] = value
     return by_question
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and bool(-math.inf < value < math.inf)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -222,6 +223,9 @@ class Tables:
         from quit.export.push import Target, token
         from quit.library.progress import working
 
+        options = [*(each.name for each in fields(FineTuning)), *(Tables.export.__kwdefaults__ or ())]
+        for name in sorted(fine_tuning.keys() - options):
+            raise SettingsError(f"export has no option {name!r}.{did_you_mean(name, options)}")
         formats, choices = [formats] if isinstance(formats, str) else list(formats), FineTuning(**fine_tuning)
         if push is None and (public or dry_run):
             raise SettingsError(f"{'public' if public else 'dry-run'} goes with push: name ORG/NAME.")
@@ -332,7 +336,8 @@ class Tables:
 
         opened = self._opened
         if isinstance(opened, Release):  # nothing is ever written into one
-            target = Path(out or f"{opened.path if opened.path.name else opened.path.absolute()}.html")
+            folder = opened.path if opened.path.name not in ("", "..") else opened.path.resolve()
+            target = Path(out or f"{folder}.html")
         else:
             target = Path(out or opened.path / "report.html")
         with working("report", not progress):

@@ -42,7 +42,7 @@ from quit.settings import FirstStages
 
 VERSION = 2
 MANIFEST = "index.json"
-QUERY_ROWS, CORPUS_ROWS = 32, 65_536
+QUERY_ROWS, CORPUS_ROWS = 16, 65_536
 """Queries and documents of one product of a search: few queries come at a time."""
 
 
@@ -96,13 +96,12 @@ class DenseStage:
         return [Ranking(*pair) for pair in nearest(query_vectors, self._pieces, depth, QUERY_ROWS)]
 
     def _pieces(self) -> Iterator[Any]:
-        import torch
+        if self._device != "cpu" and isinstance(self._matrix, np.ndarray):
+            import torch
 
-        if self._device != "cpu" and not isinstance(self._matrix, torch.Tensor):
             self._matrix = torch.from_numpy(np.array(self._matrix)).to(self._device)
         for low in range(0, len(self._matrix), CORPUS_ROWS):
-            piece = self._matrix[low : low + CORPUS_ROWS]
-            yield piece if isinstance(piece, torch.Tensor) else torch.from_numpy(np.array(piece))
+            yield self._matrix[low : low + CORPUS_ROWS]
 
 
 class FusedStage:

@@ -28,6 +28,8 @@ from quit.systems.opening import Question
 Search = Callable[[Sequence[str]], Sequence[np.ndarray]]
 Vectors = Callable[[np.ndarray], np.ndarray]
 _log = logging.getLogger(__name__)
+MAX_HOPS = 32_767
+"""The largest int16: the column of ``complexity.parquet``."""
 _TOGETHER = 32
 """Questions whose documents are encoded together: token vectors of some 300 documents are in memory, about 70 MB."""
 SCORES = ("answerability", "answer_share", "completeness", "similarity")
@@ -137,11 +139,11 @@ def read_questions(path: Path) -> list[ComplexityQuestion]:
         hops, kind, label = row.get("hops"), row.get("kind"), row.get("complex")
         texts: list[Any] = [text, *answers] if isinstance(answers, list) and answers else [None]
         usable = row.get("id") is not None and all(isinstance(part, str) and part.strip() for part in texts)
-        labels = isinstance(kind, str | None) and isinstance(label, bool | None) and type(hops) in (int, type(None))
-        if not usable or not labels:
+        labels = isinstance(kind, str | None) and isinstance(label, bool | None)
+        if not usable or not labels or not (hops is None or (type(hops) is int and 0 <= hops <= MAX_HOPS)):
             raise InputError(
                 f"{path}, line {number}: expected an object with id, question (a text), answers (a list of texts), and "
-                "where they are known hops (a whole number), complex (true or false) and kind (a text)."
+                f"where known hops (a whole number, 0 to {MAX_HOPS:,}), complex (true or false) and kind (a text)."
             )
         identity = str(row["id"])
         group = identity if row.get("group") is None else str(row["group"])

@@ -1,3 +1,5 @@
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,7 +10,9 @@ def test_ids_are_namespaced_safe_in_files_and_urls_and_the_papers() -> None:
     assert question_id("wikihint", "test_1") == "wikihint-test_1"
     assert question_id("jsonl", "a b/c\t?") == "jsonl-a_b_c"
     assert question_id("jsonl", "日本").startswith("jsonl-")
-    assert question_id("jsonl", "日本") != question_id("jsonl", "中国")
+    strange = ["日本", "中国", "Zürich 1", "Zörich 1", "Z_rich 1", "ü", "???"]
+    assert len({question_id("jsonl", text) for text in strange}) == len(strange)
+    assert all(re.fullmatch(r"jsonl-[\w.-]+", question_id("jsonl", text), re.ASCII) for text in strange)
     assert hint_id("wikihint-test_1", 3) == "wikihint-test_1-h03"
     assert passage_id("wikihint-test_1", "402") == "wikihint-test_1_024_402"
 

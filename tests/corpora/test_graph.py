@@ -14,6 +14,7 @@ from quit.corpora.graph import NeighbourhoodGraph, build_graph, import_graph
 from quit.errors import InputError, MissingDependency, SettingsError
 from quit.retrieval import vectors
 from quit.retrieval.built import BuiltCorpus
+from quit.retrieval.first_stage import build_first_stage
 from quit.retrieval.protocols import NeighbourGraph
 from quit.settings import FirstStages, Graph
 from tests.comparing import files_of
@@ -118,8 +119,11 @@ def test_an_imported_graph_has_the_files_edges(tmp_path: Path) -> None:
 def test_what_a_graph_is_not(tmp_path: Path, monkeypatch) -> None:
     corpus, encoder, _ = _world(tmp_path, monkeypatch)
     write_lines(tmp_path / "home" / "letter.txt", ["dear"])
+    build_first_stage(corpus, "bm25", tmp_path / "I", FirstStages())
     for out, message, changes in (
         ("home", "holds no graph", {}),
+        (corpus.path, "holds no graph", {}),
+        ("I", "holds no graph", {}),
         ("G", "no documents of a QUIT release", {"cross_question_only": True}),
         *(("G", "40 documents: k must be 1 to 39", {"k": k}) for k in (0, 40)),
     ):

@@ -1,7 +1,9 @@
 """Each instrument on its own, against hand-made cases and other tools."""
 
+import math
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from datasets import Dataset
@@ -37,6 +39,8 @@ def test_labels_follow_from_answers() -> None:
     assert [row["labelers"] for row in rows] == [["b"], ["a", "b"], [], ["a"]]
     with pytest.raises(InputError, match="a has 3 answers; 2 hints make 4 passages"):
         quit.labels(QUESTION, ["Lesotho"], {"a": ["x"] * 3}, hints=2)
+    with pytest.raises(InputError, match="a's answer 2 is None; expected a text"):
+        quit.labels(QUESTION, ["Lesotho"], {"a": ["x", None, "x", "x"]}, hints=2)
 
 
 def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions_are_named(tmp_path: Path) -> None:
@@ -60,11 +64,17 @@ def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions
         assert quit.evaluate_run({"q": ids}, {"q": {7: 1}}, ["MRR@10"]) == {"MRR@10": 1.0}
     for wrong, message in (
         (mixed[["doc_id", "query_id"]], "qrels has the columns doc_id, query_id; expected"),
-        (mixed.assign(relevance=["high", "low"]), "qrels, row 0: .* relevance 'high'. Expected two ids and a number"),
+        (mixed.assign(relevance=["high", "low"]), "qrels, row 0: .* relevance 'high'. Expected two ids and a finite"),
         (3, "type int is no data frame"),
+        ({"q1": {"d2": None}}, "qrels, 'q1', 'd2': None. Expected a finite number"),
     ):
         with pytest.raises(InputError, match=message):
             quit.evaluate_run(run, wrong)
+    for score in (math.nan, math.inf, np.float32("nan")):
+        scores = {"q1": {"d1": np.float32(3), "d2": score}}
+        for wrong_run in (scores, pd.DataFrame([("q1", *pair) for pair in scores["q1"].items()])):
+            with pytest.raises(InputError, match="^The run, .*d2.*Expected"):
+                quit.evaluate_run(wrong_run, qrels)
     by_question = quit.evaluate_run(frames[0], frames[1], ["MRR@10"], per_question=True)
     assert by_question == {"MRR@10": {"q1": 0.5, "q2": 0.5}}
     with pytest.warns(UserWarning, match="^1 of the run's 2 questions are not in the qrels, such as 'Q9': not scored"):

@@ -32,6 +32,14 @@ def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="no setting 'judge.treshold'. Did you mean 'judge.threshold'"):
         quit.build(tmp_path / "V", [{"id": "1"}], settings={"judge.treshold": 0.5})
     assert not (tmp_path / "V").exists()
+    release = quit.open(small.freeze(tmp_path / "v1", small.rows()).path)
+    for option, near in (
+        ("negativs", "Did you mean 'negatives'"),
+        ("overwrit", "Did you mean 'overwrite'"),
+        ("zzz", "Known: positives, negatives, kind, miner, seed, card, "),
+    ):
+        with pytest.raises(SettingsError, match=f"no option '{option}'. {near}"):
+            release.export("monot5", tmp_path / "exports", **{option: 1})
     with pytest.raises(AttributeError, match="no attribute 'opne'"):
         quit.opne  # noqa: B018
 
@@ -70,6 +78,11 @@ def test_the_current_folder_is_a_release_like_any_other_and_no_file(
     monkeypatch.chdir(small.freeze(tmp_path / "v1", small.rows()).path)
     release = quit.open(".")
     assert release.report(progress=False) == tmp_path / "v1.html" and (tmp_path / "v1.html").is_file()
+    inside = next(path for path in Path.cwd().iterdir() if path.is_dir())
+    monkeypatch.chdir(inside)
+    (tmp_path / "v1.html").unlink()
+    assert quit.open("..").report(progress=False) == tmp_path / "v1.html" and (tmp_path / "v1.html").is_file()
+    monkeypatch.chdir("..")
     for out in (".", "/"):
         with pytest.raises(WorkspaceError, match="^Could not write"):
             release.report(out, progress=False)

@@ -1,10 +1,12 @@
 """First stages on disk: what is found, that it is found again after opening, and what is refused."""
 
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from quit.common.arithmetic import on_grid
 from quit.corpora.graph import build_graph
 from quit.errors import InputError, QuitError
 from quit.retrieval import vectors
@@ -42,7 +44,7 @@ def test_bm25_on_disk_is_lucenes(tmp_path: Path) -> None:
 
 def test_a_dense_index_is_a_full_sort_and_new_documents_alone_are_encoded(tmp_path: Path, monkeypatch) -> None:
     texts = [f"text {row}" for row in range(30)]
-    vectors = dict(zip([*texts, "question"], unit(31, 8, 4), strict=True))
+    vectors = dict(zip([*texts, "question"], on_grid(unit(31, 8, 4)), strict=True))
     encoder = Given(vectors)
     use(monkeypatch, encoder)
     small = corpus_of(texts[:20], tmp_path / "small")
@@ -54,9 +56,10 @@ def test_a_dense_index_is_a_full_sort_and_new_documents_alone_are_encoded(tmp_pa
     stage = build_first_stage(large, "given", tmp_path / "I", SETTINGS)
     assert sorted(encoder.seen) == sorted(texts[20:])
     [found] = stage.search(["question"], 7)
-    scores = np.stack([vectors[text] for text in texts]) @ vectors["question"]
+    products = [vectors[text].astype(np.float64) * vectors["question"] for text in texts]
+    scores = np.array([math.fsum(terms) for terms in products], dtype=np.float32)
     assert found.rows.tolist() == np.argsort(-scores, kind="stable")[:7].tolist()
-    assert np.allclose(found.scores, np.sort(scores)[::-1][:7], atol=1e-6)
+    assert found.scores.tobytes() == np.sort(scores)[::-1][:7].tobytes()  # exact, so the same on every processor
     vectors["question"] = np.full(8, np.nan)
     with pytest.raises(InputError, match="NaN or infinity for 'question'"):
         stage.search(["question"], 7)

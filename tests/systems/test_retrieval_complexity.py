@@ -174,6 +174,8 @@ GOOD = '{"id": 7, "question": "Who?", "answers": ["x"], "hops": 2}\n'
      (GOOD + '{"id": null, "question": "q", "answers": ["a"]}', "with id"),
      (GOOD + '{"id": 1, "question": "q", "answers": []}', "answers"), (GOOD + "[]", "line 2"),
      (GOOD + '{"id": 1, "question": "q", "answers": ["a"], "hops": "2"}', "hops"),
+     *((GOOD + f'{{"id": 1, "question": "q", "answers": ["a"], "hops": {hops}}}', "line 2.*hops .*0 to 32,767")
+       for hops in ("32768", "-1", "2.0", "true", "1e400")),
      (GOOD + '{"id": 1, "question": "q", "answers": ["a"], "complex": 1}', "complex"),
      ("\n", "holds no question")],
 )  # fmt: skip

@@ -19,6 +19,8 @@ CUTOFFS = (5, 10, 20, 40, 50)
 """Documents after which alpha-nDCG is taken (table 3)."""
 ALPHA = 0.5
 """alpha of alpha-nDCG: the share of its gain that a nugget loses each time it is seen (Clarke et al. 2008)."""
+MAX_PAIRS = 1_000_000
+"""Pairs of documents, or of a document and a nugget, in one array (8 MB): more runs are measured in parts."""
 
 
 def budget_documents(size: int, shares: Sequence[float]) -> list[int]:
@@ -88,9 +90,13 @@ def alpha_ndcg(positions: np.ndarray, nuggets: np.ndarray, cutoffs: Sequence[int
     The ideal order is greedy over all G documents. 0 where there is no nugget.
     """
     depths = np.asarray(cutoffs)
-    before = (positions[:, None, :] < positions[:, :, None]).astype(np.float64)  # (R, of document, earlier one)
     holds = nuggets.astype(np.float64)
-    gain = np.einsum("gm,rgm->rg", holds, (1.0 - alpha) ** (before @ holds))
+    step = max(1, MAX_PAIRS // max(1, nuggets.shape[0] * max(nuggets.shape)))
+    gain = np.empty(positions.shape)
+    for low in range(0, len(positions), step):
+        part = positions[low : low + step]
+        before = (part[:, None, :] < part[:, :, None]).astype(np.float64)  # (runs, of document, earlier one)
+        gain[low : low + step] = np.einsum("gm,rgm->rg", holds, (1.0 - alpha) ** (before @ holds))
     is_observed = positions < np.iinfo(np.int64).max
     gains = np.where(is_observed, gain / log2(np.where(is_observed, positions, 0) + 2.0), 0.0)
     dcg = (gains[:, :, None] * (positions[:, :, None] < depths)).sum(axis=1)

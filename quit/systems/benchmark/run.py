@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from quit.common.progress import note
+from quit.common.progress import advance, note
 from quit.contracts.benchmark import ANSWERS, RANKINGS, RELABELLED
 from quit.dataset.dataset import Dataset
 from quit.models.protocols import NO_ANSWER, Prompt, Reader
@@ -144,7 +144,7 @@ class Runner:
         key = {"version": VERSION, "reranker": reranker.identity, "of": system.fingerprint, "depth": depth}
 
         def rerank_places(places: range) -> list[Ranking]:
-            return [self._rerank(name, reranker, task, query, system.rankings[query], depth) for query in places]
+            return [self._rerank(name, reranker, system, query, depth) for query in places]
 
         label = f"{task.name}: {system.retriever} + {name}"
         counter = reranker.counts if isinstance(reranker, ListwiseReranker) else None
@@ -170,12 +170,14 @@ class Runner:
         fingerprint, table = self.stages.table(stage, label, key, task.question_ids, RANKINGS, rows, counter)
         return fingerprint, rankings_of(table, task.question_ids)
 
-    def _rerank(self, name: str, reranker: Scorer, task: Task, query: int, ranking: Ranking, depth: int) -> Ranking:
-        rows = ranking.rows[:depth]
-        if not len(rows):
-            return ranking
-        texts = task.passages.texts(rows.tolist())
-        return reorder(ranking, valid_scores(name, reranker.score(task.queries[query].question, texts), len(texts)))
+    def _rerank(self, name: str, reranker: Scorer, system: System, query: int, depth: int) -> Ranking:
+        task, ranking = system.task, system.rankings[query]
+        if rows := ranking.rows[:depth].tolist():
+            texts = task.passages.texts(rows)
+            scores = reranker.score(task.queries[query].question, texts)
+            ranking = reorder(ranking, valid_scores(name, scores, len(texts)))
+        advance(f"{system.retriever} + {name}: questions", total=len(task.queries))
+        return ranking
 
     def relabel(self, task: Task, systems: Sequence[System]) -> Relevance:
         """Return the labels of all retrieved passages, by the profile's labelers and judge (section 5.1). Of a release

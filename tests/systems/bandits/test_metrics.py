@@ -1,6 +1,7 @@
 """Precision, recall and alpha-nDCG: by hand, and against ir_measures."""
 
 import math
+import tracemalloc
 from itertools import permutations
 
 import ir_measures
@@ -37,6 +38,18 @@ def test_alpha_ndcg_is_that_of_ir_measures(seed: int, documents: int, nuggets: i
         for order in permutations(range(len(held)))
     )
     assert any(value == pytest.approx(expected, abs=1e-5) for value in values)
+
+
+def test_alpha_ndcg_of_many_runs_with_many_gold_documents_needs_little_memory() -> None:
+    rng = np.random.default_rng(3)
+    positions = np.stack([rng.permutation(300)[:200] for _ in range(100)])
+    tracemalloc.start()
+    values = alpha_ndcg(positions, np.eye(200, dtype=bool), [10])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    gains = [sum(1 / math.log2(2 + place) for place in row if place < 10) for row in positions.tolist()]
+    assert values[:, 0] == pytest.approx(np.array(gains) / sum(1 / math.log2(2 + place) for place in range(10)))
+    assert peak < 30e6  # a number per run and pair would be 32 MB
 
 
 def test_metrics_of_a_run_by_hand() -> None:

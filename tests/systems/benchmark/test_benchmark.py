@@ -3,6 +3,7 @@
 import json
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from quit.common.progress import Listener, listening
 from quit.contracts.benchmark import COMPARISONS, FIGURES, RELABELLED, RESULTS
 from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.models.factory import Models
@@ -194,6 +196,33 @@ def test_a_question_without_a_relevant_passage_follows_the_policy(world) -> None
 def test_reranked_passages_stay_in_front_of_the_rest() -> None:
     output = reorder(Ranking(np.array([5, 6, 7, 8]), np.zeros(4)), np.array([0.1, 0.9, 0.1]))
     assert output.rows.tolist() == [6, 5, 7, 8] and (np.diff(output.scores) <= 0).all() and output.scores[3] < 0.1
+
+
+class Longest:
+    identity = "longest@1"
+
+    def __init__(self, context: plugins.PluginContext) -> None: ...
+
+    def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
+        return np.array([len(text) for text in texts], dtype=float)
+
+
+def test_a_reranker_says_after_each_question_how_far_it_is(world, tmp_path: Path) -> None:
+    """So that a terminal shows the time left."""
+    progress: list[tuple[str, int, int | None]] = []
+
+    class Heard(Listener):
+        def advanced(self, what: str, by: int, total: int | None) -> None:
+            progress.append((what, by, total))
+
+    longest = f"{__name__}:Longest"
+    own = [Ranking(np.arange(count), np.zeros(count)) for count in (4, 0, 2)]
+    runner = make_runner(world.dataset, world.task, load("embedded", QUICK).settings, tmp_path / "out")
+    with listening(Heard()):
+        reranked = runner.rerank(System(world.task, "own", "", "", "own@1", own), longest)
+    lengths = [[len(text) for text in world.task.passages.texts(each.rows.tolist())] for each in reranked.rankings]
+    assert lengths == [sorted(each, reverse=True) for each in lengths] and [*map(len, lengths)] == [4, 0, 2]
+    assert progress == [(f"own + {longest}: questions", 1, 3)] * 3
 
 
 def test_passages_of_another_corpus_are_relabelled(world, tmp_path: Path) -> None:
