@@ -106,7 +106,7 @@ def run(
     from quit.systems.bandits.policies import policies as named
 
     settings = load_settings(profile, [*(set_ or ()), *filter(None, [budget, runs])])
-    selected = named(settings.bandits, split_names(policies) or [""])
+    selected = named(settings.bandits, split_names(policies))
     [tuned] = named(settings.bandits, [tune]) if tune else [None]
     measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, selected)
     requests, about = measured.requests, measured.about

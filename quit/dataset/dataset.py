@@ -153,10 +153,9 @@ class Dataset:
 
     def __post_init__(self) -> None:
         self.ids: list[str] = self.splits["question_id"].to_pylist()
-        self._place = {question_id: position for position, question_id in enumerate(self.ids)}
         if not self.ids:
             raise InputError("There is nothing to export: the table 'splits' holds no question.")
-        if len(self._place) < len(self.ids):
+        if len(set(self.ids)) < len(self.ids):
             raise InputError("The table 'splits' holds a question twice.")
         if len({info.name for info in self.readers}) < len(self.readers):
             raise InputError("Two readers have the same name.")

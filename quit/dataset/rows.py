@@ -28,7 +28,8 @@ class Lists(Sequence[list[Any]]):
 
 
 def row_lists(table: pa.Table, ids: Sequence[str]) -> pa.ListArray:
-    """Return the rows of each question in ``ids``, in the order of the table, as structs."""
+    """Return the rows of each question in ``ids``, in the order of the table: per question a list of structs with the
+    table's columns, empty where it has none."""
     columns = [plain(column) for column in table.columns]
     rows = pa.StructArray.from_arrays(columns, names=table.column_names)
     return lists(pa.table({"question_id": table["question_id"], "row": rows}), "row", pa.array(ids))
@@ -42,7 +43,7 @@ class QuestionRows:
     """
 
     def __init__(self, name: str, table: pa.Table | PagedTable, ids: Sequence[str], size: int | None = None) -> None:
-        self.name, self.table, self.ids, self.size = name, table, ids, size
+        self.name, self.table, self.ids = name, table, ids
         names, starts = runs(table["question_id"])
         bounds = dict(zip(names, zip(starts, [*starts, table.num_rows][1:], strict=True), strict=True))
         if len(bounds) < len(names):
@@ -65,7 +66,11 @@ class QuestionRows:
     def column(
         self, positions: np.ndarray, name: str | None, permutation: pa.StringArray, nulls: bool = False
     ) -> pa.Array | None:
-        """Return a column of the rows of some questions, after checking that they are in depth-first order."""
+        """Return a column of the rows of some questions, question by question; None where no ``name`` is given.
+
+        Raises ``InputError`` where the rows are not in depth-first order (that of ``permutation``), or hold a null and
+        ``nulls`` is false.
+        """
         table, rows = self._slice(positions)
         places = positions_in(table["permutation"], permutation)
         wrong = (places if rows is None else places[rows]).reshape(-1, len(permutation)) != np.arange(len(permutation))
@@ -75,10 +80,10 @@ class QuestionRows:
         if name is None:
             return None
         piece = one_array(table[name])
-        taken = piece if rows is None else piece.take(pa.array(rows))
-        if taken.null_count and not nulls:
+        values = piece if rows is None else piece.take(pa.array(rows))
+        if values.null_count and not nulls:
             raise InputError(f"The column {name!r} of the table {self.name!r} holds a null.")
-        return taken
+        return values
 
     def _slice(self, positions: np.ndarray) -> tuple[pa.Table, np.ndarray | None]:
         """Return a slice of the table and which of its rows belong to these questions (None: all, in this order)."""

@@ -113,10 +113,11 @@ def compare(pairs: Sequence[tuple[np.ndarray, np.ndarray]], resamples: int, seed
     for column, (a, b), (low, high), p, adjusted in zip(
         differences.T, pairs, bounds.tolist(), p_randomisation, holm(p_randomisation), strict=True
     ):
-        # Where all differences are equal scipy warns, and gives 0, or NaN where they are 0.
         mean = float(column.mean()) if len(column) else 0.0
-        alike = float(not mean or len(column) == 1)
-        p_t = float(stats.ttest_rel(a, b).pvalue) if len(column) > 1 and np.ptp(column) > 0 else alike
+        if len(column) > 1 and np.ptp(column) > 0:
+            p_t = float(stats.ttest_rel(a, b).pvalue)
+        else:  # scipy warns where all differences are equal, and gives 0, or NaN where they are 0
+            p_t = 0.0 if mean and len(column) > 1 else 1.0
         comparisons.append(Comparison(mean, low, high, p, p_t, adjusted))
     return comparisons
 

@@ -98,7 +98,7 @@ def usable_device(name: str, key: str) -> str:
 def model_identity(name: str, revision: str = "", served: bool = False) -> str:
     """Return a model's identity: ``FOLDER#CHECKSUM``, or its name on the hub; then ``@REVISION``.
 
-    ``served``: by a server, which has names of its own: one without a slash is no folder of this machine.
+    ``served``: whether a server has the model. Its name without a slash is then never a folder of this machine.
     """
     folder = None if served and "/" not in name else Path(located(name))
     text = f"{folder.name}#{folder_checksum(folder)}" if folder and folder.is_dir() else name

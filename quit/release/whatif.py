@@ -156,8 +156,8 @@ def _right(dataset: Dataset, labeler: ReaderInfo, positions: np.ndarray, verdict
     replies = dataset.replies(positions, [labeler])
     correct = replies.valid if verdicts is None else accepted_answers(replies.distinct, verdicts)
     right = correct[replies.index[:, :, 0]]
-    asked = dataset.asked(positions, labeler)
-    return np.stack([right, right | np.logical_not(asked)])
+    is_asked = dataset.asked(positions, labeler)
+    return np.stack([right, right | ~is_asked])
 
 
 def _verdicts_of(judge: str, verdicts: pa.Table, second: pa.Table | None) -> pa.Table:

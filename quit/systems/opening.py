@@ -55,10 +55,12 @@ def select_questions(
     of_kind = [question for question in of_source if kind in (None, question.kind)][:limit]
     if not every:
         raise InputError("The corpus holds no question.")
+    if of_source and not of_kind:
+        kinds = ", ".join(sorted({question.kind or "none" for question in of_source}))
+        raise InputError(f"The corpus holds no question of the kind {kind!r}; its kinds: {kinds}.")
     if not of_kind:
-        what, value, others = ("kind", kind, of_source) if of_source else ("source", source, every)
-        names = ", ".join(sorted({getattr(question, what) or "none" for question in others}))
-        raise InputError(f"The corpus holds no question of the {what} {value!r}; its {what}s: {names}.")
+        sources = ", ".join(sorted({question.source for question in every}))
+        raise InputError(f"The corpus holds no question of the source {source!r}; its sources: {sources}.")
     return of_kind
 
 

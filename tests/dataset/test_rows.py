@@ -20,8 +20,8 @@ def test_rows_of_some_questions_are_those_of_the_whole_table(counts: list[int], 
     subset = data.draw(st.permutations(ids))
     positions = data.draw(st.lists(st.integers(0, len(ids) - 1), min_size=1, unique=True))
 
-    taken = QuestionRows("labels", table, subset).take(np.array(positions))
-    assert taken.to_pylist() == [
+    rows = QuestionRows("labels", table, subset).take(np.array(positions))
+    assert rows.to_pylist() == [
         row for place in positions for row in table.to_pylist() if row["question_id"] == subset[place]
     ]
 

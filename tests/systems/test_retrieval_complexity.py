@@ -186,7 +186,7 @@ def test_bad_question_files_name_the_line(tmp_path: Path, text: str, named: str)
     path.write_text(text)
     with pytest.raises(InputError, match=named):
         rrcp.read_questions(path)
-    path.write_text(GOOD + '{"id": 8, "text": "q", "answers": ["a"], "group": null}\n')  # no group: one of its own
+    path.write_text(GOOD + '{"id": 8, "text": "q", "answers": ["a"], "group": null}\n')  # null: a group by itself
     assert rrcp.read_questions(path) == [
         rrcp.ComplexityQuestion("7", "Who?", ("x",), 2, None, "7"),
         rrcp.ComplexityQuestion("8", "q", ("a",), None, None, "8"),

@@ -53,10 +53,10 @@ class Policy:
 def policies(settings: Bandits, names: Sequence[str] = ("all",)) -> list[Policy]:
     """Return policies by name, in the paper's order; ``all`` for every one of them.
 
-    Raises :class:`SettingsError` for a name that is none.
+    Raises :class:`SettingsError` for a name that is none, and without names.
     """
     by_name = {policy.name: policy for policy in _all(settings)}
-    for name in names:
+    for name in names or [""]:
         if name != "all" and name not in by_name:
             raise SettingsError(f"There is no policy {name!r}.{did_you_mean(name, list(by_name))}")
     return [policy for name, policy in by_name.items() if "all" in names or name in names]

@@ -127,7 +127,8 @@ def observed_rows(
         rows = request.documents[request.documents >= 0]
     else:
         [steps] = budget_documents(request.size, [budget])
-        rng = stream(settings.bandits.seed, request.stream, policy.name, "report", *[str(repeat)] * (repeat > 0))
+        again = [str(repeat)] if repeat else []
+        rng = stream(settings.bandits.seed, request.stream, policy.name, "report", *again)
         order = simulate(request, policy, settings.bandits, QuantileTable(), rng, runs=1, steps=steps)[0]
         rows = request.documents.reshape(-1)[order]
     return list(dict.fromkeys(rows.tolist()))

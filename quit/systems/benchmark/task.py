@@ -172,8 +172,8 @@ def open_documents(path: Path) -> Documents:
     if path.is_dir() and BuiltCorpus.read_manifest(path) is not None:
         return BuiltCorpus.open(path)
     corpus = Corpus(path)
-    for first in corpus.rejects[:1]:
-        note(f"{path}: documents left out: {len(corpus.rejects):,}, the first: {first.detail}", loud=True)
+    if rejects := corpus.rejects:
+        note(f"{path}: documents left out: {len(rejects):,}, the first: {rejects[0].detail}", loud=True)
     return corpus
 
 

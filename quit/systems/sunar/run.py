@@ -55,10 +55,10 @@ class Run:
     def missing(self, queries: Sequence[Query]) -> list[Query]:
         """Return the questions that have no trace yet, or one of an earlier wording, answers or relevant documents."""
 
-        def answered(query: Query) -> Any:
+        def hash_in_trace(query: Query) -> Any:
             return (read_json(trace_path(self.path, query.query_id)) or {}).get("query")
 
-        return [query for query in queries if answered(query) != content_hash(asdict(query))]
+        return [query for query in queries if hash_in_trace(query) != content_hash(asdict(query))]
 
     def work(self, system: SunarSystem, queries: Sequence[Query], workers: int) -> None:
         """Answer the questions without a trace; a kill loses those in flight."""

@@ -259,8 +259,8 @@ def test_passages_are_read_again_for_a_question_of_another_wording(world, tmp_pa
     runner = Runner(context, CheckpointedTables(tmp_path / "stages"), world.dataset, {})
     reworded = (replace(queries[0], question="Which one?"), *queries[1:])
     counts = []
-    for asked in (queries, queries, reworded):
-        task = Task("c", DocumentPassages(Corpus(path)), asked, None)
+    for questions in (queries, queries, reworded):
+        task = Task("c", DocumentPassages(Corpus(path)), questions, None)
         runner.relabel(task, [System(task, "x", "", "", "", [Ranking(np.zeros(1, dtype=int), np.zeros(1))] * 3)])
         counts.append(len(labeler.asked))
     assert counts[0] == counts[1] and counts[2] == 2 * counts[0]
