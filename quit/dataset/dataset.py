@@ -32,7 +32,8 @@ from quit.stages.labelling.passages import PermutationTable, permutation_table
 from quit.stages.select import SELECTION
 from quit.store.parts import KEYS
 
-_SMALL = ("questions", "hints", "ranked_hints", "descriptions", "splits", "valid_answers", "question_roles")
+_SMALL = ("questions", "ranked_hints", "descriptions", "splits", "valid_answers", "question_roles")
+_OF_HINTS = ("hint_id", "source", "url")
 _OF_VERDICTS = ("question_id", "answer_key", "answer", "correct", "basis", "judge")
 FULLY, PARTIALLY = 2, 1  # relevance labels (paper, section 3.2.2); 0, another question's passage, is never stored
 
@@ -130,6 +131,7 @@ class Dataset:
                 for name in (*_SMALL, *SELECTION, "controls")
                 if name in _SMALL or name in files.parts
             },
+            hints=files.read("hints", _OF_HINTS),
             verdicts=files.read("verdicts", _OF_VERDICTS, encoded=True),
             passages=files.paged("passages", KEYS),
             labels=files.paged("labels", [*KEYS, "label"]),

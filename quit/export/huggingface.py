@@ -22,7 +22,7 @@ from quit import contracts
 from quit.common.columns import plain
 from quit.common.files import json_bytes
 from quit.common.ids import draw
-from quit.dataset.dataset import FULLY, PARTIALLY, SPLITS, Block, Dataset
+from quit.dataset.dataset import FULLY, SPLITS, Block, Dataset
 from quit.dataset.statistics import TABLES, Statistics, statistics
 from quit.evaluate.labels import (
     Patterns,
@@ -114,8 +114,9 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     shards: list[Shard] = []
     patterns: Patterns = Counter()
     unjudged = 0
+    fully = np.zeros(len(dataset.ids), dtype=np.int32)
     for split in SPLITS:
-        split_shards, count = _write_split(dataset, split, folder, patterns)
+        split_shards, count = _write_split(dataset, split, folder, patterns, fully)
         shards += split_shards
         unjudged += count
     schemas, more = _schemas(dataset), {}
@@ -131,7 +132,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         agreement=everyone,
         labelers=labelers,
         shared=shared_answers(dataset.splits, dataset.questions),
-        example=_example(dataset),
+        example=_example(dataset, fully),
         schemas={name: schema for name, schema in schemas.items() if name in {one.config for one in shards}},
         shards=shards,
         unjudged=unjudged,
@@ -179,23 +180,14 @@ def _agreements(dataset: Dataset, patterns: Patterns) -> tuple[ReaderAgreement, 
     return everyone, reader_agreement([info.name for info in labelers], of_labelers)
 
 
-def _example(dataset: Dataset) -> Example:
+def _example(dataset: Dataset, fully: np.ndarray) -> Example:
     """Return the first question of test (else dev, train) that has both labels, with the first passage of each; where
-    no question has both, the first question of all."""
-    part: list[int] = []
-    for split in reversed(SPLITS):
-        positions = dataset.positions(split)
-        if len(positions):
-            labels = dataset.labels_of(positions)
-            both = (labels == FULLY).any(axis=1) & (labels == PARTIALLY).any(axis=1)
-            part = part or [int(positions[0])]
-            if both.any():
-                part = [int(positions[both.argmax()])]
-                break
-    block = dataset.block(np.array(part))
-    columns = _by_passage(dataset, block)["passages"]
-    fully = (block.labels == FULLY).sum(axis=1)
-    question = pa.table(_questions(dataset, block.positions, np.full(len(dataset.ids), fully[0]))).to_pylist()[0]
+    no question has both, the first question of all. ``fully``: fully relevant passages of each question."""
+    ordered = np.concatenate([dataset.positions(split) for split in reversed(SPLITS)])
+    both = (fully[ordered] > 0) & (fully[ordered] < len(dataset.permutations))
+    block = dataset.block(ordered[both.argmax()][None])
+    columns = _passages(dataset, block, *_passage_ids(dataset, block))
+    question = pa.table(_questions(dataset, block.positions, fully)).to_pylist()[0]
     first = sorted({int((block.labels[0] == label).argmax()) for label in np.unique(block.labels[0])[::-1]})
     labelers = len(dataset.labelers)
     passages = [
@@ -211,15 +203,16 @@ def _example(dataset: Dataset) -> Example:
     return Example(question, passages)
 
 
-def _write_split(dataset: Dataset, split: str, folder: ExportFolder, patterns: Patterns) -> tuple[list[Shard], int]:
+def _write_split(
+    dataset: Dataset, split: str, folder: ExportFolder, patterns: Patterns, fully: np.ndarray
+) -> tuple[list[Shard], int]:
     """Return the files made, and how many answers have no verdict; count in ``patterns`` which readers are asked
-    and right."""
+    and right, set in ``fully`` how many passages of each question are fully relevant."""
     positions = dataset.positions(split)
     count = -(-len(positions) // QUESTIONS_A_SHARD)
     shards: list[Shard] = []
     unjudged = 0
     schemas = _schemas(dataset)
-    fully = np.zeros(len(dataset.ids), dtype=np.int32)
     for number in range(count):
         some = positions[number * QUESTIONS_A_SHARD : (number + 1) * QUESTIONS_A_SHARD]
         names = {config: f"{config}/{split}-{number:05d}-of-{count:05d}.parquet" for config in CONFIGS}
@@ -231,11 +224,8 @@ def _write_split(dataset: Dataset, split: str, folder: ExportFolder, patterns: P
             for group in row_groups(dataset, some):
                 [block] = dataset.blocks(group, len(group))
                 fully[block.positions] = (block.labels == FULLY).sum(axis=1)
-                columns = _by_passage(dataset, block)
-                unjudged += columns["answers"]["correct"].null_count - columns["answers"]["answer"].null_count
                 patterns.update(_patterns(block))
-                for config in columns:
-                    writers[config].write(columns[config])
+                unjudged += _write_block(dataset, block, writers)
             writers["questions"].write(_questions(dataset, some, fully))
             writers["hints"].write(_hints(dataset, some))
         for config, name in names.items():
@@ -243,6 +233,19 @@ def _write_split(dataset: Dataset, split: str, folder: ExportFolder, patterns: P
                 size = folder.path(name).stat().st_size
                 shards.append(Shard(config, split, name, writer.rows, size, writer.bytes))
     return shards, unjudged
+
+
+def _write_block(dataset: Dataset, block: Block, writers: Mapping[str, ParquetShard]) -> int:
+    """Write a row group of all configs except questions and hints; return how many answers have no verdict."""
+    ids, question_ids = _passage_ids(dataset, block)
+    qrels = {"query-id": question_ids, "corpus-id": ids, "score": pa.array(block.labels.ravel())}
+    writers["qrels"].write(qrels)
+    writers["qrels_fully"].write(fully_relevant(qrels))
+    # The texts are in memory until they are written, and only then the answers.
+    writers["passages"].write(_passages(dataset, block, ids, question_ids))
+    answers = _answers(dataset, block, ids, question_ids)
+    writers["answers"].write(answers)
+    return int(answers["correct"].null_count - answers["answer"].null_count)
 
 
 def row_groups(dataset: Dataset, positions: np.ndarray) -> Iterator[np.ndarray]:
@@ -333,49 +336,50 @@ def _keep_dictionaries(schema: pa.Schema, present: pa.Schema) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _by_passage(dataset: Dataset, block: Block) -> dict[str, dict[str, pa.Array]]:
+def _passage_ids(dataset: Dataset, block: Block) -> tuple[pa.Array, pa.Array]:
+    """Return the id of each passage of a block, and its question's."""
     permutations = dataset.permutations
-    questions, passages, readers = block.codes.shape
     ids = pa.array([dataset.ids[position] for position in block.positions])
-    owner = np.repeat(np.arange(questions, dtype=np.int32), passages)
-    passage_rows = pa.array(np.tile(np.arange(passages, dtype=np.int32), questions))
-    subset, permutation = permutations.subset.take(passage_rows), permutations.permutation.take(passage_rows)
-    passage_id = pc.binary_join_element_wise(ids.take(pa.array(owner)), subset, permutation, "_")
-    question_id = _dictionary(owner, ids)
-    label = pa.array(block.labels.ravel())
-    texts = pa.chunked_array(iter_passage_texts(dataset.hint_lists(block.positions), permutations), pa.string())
+    question_ids = _dictionary(np.repeat(np.arange(len(ids), dtype=np.int32), len(permutations)), ids)
+    rows = pa.array(np.tile(np.arange(len(permutations), dtype=np.int32), len(ids)))
+    parts = (question_ids.cast(pa.string()), permutations.subset.take(rows), permutations.permutation.take(rows))
+    return pc.binary_join_element_wise(*parts, "_"), question_ids
 
-    probability = dataset.predictions(block.positions)
-    probability = np.full(len(label), np.nan) if probability is None else probability.ravel()
-    infos = dataset.ordered_readers
-    is_asked = block.asked.ravel()
-    reader = np.tile(np.arange(readers, dtype=np.int32), questions * passages)
-    correct = block.correct[np.arange(questions)[:, None, None], block.codes].ravel()
-    rows = np.arange(questions * passages, dtype=np.int32)
-    qrels = {"query-id": question_id, "corpus-id": passage_id, "score": label}
+
+def _passages(dataset: Dataset, block: Block, ids: pa.Array, question_ids: pa.Array) -> dict[str, pa.Array]:
+    permutations, questions = dataset.permutations, len(block.positions)
+    rows = np.tile(np.arange(len(permutations), dtype=np.int32), questions)
+    texts = pa.chunked_array(iter_passage_texts(dataset.hint_lists(block.positions), permutations), pa.string())
+    predictions = dataset.predictions(block.positions)
+    probability = np.full(len(ids), np.nan) if predictions is None else predictions.ravel()
     return {
-        "passages": {
-            "id": passage_id,
-            "question_id": question_id,
-            "subset": _dictionary(passage_rows, permutations.subset),
-            "permutation": _dictionary(passage_rows, permutations.permutation),
-            "text": texts,
-            "label": label,
-            "n_hints": pa.array(np.tile(permutations.hints, questions)),
-            "label_from": _dictionary(np.isnan(probability).astype(np.int32), pa.array(["predicted", "asked"])),
-            "probability": pa.array(probability, from_pandas=True),  # NaN is null
-        },
-        "qrels": qrels,
-        "qrels_fully": fully_relevant(qrels),
-        "answers": {
-            "passage_id": _dictionary(np.repeat(rows, readers), passage_id),
-            "question_id": _dictionary(np.repeat(owner, readers), ids),
-            "reader": _dictionary(reader, pa.array([info.name for info in infos])),
-            "role": _dictionary(reader, pa.array([info.role for info in infos])),
-            "answer": _dictionary(pa.array(block.codes.ravel(), mask=~is_asked), pa.array(block.values, pa.string())),
-            "correct": pa.array(correct == 1, mask=(correct < 0) | ~is_asked),
-            "asked": pa.array(is_asked),
-        },
+        "id": ids,
+        "question_id": question_ids,
+        "subset": _dictionary(rows, permutations.subset),
+        "permutation": _dictionary(rows, permutations.permutation),
+        "text": texts,
+        "label": pa.array(block.labels.ravel()),
+        "n_hints": pa.array(np.tile(permutations.hints, questions)),
+        "label_from": _dictionary(np.isnan(probability).astype(np.int32), pa.array(["predicted", "asked"])),
+        "probability": pa.array(probability, from_pandas=True),  # NaN is null
+    }
+
+
+def _answers(dataset: Dataset, block: Block, ids: pa.Array, question_ids: pa.Array) -> dict[str, pa.Array]:
+    questions, _, readers = block.codes.shape
+    infos = dataset.ordered_readers
+    passage = pa.array(np.repeat(np.arange(len(ids), dtype=np.int32), readers))
+    reader = np.tile(np.arange(readers, dtype=np.int32), len(ids))
+    correct = block.correct[np.arange(questions)[:, None, None], block.codes].ravel()
+    is_asked = block.asked.ravel()
+    return {
+        "passage_id": _dictionary(passage, ids),
+        "question_id": question_ids.take(passage),
+        "reader": _dictionary(reader, pa.array([info.name for info in infos])),
+        "role": _dictionary(reader, pa.array([info.role for info in infos])),
+        "answer": _dictionary(pa.array(block.codes.ravel(), mask=~is_asked), pa.array(block.values, pa.string())),
+        "correct": pa.array(correct == 1, mask=(correct < 0) | ~is_asked),
+        "asked": pa.array(is_asked),
     }
 
 
