@@ -34,6 +34,11 @@ QUESTIONS = [*LINES[:4], LINES[5]]  # the fifth has too few hints
 FINAL = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 LOOK = 0.4
 """Seconds between two questions to the server."""
+QUICK = {
+    "PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "2",
+    "PREFECT_SERVER_DEPLOYMENTS_CONCURRENCY_SLOT_WAIT_SECONDS": "1",
+}
+"""The server looks for due schedules and free slots more often than each minute and half minute."""
 
 
 class Live:
@@ -84,15 +89,12 @@ class Live:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     home = tmp_path_factory.mktemp("home")
     shutil.copy(prefect_database(), home / "prefect.db")
-    os.environ["PREFECT_HOME"], before = str(home), os.environ.get("PREFECT_HOME")
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"PREFECT_HOME": str(home), **QUICK}.items():
+            patch.setenv(name, value)
         with prefect_server(True, ServeSettings(server_port=0)) as url:
             assert url
             yield Live(url, home)
-    finally:
-        os.environ.pop("PREFECT_HOME")
-        if before is not None:
-            os.environ["PREFECT_HOME"] = before
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +153,7 @@ def _scheduled(server: Live, identity: str, interval: int) -> Any:
 def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(server, serving, place) -> None:
     serving()
     identity = server.deployment("build/build-W")["id"]
-    [schedule] = until(lambda: _scheduled(server, identity, interval=20), seconds=120, every=LOOK)
+    [schedule] = until(lambda: _scheduled(server, identity, interval=10), seconds=120, every=LOOK)
     try:
         finished = lambda: [one for one in server.runs_of("build/build-W") if one["state_type"] == "COMPLETED"]  # noqa: E731
         worked = lambda: [one for one in finished() if one["state_name"] == "Completed"]  # noqa: E731
@@ -170,8 +172,11 @@ def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(se
         (place / "mine.jsonl").write_text("\n".join(QUESTIONS) + "\n", encoding="utf-8")
         until(lambda: len(worked()) == 2, every=LOOK)
         assert len(Workspace.open(place / "W").read("questions")) == questions + 1
-    finally:  # the runs of a minute would stand in the way of other tests
+    finally:  # the runs that wait would stand in the way of other tests
         server.client.delete(f"deployments/{identity}/schedules/{schedule['id']}")
+        for run in server.runs_of("build/build-W"):
+            if run["state_type"] == "SCHEDULED":
+                server.client.delete(f"flow_runs/{run['id']}")
 
 
 def test_a_failure_is_told_by_webhook_and_block_without_secrets(server, serving, place, hook) -> None:
