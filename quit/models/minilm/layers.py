@@ -28,16 +28,23 @@ Pieces = tuple[Sequence[int], ...]
 """A text: its word pieces, then optionally each one's segment and match (see :class:`Body`)."""
 
 
+class _Linear(nn.Linear):
+    """A linear layer whose weights are loaded: to draw random ones first takes as long."""
+
+    def reset_parameters(self) -> None:
+        """Leave the weights as memory is."""
+
+
 class Layer(nn.Module):
     """One BERT layer (post-norm), with query, key and value in one matrix."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
-        self.out = nn.Linear(WIDTH, WIDTH)
+        self.qkv = _Linear(WIDTH, 3 * WIDTH)
+        self.out = _Linear(WIDTH, WIDTH)
         self.norm1 = nn.LayerNorm(WIDTH, eps=EPSILON)
-        self.up = nn.Linear(WIDTH, INNER)
-        self.down = nn.Linear(INNER, WIDTH)
+        self.up = _Linear(WIDTH, INNER)
+        self.down = _Linear(INNER, WIDTH)
         self.norm2 = nn.LayerNorm(WIDTH, eps=EPSILON)
 
     def attention(self, qkv: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
