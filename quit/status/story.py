@@ -34,7 +34,8 @@ _QUERIES = {
         LEFT JOIN labels USING (question_id, permutation) LEFT JOIN selection USING (question_id, permutation)
         {_MINE} ORDER BY permutation""",
     "answers": f"""SELECT permutation, reader, answer
-        FROM answers JOIN distinct_answers USING (question_id, reader, number) {_MINE} AND asked""",
+        FROM answers JOIN (SELECT * FROM distinct_answers {_MINE}) USING (question_id, reader, number)
+        {_MINE} AND asked""",
     "verdicts": f"""SELECT answer, correct, probability, basis, passages, judge, coalesce(votes, []) AS votes
         FROM verdicts LEFT JOIN (
             SELECT question_id, answer_key,
@@ -72,7 +73,7 @@ def story(workspace: TableReader, name: str) -> dict[str, Any]:
 
 def stories(workspace: TableReader, question_ids: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield the story of each of these questions, as :func:`story` returns it."""
-    ids = f"({', '.join('?' * len(question_ids)) or 'NULL'})"
+    ids = f"({', '.join(f'${number + 1}' for number in range(len(question_ids))) or 'NULL'})"
     rows_of: dict[str, dict[str, list[dict[str, Any]]]] = {name: {} for name in _QUERIES}
     with workspace.connect(question_ids) as connection:
         for name, query in _QUERIES.items():
