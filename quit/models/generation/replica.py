@@ -271,7 +271,7 @@ class Replica:
                     content += chunk
                     if len(content) > MAX_BYTES:
                         break
-                if response.status != 200:
+                if response.status != 200 and not is_withheld(response.status, content):
                     raise self.fault(response.status, content, response.headers)
         except TimeoutError:
             raise PassingFault(f"no reply within {self.server.timeout_seconds:g} s", overloaded=True) from None
@@ -284,7 +284,12 @@ class Replica:
         return self.parse(content)
 
     def parse(self, content: bytes | bytearray) -> Completion:
-        """Return the completion in a reply's body. Raises ``PassingFault`` where it is none, or is not finished."""
+        """Return the completion in a reply's body. Raises ``PassingFault`` where it is none, or is not finished.
+
+        The reply to a prompt that the vendor's filter refuses (:func:`is_withheld`) is empty, like a withheld one.
+        """
+        if is_withheld(400, content):
+            return Completion("", FILTERED)
         try:
             reply = json.loads(content)
             choice = reply["choices"][0]
@@ -399,6 +404,13 @@ def _error_text(content: bytes | bytearray) -> str:
     except (ValueError, AttributeError, RecursionError):
         pass
     return shown(text)
+
+
+def is_withheld(status: int, content: bytes | bytearray) -> bool:
+    """Whether an error says that the vendor's filter refuses the prompt: Azure's HTTP 400 with this code."""
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
+        return status == 400 and FILTERED.encode() in content and json.loads(content)["error"]["code"] == FILTERED
+    return False
 
 
 def choice_of(text: str) -> str:
