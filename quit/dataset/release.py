@@ -32,6 +32,7 @@ from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, refuse_newer
 from quit.settings.card import Card
+from quit.store.base import MARKER
 
 DESCRIPTION = "release.json"
 LAYOUT = 1
@@ -181,6 +182,11 @@ def open_release(path: str | Path) -> Release:
 
 def _described(path: Path) -> Release:
     if not is_release(path):
+        if (path / MARKER).is_file():
+            raise InputError(
+                f"{path} is a workspace, not a release: name one of its releases ({path / 'releases'}), or the "
+                "workspace with -w. Make a release: quit release create"
+            )
         raise InputError(f"There is no release at {path}. List them: quit release list; make one: quit release create")
     try:
         facts = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
