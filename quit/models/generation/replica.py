@@ -108,6 +108,7 @@ class Replica:
         self._origin: asyncio.Task[str] | None = None
         self._last_line = -_SAY_SECONDS  # when a failed attempt was last printed
         self._silent_failures = 0  # failed attempts since then
+        self._has_said_withheld = False
         self.headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         self._limiter = Limiter(self.server.concurrency)
         self._requests = Budget(self.server.requests_per_minute)
@@ -234,6 +235,12 @@ class Replica:
         self._last_line, self._silent_failures = now, 0
         note(f"{self.name}: {self.url}: {text}{more}", loud=True)
 
+    def _say_withheld(self, content: bytearray) -> None:
+        """Print the first refusal of a prompt; the others are counted as withheld replies."""
+        if not self._has_said_withheld:
+            self._has_said_withheld = True
+            note(f"{self.name}: {self.url} refuses a prompt, which has no reply: {_error_text(content)}", loud=True)
+
     def _pause_after(self, fault: PassingFault, attempts: int) -> float:
         """Return the seconds until a request is sent again; raises :class:`ServerError` after its last attempt."""
         self._failed_connections = 0
@@ -271,8 +278,10 @@ class Replica:
                     content += chunk
                     if len(content) > MAX_BYTES:
                         break
-                if response.status != 200 and not is_withheld(response.status, content):
-                    raise self.fault(response.status, content, response.headers)
+                if response.status != 200:
+                    if not is_withheld(response.status, content):
+                        raise self.fault(response.status, content, response.headers)
+                    self._say_withheld(content)
         except TimeoutError:
             raise PassingFault(f"no reply within {self.server.timeout_seconds:g} s", overloaded=True) from None
         except (aiohttp.ClientError, OSError) as error:

@@ -121,7 +121,7 @@ _REFUSED_PROMPT = rude.Fault(400, body=json.dumps({"error": batches.REFUSED_PROM
 @pytest.mark.parametrize(
     "fault", [rude.Fault(content="It w", finish_reason="content_filter"), rude.Fault(body=_REFUSAL), _REFUSED_PROMPT]
 )
-def test_a_withheld_reply_is_no_answer_or_unread_and_is_paid_once(fault: rude.Fault, tmp_path: Path) -> None:
+def test_a_withheld_reply_is_no_answer_or_unread_and_is_paid_once(fault: rude.Fault, tmp_path: Path, notes) -> None:
     with RudeServer(lambda number, payload: fault) as server, GenerationCache(tmp_path / "g.sqlite") as cache:
         model = CachedGenerator(_generator(server.base_url), cache)
         reader = LLMReader("r", model, load_prompt("reader"), PROMPT)
@@ -133,6 +133,7 @@ def test_a_withheld_reply_is_no_answer_or_unread_and_is_paid_once(fault: rude.Fa
         with GenerationCache(tmp_path / "other.sqlite") as other:
             assert other.merge(tmp_path / "replies.jsonl") == (3, 0)
     assert len(server.requests) == 3
+    assert len(notes) == (fault is _REFUSED_PROMPT) == ("content management policy" in "".join(notes))
 
 
 @pytest.mark.parametrize("fault", [rude.ENDLESS, rude.GZIP_BOMB], ids=["endless", "bomb"])
