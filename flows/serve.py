@@ -3,20 +3,23 @@ is for workers."""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
+import signal
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import prefect
 from prefect import Flow, get_client
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
 from prefect.deployments.runner import RunnerDeployment
 from prefect.exceptions import ObjectNotFound, ParameterTypeError
 from prefect.flows import EntrypointType
+from prefect.runner import Runner
 from prefect.schedules import Schedule as PrefectSchedule
 from prefect.settings import PREFECT_API_URL
 
@@ -191,9 +194,28 @@ def check_server(planned: Sequence[Planned]) -> str:
     return address(url)
 
 
+class _Runner(Runner):
+    """Ends at SIGTERM and at Ctrl-C: the runs at work are cancelled, a second signal leaves them.
+
+    Prefect's own handler does not await that: such runs stay "Running", and the next ones wait for their place.
+    """
+
+    async def start(self, run_once: bool = False, webserver: bool | None = None) -> None:
+        """Start runs until a signal comes."""
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self.handle_sigterm)
+        await super().start(run_once, webserver)
+
+    def handle_sigterm(self, *args: Any, **kwargs: Any) -> None:
+        """Cancel the runs at work and end."""
+        if not self.started:
+            sys.exit(0)
+        self.execute_in_background(self.astop)
+
+
 def serve(planned: Sequence[Planned], limit: int, poll_seconds: int) -> None:
-    """Register the deployments and start their runs until stopped; schedules stay active meanwhile, and after it."""
-    deployments = [deployment(each) for each in planned]
-    prefect.serve(
-        *deployments, limit=limit, query_seconds=poll_seconds, pause_on_shutdown=False, print_starting_message=False
-    )
+    """Register the deployments and start their runs until stopped by Ctrl-C or SIGTERM, which cancel the runs at work;
+    schedules stay active."""
+    runner = _Runner(pause_on_shutdown=False, limit=limit, query_seconds=poll_seconds)
+    for each in planned:
+        runner.add_deployment(deployment(each))  # type: ignore[unused-coroutine]  # none where there is no event loop
+    asyncio.run(runner.start())

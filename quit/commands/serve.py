@@ -11,6 +11,7 @@ import typer
 from quit.commands import options
 from quit.commands.options import load_settings, place, show
 from quit.common.terminal import echo
+from quit.errors import SettingsError
 
 
 def serve(
@@ -42,6 +43,11 @@ def serve(
     """
     from quit.flows.server import prefect_server
 
+    if with_server and api_url:
+        raise SettingsError(
+            "--with-server starts a Prefect server here, and --api-url names another: leave one out. The port of the "
+            "one here: --set serving.server_port=4201"
+        )
     effective = load_settings(profile, set_)
     folders = workspace or [Path("workspace")]
     if api_url:

@@ -127,7 +127,7 @@ def compare(
         (
             *(measure, f"{row['before']:.4f}", f"{row['after']:.4f}", f"{row['difference']:+.4f}"),
             f"{row['low']:.4f} to {row['high']:.4f}",
-            *(f"{row[name]:.4f}" for name in ("p_randomisation", "p_t")),
+            *(number(row[name], ".4f") for name in ("p_randomisation", "p_t")),
             row["questions"],
         )
         for measure, row in comparison["differences"].items()

@@ -18,7 +18,10 @@ from quit.text.invisible import visible
 
 
 class SafeConsole(Console):
-    """A console whose own styles are the only control sequences that it writes."""
+    """A console whose own styles are the only control sequences that it writes. ``:one:`` stays what it is."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(emoji=False, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Return a text to print; cells of tables are measured as this too."""

@@ -93,7 +93,12 @@ COMPARISONS = TableContract(
         Column("low", REAL, "Lower end of its bootstrap interval."),
         Column("high", REAL, "Upper end."),
         Column("p_randomisation", REAL, "Two-sided p of the paired randomisation test."),
-        Column("p_t", REAL, "Two-sided p of the paired t test."),
+        Column(
+            "p_t",
+            REAL,
+            "Two-sided p of the paired t test; null for one question, and where all differ by the same amount.",
+            nullable=True,
+        ),
         Column(
             "p_holm", REAL, "p_randomisation after Holm's correction for all comparisons of this corpus and metric."
         ),

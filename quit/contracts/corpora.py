@@ -44,6 +44,7 @@ CORPUS_TABLES: dict[str, TableContract] = {
                     "kind", TEXT, "The source's type of the whole question: `2hop`, `comparison`, ...", nullable=True
                 ),
                 _SOURCE,
+                Column("record_id", TEXT, "The whole question's own id in its source."),
             ),
         ),
         TableContract(

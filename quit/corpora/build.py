@@ -40,7 +40,7 @@ from quit.settings import Corpora
 from quit.sources.records import Reject
 from quit.version import __version__
 
-VERSION = 2
+VERSION = 3
 """Raised when the same sources would give another corpus."""
 PARTIAL = "partial"
 BLOCK = 2000
@@ -84,7 +84,8 @@ def _check_target(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise SettingsError(f"{out} is a file: choose another --out.")
     ours = BuiltCorpus.read_manifest(out) or any((out / name).exists() for name in (PARTIAL, ARROW))
-    if out.is_dir() and not ours and any(path.name != ".lock" for path in out.iterdir()):
+    of_graph = "corpus" in (read_json(out / PARTIAL / "plan.json") or {})
+    if of_graph or (out.is_dir() and not ours and any(path.name != ".lock" for path in out.iterdir())):
         raise SettingsError(f"{out} exists and holds no corpus: choose another --out, or remove it first.")
 
 
@@ -95,6 +96,7 @@ class _Work:
         self.refs, self.settings = refs, settings
         self.documents: set[bytes] = set()
         self.queries: dict[bytes, bytes] = {}
+        self.records: set[bytes] = set()
         self.folders = Steps(folder, plan)
         self.steps: list[dict[str, Any]] = []
         for number in range(self.folders.finished()):
@@ -106,6 +108,7 @@ class _Work:
         self.documents.update(map(bytes.fromhex, ids))
         for row in pq.read_table(step / "queries.parquet").to_pylist():
             self.queries[_key(row["query_id"])] = _query_digest(row)
+            self.records.add(_key(row["source"], row["record_id"]))
 
     def run(self) -> None:
         """Do the steps that are missing; the records of finished ones are read and skipped."""
@@ -151,18 +154,18 @@ class _Work:
         rows["rejects"] += [asdict(reject) for reject in rejects]
 
     def _add_queries(self, record: CorpusRecord, ids: list[str], rows: Rows, counts: Counter[str]) -> list[Reject]:
-        parent = question_id(record.source, record.record_id) if record.source != "quit" else record.record_id
         record_queries = record.queries if self.settings.sub_questions else record.queries[:1]
-        query_rows = [_query_row(parent, query, record.source) for query in record_queries]
-        earlier = [self.queries.get(_key(row["query_id"])) for row in query_rows]
+        query_rows, known = self._named(record, record_queries)
         same = [_query_digest(row) for row in query_rows]
-        if earlier == same:
+        if known and [self.queries.get(_key(row["query_id"])) for row in query_rows] == same:
             counts["repeated_queries"] += len(query_rows)
             return []
-        if any(earlier):
-            detail = f"an earlier question has the id {parent!r} and says something else; that one is kept"
+        if known:
+            detail = f"an earlier question has the id {record.record_id!r} and says something else; that one is kept"
             where = (record.source, record.file, record.position, record.record_id)
             return [Reject(STAGE, "record", "duplicate_id", detail, *where)]
+        if query_rows:
+            self.records.add(_key(record.source, record.record_id))
         for row, query, digest in zip(query_rows, record_queries, same, strict=True):
             self.queries[_key(row["query_id"])] = digest
             rows["queries"].append(row)
@@ -178,6 +181,18 @@ class _Work:
                 for document_id, relevance in best.items()
             ]
         return []
+
+    def _named(self, record: CorpusRecord, queries: Sequence[RawQuery]) -> tuple[list[dict[str, Any]], bool]:
+        """Return the rows of a record's queries, and whether an earlier record has its id.
+
+        Where another id of the source differs in punctuation alone, the later one's queries end in a hash of theirs.
+        """
+        known = _key(record.source, record.record_id) in self.records
+        plain = record.record_id if record.source == "quit" else question_id(record.source, record.record_id)
+        hashed = f"{plain}-{content_hash(record.record_id, size=8)}"
+        rows = [_query_row(plain, query, record) for query in queries]
+        taken = _key(hashed) in self.queries if known else any(_key(row["query_id"]) in self.queries for row in rows)
+        return [_query_row(hashed, query, record) for query in queries] if taken else rows, known
 
     def tables(self, name: str) -> Iterator[pa.Table]:
         """Yield a table, one piece per step."""
@@ -200,7 +215,7 @@ class _Work:
         }
 
 
-def _query_row(parent: str, query: RawQuery, source: str) -> dict[str, Any]:
+def _query_row(parent: str, query: RawQuery, record: CorpusRecord) -> dict[str, Any]:
     return {
         "query_id": parent if query.hop is None else f"{parent}-s{query.hop}",
         "text": query.text,
@@ -208,12 +223,13 @@ def _query_row(parent: str, query: RawQuery, source: str) -> dict[str, Any]:
         "parent_id": None if query.hop is None else parent,
         "hop": query.hop,
         "kind": query.kind,
-        "source": source,
+        "source": record.source,
+        "record_id": record.record_id,
     }
 
 
-def _key(name: str) -> bytes:
-    return hashlib.blake2b(name.encode(), digest_size=12).digest()
+def _key(*names: str) -> bytes:
+    return hashlib.blake2b("\0".join(names).encode(), digest_size=12).digest()
 
 
 def _query_digest(row: dict[str, Any]) -> bytes:

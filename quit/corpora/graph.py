@@ -141,7 +141,12 @@ def import_graph(corpus: BuiltCorpus, file: Path, encoder: str, out: Path) -> tu
 
 def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tuple[NeighbourhoodGraph, bool]:
     names = {path.name for path in out.glob("[!.]*")}
-    if out.is_file() or not (FACTS in names or names <= {*FILES, META, PARTIAL, "vectors", "tokens", "index"}):
+    of_corpus = "sources" in (read_json(out / PARTIAL / "plan.json") or {})
+    if (
+        out.is_file()
+        or of_corpus
+        or not (FACTS in names or names <= {*FILES, META, PARTIAL, "vectors", "tokens", "index"})
+    ):
         raise SettingsError(f"{out} exists and holds no graph: choose another --out, or remove it first.")
     with building(out):
         neighbours = make()

@@ -98,7 +98,8 @@ def _plot_graph(numbers: dict[str, Any], graph: NeighbourhoodGraph, target: Path
             ylabel="documents",
             title=f"How near neighbours are: {numbers['graph']['plan']['encoder']}",
         )
-        right.legend(frameon=False, fontsize=8)
+        if similarity["documents"]:  # matplotlib warns of a legend without entries
+            right.legend(frameon=False, fontsize=8)
     return target
 
 

@@ -32,6 +32,7 @@ from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, refuse_newer
 from quit.settings.card import Card
+from quit.store.base import MARKER
 
 DESCRIPTION = "release.json"
 LAYOUT = 1
@@ -181,7 +182,10 @@ def open_release(path: str | Path) -> Release:
 
 def _described(path: Path) -> Release:
     if not is_release(path):
-        raise InputError(f"There is no release at {path}. List them: quit release list; make one: quit release create")
+        there = "It is a workspace: name one of its releases, or the workspace with -w. " * (path / MARKER).is_file()
+        raise InputError(
+            f"There is no release at {path}. {there}List them: quit release list; make one: quit release create"
+        )
     try:
         facts = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
         layout = int(facts["layout"])

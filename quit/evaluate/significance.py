@@ -20,13 +20,16 @@ _AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """System a against b: mean difference a - b, its interval, two-sided p values (``holm``: corrected)."""
+    """System a against b: mean difference a - b, its interval, two-sided p values (``holm``: corrected).
+
+    ``p_t`` is None where there is no t: all questions differ by the same amount, or there is one question.
+    """
 
     difference: float
     low: float
     high: float
     p_randomisation: float
-    p_t: float
+    p_t: float | None
     holm: float = 1.0
 
 
@@ -98,8 +101,9 @@ def compare(pairs: Sequence[tuple[np.ndarray, np.ndarray]], resamples: int, seed
     pairs.
 
     The randomisation test flips the signs of the differences (all ways where at most 16 questions differ, else
-    ``resamples``, and the observed one counts among them); ``p_t`` is the paired t test's: 0, its limit, where all
-    differ alike, and 1 for one question. Systems that never differ have p = 1. All pairs share their resamples.
+    ``resamples``, and the observed one counts among them); ``p_t`` is the paired t test's, which has
+    nothing to say where the differences have no variance. Systems that never differ have p = 1. All pairs share their
+    resamples.
     ``holm`` is Holm's correction of ``p_randomisation`` for these pairs.
     """
     from scipy import stats  # takes a second, which those who need intervals alone do not pay
@@ -114,10 +118,11 @@ def compare(pairs: Sequence[tuple[np.ndarray, np.ndarray]], resamples: int, seed
         differences.T, pairs, bounds.tolist(), p_randomisation, holm(p_randomisation), strict=True
     ):
         mean = float(column.mean()) if len(column) else 0.0
-        if len(column) > 1 and np.ptp(column) > 0:
+        p_t: float | None = None
+        if len(column) and np.ptp(on_grid(column)) > 0:
             p_t = float(stats.ttest_rel(a, b).pvalue)
-        else:  # scipy warns where all differences are equal, and gives 0, or NaN where they are 0
-            p_t = 0.0 if mean and len(column) > 1 else 1.0
+        elif not mean:
+            p_t = 1.0
         comparisons.append(Comparison(mean, low, high, p, p_t, adjusted))
     return comparisons
 

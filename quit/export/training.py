@@ -52,8 +52,12 @@ class FineTuning:
 
     def __post_init__(self) -> None:
         for name in ("positives", "negatives"):
-            if not 1 <= getattr(self, name) <= MOST:
-                raise SettingsError(f"{name} must be 1 to {MOST}, not {getattr(self, name)}.")
+            number = getattr(self, name)
+            if type(number) is not int or not 1 <= number <= MOST:
+                raise SettingsError(f"{name} must be a whole number from 1 to {MOST}, not {number!r}.")
+        for name in ("kind", "miner", "seed"):
+            if not isinstance(text := getattr(self, name), str):
+                raise SettingsError(f"{name} must be a text, not {text!r}.")
         for option, value, names in (("kind of negatives", self.kind, KINDS), ("miner", self.miner, MINERS)):
             if value not in names:
                 raise SettingsError(f"The {option} {value!r} is unknown.{did_you_mean(value, names)}")

@@ -1,5 +1,6 @@
 """What a terminal, a pipe and a script get to see."""
 
+import io
 import json
 import os
 import pty
@@ -13,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from quit import errors
-from quit.common.terminal import wrapped
+from quit.common.terminal import SafeConsole, wrapped
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
+from quit.render.table import Table
+from quit.render.terminal import show
 from tests.commands.conftest import commands
 from tests.paths import ROOT
 from tests.running import QUIT, call_quit, run_process
@@ -144,6 +147,14 @@ def test_no_color_and_quiet_are_heeded(built: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_name_between_colons_is_no_emoji() -> None:
+    out = SafeConsole(file=io.StringIO())
+    out.print("probe:one: done")
+    show([Table("Readers", ("read:one:",), [(":mali:",)]), "read:one: 3 replies"], out)
+    printed = out.file.getvalue()
+    assert printed.count(":one:") == 3 and ":mali:" in printed
+
+
 @pytest.mark.parametrize(
     ("shell", "code", "message"),
     [

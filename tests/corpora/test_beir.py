@@ -1,9 +1,12 @@
 """Other people's data in BEIR's layout: questions with answers and relevance, and clear words about bad lines."""
 
+import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from quit.corpora import build
 from quit.errors import InputError
 from quit.export.corpus import export_corpus
 from tests.corpora.worlds import built, musique_record, relevant_titles
@@ -40,6 +43,30 @@ def test_questions_answers_and_relevance_by_hand(tmp_path: Path) -> None:
     assert rows["beir-3"]["answers"] == ["1.5"]
     relevance = {"beir-1": {"Cairo": 1, "Nile": 2}, "beir-1-s1": {"Cairo": 1}, "beir-2": {"Cairo": 1}}
     assert relevant_titles(corpus) == relevance
+
+
+def test_ids_that_differ_in_punctuation_alone_stay_apart_also_after_a_kill(tmp_path: Path, monkeypatch) -> None:
+    names = ["q 1", "q_1", "q-s1", "q", "q 1"]
+    queries = [{"_id": name, "text": f"Question {number}?"} for number, name in enumerate(names)]
+    queries.append({"_id": "q's first", "text": "A step?", "metadata": {"parent_id": "q", "hop": 1}})
+    qrels = "".join(f"{name}\td0\t1\n" for name in names[:4])
+    source = f"beir:{_folder(tmp_path / 'b', queries, qrels)}"
+    corpus = built(tmp_path / "C", source)
+    ids = {row["text"]: (row["query_id"], row["record_id"]) for row in corpus.queries.to_pylist()}
+    assert [ids[f"Question {number}?"][1] for number in range(4)] == names[:4] and ids["A step?"][1] == "q"
+    assert ids["Question 0?"][0] == "beir-q_1" and ids["Question 1?"][0].startswith("beir-q_1-")
+    assert ids["A step?"][0] == f"{ids['Question 3?'][0]}-s1"
+    assert len({query_id for query_id, _ in ids.values()}) == 5 and len(relevant_titles(corpus)) == 4
+    assert [row["detail"] for row in corpus.rejects.to_pylist()] == ["line 5: an earlier query has the id 'q 1'"]
+    monkeypatch.setattr(build, "BLOCK", 1)
+    monkeypatch.setattr(build, "_finish", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        built(tmp_path / "D", source)
+    for step in sorted((tmp_path / "D/partial").glob("0*"))[4:]:  # two documents and two questions stay
+        shutil.rmtree(step)
+    monkeypatch.undo()
+    monkeypatch.setattr(build, "BLOCK", 1)
+    assert built(tmp_path / "D", source).queries.equals(corpus.queries)
 
 
 def test_what_export_writes_comes_back(tmp_path: Path) -> None:

@@ -5,11 +5,14 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from quit.common.steps import Steps
+from quit.corpora import graph
 from quit.corpora.graph import NeighbourhoodGraph, build_graph, import_graph
 from quit.errors import InputError, MissingDependency, SettingsError
 from quit.retrieval import vectors
@@ -18,7 +21,7 @@ from quit.retrieval.first_stage import build_first_stage
 from quit.retrieval.protocols import NeighbourGraph
 from quit.settings import FirstStages, Graph
 from tests.comparing import files_of
-from tests.corpora.worlds import Given, corpus_of, entries, unit, use
+from tests.corpora.worlds import Given, built, corpus_of, entries, unit, use
 from tests.rows import write_lines
 
 WORDS = "river city king song film lake war duke ship tree"
@@ -138,6 +141,20 @@ def test_what_a_graph_is_not(tmp_path: Path, monkeypatch) -> None:
     graph, _ = _graph(corpus, tmp_path / "G")
     with pytest.raises(SettingsError, match="stores 5 neighbours per document, not 6"):
         graph.neighbours(0, 6)
+
+
+def test_an_unfinished_corpus_is_no_place_for_a_graph_nor_the_reverse(tmp_path: Path, monkeypatch) -> None:
+    corpus, *_ = _world(tmp_path, monkeypatch)
+    Steps(tmp_path / "H" / "partial", {"version": 1, "sources": []})
+    with pytest.raises(SettingsError, match="holds no graph"):
+        _graph(corpus, tmp_path / "H")
+    monkeypatch.setattr(graph, "_finish", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        _graph(corpus, tmp_path / "G")
+    before = files_of(tmp_path / "G")
+    with pytest.raises(SettingsError, match="holds no corpus"):
+        built(tmp_path / "G", f"jsonl:{tmp_path / 'texts.jsonl'}")
+    assert files_of(tmp_path / "G") == before
 
 
 def test_faiss_is_measured_against_exact_search(tmp_path: Path, monkeypatch) -> None:

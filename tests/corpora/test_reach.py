@@ -72,3 +72,11 @@ def test_the_report_holds_the_numbers_of_its_plots(tmp_path: Path) -> None:
     assert [file[:4] for file in first[1:]] == [b"\x89PNG"] * 2
     write_report(_corpus(tmp_path), GRAPH, {"fixed": FIXED}, tmp_path / "R")
     assert [file.read_bytes() for file in files] == first
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_a_graph_without_edges_has_a_report_too(tmp_path: Path) -> None:
+    alone = np.repeat(np.arange(6, dtype=np.uint32)[:, None], 2, axis=1)
+    graph = NeighbourhoodGraph(Path("g"), FACTS, alone, np.zeros((6, 2), dtype=np.float16))
+    files = write_report(_corpus(tmp_path), graph, {}, tmp_path / "R")
+    assert [file.name for file in files] == ["report.json", "graph.png"]

@@ -60,6 +60,12 @@ def test_the_newest_release_is_that_of_the_current_tables_else_the_last_by_name(
 
 
 def test_what_is_no_release_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "W").mkdir()
+    (tmp_path / "W/workspace.json").write_text("{}")
+    with pytest.raises(
+        InputError, match="no release at .*W. It is a workspace: name one of its releases, or the workspace with -w"
+    ):
+        open_release(tmp_path / "W")
     with pytest.raises(InputError, match="There is no release at"):
         verify(tmp_path)
 

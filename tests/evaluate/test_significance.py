@@ -11,7 +11,7 @@ def test_randomisation_is_exact_for_few_questions() -> None:
     # Four equal positive differences: of 16 sign patterns, all plus and all minus are as extreme. p = 2 / 16.
     [comparison] = compare([(np.ones(4), np.zeros(4))], 100, 0)
     assert comparison.p_randomisation == 0.125 and comparison.difference == 1.0
-    assert comparison.p_t == 0.0  # as scipy has it: t is infinite
+    assert comparison.p_t is None  # no variance, no t (R's t.test: "data are essentially constant")
     # Differences 1, 1, -1: |sum| >= 1 for every pattern.
     [comparison] = compare([(np.array([1.0, 1, 0]), np.array([0.0, 0, 1]))], 100, 0)
     assert comparison.p_randomisation == 1.0
@@ -47,6 +47,10 @@ def vars_of(pair: Comparison) -> tuple:
 def test_one_question_none_and_no_difference() -> None:
     [same] = compare([(np.ones(30), np.ones(30))], 100, 0)
     assert vars_of(same) == (0, 0, 0, 1, 1)
+    [one] = compare([(np.array([0.5]), np.array([0.25]))], 100, 0)
+    assert vars_of(one) == (0.25, 0.25, 0.25, 1, None)
+    tenth = np.arange(20) / 10  # 0.1 more everywhere, except for rounding
+    assert compare([(tenth + 0.1, tenth)], 100, 0)[0].p_t is None
     assert intervals(np.array([[0.25]]), 200, 0).tolist() == [[0.25, 0.25]]
     assert intervals(np.zeros((0, 2)), 200, 0).tolist() == [[0, 0], [0, 0]]
     assert compare([], 100, 0) == []

@@ -147,7 +147,10 @@ def test_hard_negatives_are_the_nearest_questions_and_topped_up_where_there_are_
 
 @pytest.mark.parametrize(
     ("choice", "message"),
-    [({"positives": 0}, "^positives must be 1 to 200, not 0"), ({"negatives": 201}, "^negatives must be"),
+    [({"positives": 0}, "^positives must be a whole number from 1 to 200, not 0"),
+     ({"positives": "3"}, "^positives .* not '3'"), ({"positives": True}, "not True"), ({"negatives": 2.5}, "not 2.5"),
+     ({"seed": 7}, "^seed must be a text, not 7"), ({"kind": ["hard"]}, "^kind must be"),
+     ({"negatives": 201}, "^negatives must be"),
      ({"kind": "hart"}, "Did you mean 'hard'"), ({"miner": "bm52"}, "Did you mean 'bm25'")],
 )  # fmt: skip
 def test_wrong_choices_are_named(choice, message):

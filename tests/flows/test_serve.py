@@ -231,6 +231,22 @@ def test_a_run_out_of_time_stops_and_the_next_one_goes_on(server, serving, place
     assert {path: path.stat().st_mtime_ns for path in done} == done  # what was done stayed done
 
 
+def test_at_sigterm_the_runs_at_work_are_cancelled_and_the_next_one_has_its_place(server, serving, place) -> None:
+    process = serving()
+    with RudeServer(lambda number, payload: rude.slow(2.0)) as slow:
+        profile = write_profile(place / "stopped.toml", served(slow.base_url, "reader-a", **TWO_HINTS))
+        common = {"workspace": str(place / "E"), "sources": [f"jsonl:{place / 'mine.jsonl'}"], "profile": str(profile)}
+        one = server.start("build/build-W", **common)
+        until(lambda: slow.requests, process, 300)
+        process.terminate()
+        assert process.wait(120) == 0
+    assert server.run(one)["state_type"] == "CANCELLED"
+    assert "never awaited" not in (place / "serve.log").read_text(encoding="utf-8")
+    serving()
+    [run] = server.ended(server.start("build/build-W", workspace=str(place / "W")))
+    assert run["state_type"] == "COMPLETED"
+
+
 def test_prefect_yaml_deploys_for_a_worker_that_runs_it(server: Live, place: Path) -> None:
     variables = {"QUIT_WORKSPACE": str(place / "W"), "QUIT_SOURCE": f"jsonl:{place / 'mine.jsonl'}"}
     environment = {**server.environment, **variables}

@@ -48,8 +48,9 @@ def test_prefect_takes_any_folder_and_sources_are_those_of_a_build(
 
 @pytest.mark.parametrize(
     ("more", "code", "said"),
-    [([], 4, "--with-server"), (["--api-url", "http://127.0.0.1:9/api"], 6, "does not answer")],
-)
+    [([], 4, "--with-server"), (["--with-server", "--api-url", "http://127.0.0.1:9/api"], 4, "names another: leave"),
+     (["--api-url", "http://127.0.0.1:9/api"], 6, "does not answer")],
+)  # fmt: skip
 def test_a_missing_server_is_said_in_one_line(tmp_path: Path, more: list[str], code: int, said: str) -> None:
     """In a process of its own, for Prefect takes the server's address when it is imported."""
     result = run_process(*QUIT, *_arguments(tmp_path, *more), code=code)

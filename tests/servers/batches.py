@@ -13,10 +13,18 @@ from typing import Any
 from tests.servers.serving import serving
 
 Outcome = Callable[[int, Any], str]
-"""(number of the batch, body of a request) -> its reply's text, or ``content_filter``, ``expired``, ``500`` or
-``400``."""
+"""(number of the batch, body of a request) -> its reply's text, or ``content_filter``, ``expired``, ``500``,
+``400`` or ``400 content_filter`` (a refused prompt)."""
 _EXPIRED = {"code": "batch_expired", "message": "it took too long"}
 _REFUSED = {"error": {"message": "Unsupported parameter: 'seed'", "type": "invalid_request_error"}}
+REFUSED_PROMPT = {
+    "message": "The prompt triggered the content management policy.",
+    "param": "prompt",
+    "code": "content_filter",
+    "status": 400,
+    "innererror": {"code": "ResponsibleAIPolicyViolation"},
+}
+"""Azure's error."""
 
 
 class BatchServer:
@@ -50,6 +58,8 @@ class BatchServer:
             return row | {"error": _EXPIRED}
         if result in ("400", "500"):
             return row | {"response": {"status_code": int(result), "body": _REFUSED}}
+        if result == "400 content_filter":
+            return row | {"response": {"status_code": 400, "body": {"error": REFUSED_PROMPT}}}
         self.charged[body["messages"][-1]["content"]] += 1
         message = {"role": "assistant", "content": result}
         usage = {"prompt_tokens": 100, "completion_tokens": 2, "total_tokens": 102}

@@ -58,7 +58,7 @@ class SmallCollection:
         self.identity = "small"
         self._documents = list(documents)
         self._qrels = qrels
-        blank = {"answers": [], "parent_id": None, "hop": None, "kind": None, "source": "test"}
+        blank = {"answers": [], "parent_id": None, "hop": None, "kind": None, "source": "test", "record_id": "q"}
         self.queries = corpus_table("queries").from_rows([{**blank, **query} for query in queries])
 
     def __len__(self) -> int:

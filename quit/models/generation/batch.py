@@ -28,7 +28,7 @@ from quit.models.generation.base import ChatRequest, Completion, ModelOptions, O
 from quit.models.generation.ledger import Account, Amount
 from quit.models.generation.limits import pause
 from quit.models.generation.meter import Meter
-from quit.models.generation.replica import MAX_BYTES, PassingFault, Replica, choice_of
+from quit.models.generation.replica import MAX_BYTES, PassingFault, Replica, choice_of, is_withheld
 from quit.models.generation.server import run
 from quit.models.generation.serving import CONNECT_SECONDS
 from quit.settings import ServerSettings
@@ -179,7 +179,7 @@ class BatchGenerator:
             status, body = response.get("status_code") or 0, json.dumps(response.get("body"))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise ServerError(f"{self._replica.url}: a line of a batch's replies cannot be read.") from None
-        if status == 200:
+        if status == 200 or is_withheld(status, body.encode()):
             return body, 0, None, key
         fault = self._replica.fault(status, body.encode(), {}) if status >= 300 else None
         if isinstance(fault, SettingsError):

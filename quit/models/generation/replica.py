@@ -108,6 +108,7 @@ class Replica:
         self._origin: asyncio.Task[str] | None = None
         self._last_line = -_SAY_SECONDS  # when a failed attempt was last printed
         self._silent_failures = 0  # failed attempts since then
+        self._has_said_withheld = False
         self.headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         self._limiter = Limiter(self.server.concurrency)
         self._requests = Budget(self.server.requests_per_minute)
@@ -234,6 +235,12 @@ class Replica:
         self._last_line, self._silent_failures = now, 0
         note(f"{self.name}: {self.url}: {text}{more}", loud=True)
 
+    def _say_withheld(self, content: bytearray) -> None:
+        """Print the first refusal of a prompt; the others are counted as withheld replies."""
+        if not self._has_said_withheld:
+            self._has_said_withheld = True
+            note(f"{self.name}: {self.url} refuses a prompt, which has no reply: {_error_text(content)}", loud=True)
+
     def _pause_after(self, fault: PassingFault, attempts: int) -> float:
         """Return the seconds until a request is sent again; raises :class:`ServerError` after its last attempt."""
         self._failed_connections = 0
@@ -272,7 +279,9 @@ class Replica:
                     if len(content) > MAX_BYTES:
                         break
                 if response.status != 200:
-                    raise self.fault(response.status, content, response.headers)
+                    if not is_withheld(response.status, content):
+                        raise self.fault(response.status, content, response.headers)
+                    self._say_withheld(content)
         except TimeoutError:
             raise PassingFault(f"no reply within {self.server.timeout_seconds:g} s", overloaded=True) from None
         except (aiohttp.ClientError, OSError) as error:
@@ -284,7 +293,12 @@ class Replica:
         return self.parse(content)
 
     def parse(self, content: bytes | bytearray) -> Completion:
-        """Return the completion in a reply's body. Raises ``PassingFault`` where it is none, or is not finished."""
+        """Return the completion in a reply's body. Raises ``PassingFault`` where it is none, or is not finished.
+
+        The reply to a prompt that the vendor's filter refuses (:func:`is_withheld`) is empty, like a withheld one.
+        """
+        if is_withheld(400, content):
+            return Completion("", FILTERED)
         try:
             reply = json.loads(content)
             choice = reply["choices"][0]
@@ -399,6 +413,13 @@ def _error_text(content: bytes | bytearray) -> str:
     except (ValueError, AttributeError, RecursionError):
         pass
     return shown(text)
+
+
+def is_withheld(status: int, content: bytes | bytearray) -> bool:
+    """Whether an error says that the vendor's filter refuses the prompt: Azure's HTTP 400 with this code."""
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
+        return status == 400 and FILTERED.encode() in content and json.loads(content)["error"]["code"] == FILTERED
+    return False
 
 
 def choice_of(text: str) -> str:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from quit.errors import MissingDependency
 from quit.render import plots
 from quit.render.html import environment, template_text
-from quit.render.table import Plot, Table, interval, percent
+from quit.render.table import Plot, Table, interval, number, percent
 
 _FIGURES = {
     "4 left": ("Hit@k by corpus, label 2 (the paper's figure 4, left)", "k", "Hit@k"),
@@ -59,13 +59,13 @@ def _plots(rows: Sequence[Mapping[str, Any]]) -> Iterable[Plot]:
     pieces: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         pieces.setdefault((row["figure"], row["reader"] if row["figure"] == "6" else ""), []).append(row)
-    for number, ((figure, reader), points) in enumerate(pieces.items()):
+    for place, ((figure, reader), points) in enumerate(pieces.items()):
         title, across, up = _FIGURES[figure]
         lines: dict[str, dict[Any, float]] = {}
         for row in _most_often_right(points) if figure == "6" else points:
             at = as_text(row["x"]) if figure == "5" else int(row["x"])
             lines.setdefault(row["line"], {})[at] = row["y"]
-        name, svg, note = f"figure-{number}", "", ""
+        name, svg, note = f"figure-{place}", "", ""
         try:
             svg = plots.lines(name, lines, across, up, most=None if figure == "5" else 1)
         except MissingDependency as error:
@@ -92,7 +92,7 @@ def _comparisons(rows: Iterable[Mapping[str, Any]]) -> Table:
         [
             *(row["corpus"], row["metric"], row["reader"], as_text(row["a"]), as_text(row["b"])),
             f"{100 * row['difference']:+.2f} ({100 * row['low']:+.2f} to {100 * row['high']:+.2f})",
-            *(f"{row[name]:.4f}" for name in ("p_randomisation", "p_t", "p_holm")),
+            *(number(row[name], ".4f") for name in ("p_randomisation", "p_t", "p_holm")),
         ]
         for row in rows
     ]

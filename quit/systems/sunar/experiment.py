@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+
 from quit.common.files import read_json
-from quit.common.ids import question_id
 from quit.common.progress import note
 from quit.corpora.graph import NeighbourhoodGraph
 from quit.errors import InputError, SettingsError, did_you_mean
@@ -132,9 +133,9 @@ def open_library(
 def _ranking_stage(path: Path, corpus: BuiltCorpus, queries: Sequence[Query]) -> RankingStage:
     """Return the rankings of a file as a first stage; what does not fit is counted on stderr."""
     rankings = read_rankings(path, corpus)
-    sources = {source["kind"] for source in corpus.manifest["sources"]}
-    by_id = {question_id(source, name): ranking for name, ranking in rankings.by_id.items() for source in sources}
-    by_id |= rankings.by_id
+    whole = corpus.queries.filter(pc.is_null(corpus.queries["parent_id"]))
+    names = zip(whole["query_id"].to_pylist(), whole["record_id"].to_pylist(), strict=True)
+    by_id = {query_id: rankings.by_id[name] for query_id, name in names if name in rankings.by_id} | rankings.by_id
     absent = [query.query_id for query in queries if query.query_id not in by_id]
     if len(absent) == len(queries):
         raise InputError(

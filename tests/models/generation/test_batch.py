@@ -115,6 +115,12 @@ def test_a_withheld_reply_is_taken_once_and_is_empty() -> None:
         assert set(server.charged.values()) == {1}
 
 
+def test_a_prompt_that_the_filter_refuses_is_withheld_and_the_others_are_answered() -> None:
+    with batch_server(lambda number, body: "400 content_filter" if _question(body) == "Q3?" else "A") as server:
+        assert [_until_done(server) for _ in range(2)] == [["A"] * 3 + [""] + ["A"] * 3] * 2
+        assert len(server.charged) == 6
+
+
 def test_a_refused_request_names_the_setting_and_the_others_are_kept() -> None:
     with batch_server(lambda number, body: "400" if _question(body) == "Q3?" else "A") as server:
         with pytest.raises(SettingsError, match=r'omit = \["seed"\]'):

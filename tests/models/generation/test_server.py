@@ -1,5 +1,6 @@
 """The client of OpenAI-compatible servers against every fault of one (a real one cannot be made to show them)."""
 
+import json
 import logging
 import threading
 import tracemalloc
@@ -21,7 +22,7 @@ from quit.models.prompting import load_prompt
 from quit.models.protocols import NO_ANSWER, JudgeItem, Prompt, Reply, Verdict
 from quit.models.readers.llm import LLMReader
 from quit.settings import ServerSettings
-from tests.servers import rude
+from tests.servers import batches, rude
 from tests.servers.keys import ACCESS, KEY, assert_kept
 from tests.servers.rude import FAULTS, RudeServer
 
@@ -114,12 +115,13 @@ def test_an_empty_reply_counts_after_one_more_attempt() -> None:
 
 
 _REFUSAL = b'{"choices": [{"finish_reason": "stop", "message": {"content": null, "refusal": "I cannot help."}}]}'
+_REFUSED_PROMPT = rude.Fault(400, body=json.dumps({"error": batches.REFUSED_PROMPT}).encode())
 
 
 @pytest.mark.parametrize(
-    "fault", [rude.Fault(content="It w", finish_reason="content_filter"), rude.Fault(body=_REFUSAL)]
+    "fault", [rude.Fault(content="It w", finish_reason="content_filter"), rude.Fault(body=_REFUSAL), _REFUSED_PROMPT]
 )
-def test_a_withheld_reply_is_no_answer_or_unread_and_is_paid_once(fault: rude.Fault, tmp_path: Path) -> None:
+def test_a_withheld_reply_is_no_answer_or_unread_and_is_paid_once(fault: rude.Fault, tmp_path: Path, notes) -> None:
     with RudeServer(lambda number, payload: fault) as server, GenerationCache(tmp_path / "g.sqlite") as cache:
         model = CachedGenerator(_generator(server.base_url), cache)
         reader = LLMReader("r", model, load_prompt("reader"), PROMPT)
@@ -131,6 +133,7 @@ def test_a_withheld_reply_is_no_answer_or_unread_and_is_paid_once(fault: rude.Fa
         with GenerationCache(tmp_path / "other.sqlite") as other:
             assert other.merge(tmp_path / "replies.jsonl") == (3, 0)
     assert len(server.requests) == 3
+    assert len(notes) == (fault is _REFUSED_PROMPT) == ("content management policy" in "".join(notes))
 
 
 @pytest.mark.parametrize("fault", [rude.ENDLESS, rude.GZIP_BOMB], ids=["endless", "bomb"])

@@ -45,8 +45,8 @@ def test_a_release_without_examples_is_told_so(tmp_path: Path) -> None:
         ({"kind": "biencoder"}, SettingsError, "Did you mean 'bi-encoder'"),
         ({"base": "a,b"}, SettingsError, "name one model"),
         ({"kind": "monot5"}, InputError, "'minilm' cannot be loaded"),  # an encoder
-        ({"positives": (0,)}, SettingsError, "must be 1 to 200"),
-        ({"positives": (201,)}, SettingsError, "must be 1 to 200"),
+        ({"positives": (0,)}, SettingsError, "from 1 to 200"),
+        ({"positives": (201,)}, SettingsError, "from 1 to 200"),
         ({"base": "/absent/model"}, InputError, "There is no model folder"),
     ],
 )
