@@ -13,7 +13,7 @@ from quit.commands.options import load_settings, local_folder, show
 from quit.common.terminal import echo
 from quit.errors import MissingDependency, SettingsError
 from quit.render.table import Table
-from quit.text.words import split_names
+from quit.text.words import counted, split_names
 
 app = typer.Typer(help="Choose which sub-query's ranking to read on (Petcu et al.).", no_args_is_help=True)
 
@@ -119,12 +119,12 @@ def run(
     files = [curves.TABLE, curves.SUMMARY]
     try:
         for metric in curves.CURVES:
-            title = f"{len(grid.requests)} requests, arms: {Path(arms).name}"
+            title = f"{counted(len(grid.requests), 'request')}, arms: {Path(arms).name}"
             files.append(curves.plot(grid, out, metric, title).name)
     except MissingDependency as error:
         echo(str(error), err=True)
     lines = [*_tables(grid, summary), *_analysed(about), *_replies(about)]
-    show(summary, as_json, [*lines, f"{len(grid.requests)} requests. {out}: {', '.join(files)}"])
+    show(summary, as_json, [*lines, f"{counted(len(grid.requests), 'request')}. {out}: {', '.join(files)}"])
 
 
 @app.command()

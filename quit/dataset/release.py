@@ -182,10 +182,10 @@ def open_release(path: str | Path) -> Release:
 
 def _described(path: Path) -> Release:
     if not is_release(path):
-        there = "It is a workspace: name one of its releases, or the workspace with -w. " * (path / MARKER).is_file()
-        raise InputError(
-            f"There is no release at {path}. {there}List them: quit release list; make one: quit release create"
-        )
+        fault = f"There is no release at {path}."
+        if (path / MARKER).is_file():
+            fault += " It is a workspace: name one of its releases, or the workspace with -w."
+        raise InputError(f"{fault} List them: quit release list; make one: quit release create")
     try:
         facts = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
         layout = int(facts["layout"])

@@ -335,7 +335,7 @@ class Replica:
 
     def fault(self, status: int, content: bytes | bytearray, headers: Mapping[str, str]) -> QuitError:
         """Return what to raise for a reply of another status than 200: a :class:`PassingFault`, or one for good."""
-        message = f"HTTP {status}: {_error_text(content)}"
+        message = f"HTTP {status}: {_error_text(content).rstrip('.')}"
         if 300 <= status < 400:
             host = _host(headers.get("Location", ""))
             return SettingsError(
@@ -354,7 +354,7 @@ class Replica:
                 f"{self.url} has no model {self.options.model!r} or no chat completions ({message}). "
                 f"Its models: curl {self.url}/models"
             )
-        return SettingsError(f"{self.url} refuses a request of {self.name}: {message}{self._cure(message)}")
+        return SettingsError(f"{self.url} refuses a request of {self.name}: {message}.{self._cure(message)}")
 
     def _cure(self, message: str) -> str:
         """Return the advice for a request that is refused for good: the setting that leaves out what is refused."""
