@@ -32,7 +32,7 @@ KINDS = ("other", "any", "partial", "hard")
 MINERS = ("bm25", "encoder")
 MOST = 200
 """Positives or negatives per question at most: the largest number that fine-tuning runs compare (1, 5, ... 200)."""
-SPLITS = ("train", "dev")
+TUNING_SPLITS = ("train", "dev")
 """Splits that models are tuned on."""
 PAIRS = "line i of a question pairs its positive i mod P with its negative i mod N, for i below max(P, N)"
 
@@ -104,8 +104,8 @@ class Selection:
         """Return what the manifest says. Raises ``InputError`` when no question of any split could be used."""
         if not any(count["questions"] for count in self.counts.values()):
             raise InputError(
-                f"No question of {' or '.join(SPLITS)} has both a passage of label {FULLY} and a negative of the kind "
-                f"{self.options.kind!r}: there is nothing to fine-tune on. Choose another kind of negatives."
+                f"No question of {' or '.join(TUNING_SPLITS)} has both a passage of label {FULLY} and a negative of "
+                f"the kind {self.options.kind!r}: there is nothing to fine-tune on. Choose another kind of negatives."
             )
         facts: dict[str, Any] = {**asdict(self.options), "splits": self.counts}
         facts["rule"] = (

@@ -19,13 +19,13 @@ from quit.dataset.dataset import Dataset
 from quit.dataset.files import TableFiles, contract
 from quit.dataset.release import ReaderInfo
 from quit.errors import InputError, SettingsError, did_you_mean
-from quit.evaluate.labels import labels_by_split, predicted_sentence
+from quit.evaluate.labels import SPLITS, labels_by_split, predicted_sentence
 from quit.models.protocols import NO_ANSWER
 from quit.settings import Settings, load, of_section
 from quit.stages.labelling.answers import matching_rows
 from quit.stages.labelling.passages import permutation_table
 from quit.stages.leaks.containment import contained_in
-from quit.stages.split import SPLITS, near_identical
+from quit.stages.split import near_identical
 
 AT_A_TIME = 2
 """Gates that are examined at a time."""

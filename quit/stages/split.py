@@ -23,12 +23,12 @@ from quit import contracts
 from quit.common.ids import draw
 from quit.common.json_lines import json_lines
 from quit.errors import InputError, SettingsError
+from quit.evaluate.labels import SPLITS
 from quit.settings import Split
 from quit.stages.probe import parametric
 from quit.stages.stage import Context, Tables, stage
 from quit.text.normalize import STOP_WORDS, normalize_question
 
-SPLITS = ("train", "dev", "test")
 _PIN = "an object with content_key and split"
 
 

@@ -13,6 +13,7 @@ from quit.errors import MissingDependency
 from quit.render import plots
 from quit.render.html import environment, template_text
 from quit.render.table import Plot, Table, interval, percent
+from quit.systems.benchmark.plugins import ORACLE
 
 _FIGURES = {
     "4 left": ("Hit@k by corpus, label 2 (the paper's figure 4, left)", "k", "Hit@k"),
@@ -48,7 +49,7 @@ def _table(corpus: str, reader: str, sets: bool, rows: Sequence[Mapping[str, Any
     for row in rows:
         key, metric = tuple(row[name] for name in names), row["metric"]
         systems.setdefault(key, {})[metric] = row
-        best[metric] = max(best.get(metric, 0.0), 0.0 if "oracle" in key else row["value"])
+        best[metric] = max(best.get(metric, 0.0), 0.0 if ORACLE in key else row["value"])
     title = f"Reader {reader}: {corpus}" if reader else f"Retrieval and reranking: {corpus}"
     title += ", sets of hints" if sets else ""
     return {"title": title, "names": names, "systems": systems, "best": best}

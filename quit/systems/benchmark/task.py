@@ -20,7 +20,7 @@ import numpy as np
 from quit.common.ids import passage_id
 from quit.common.progress import note
 from quit.common.safe import safe_id
-from quit.dataset.dataset import Dataset
+from quit.dataset.dataset import SPLITS, Dataset
 from quit.errors import InputError
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.corpus import Corpus
@@ -234,7 +234,7 @@ def release_task(dataset: Dataset, split: str) -> Task:
     """
     positions = np.arange(len(dataset.ids)) if split == "all" else dataset.positions(split)
     if not len(positions):
-        counts = ", ".join(f"{name} {len(dataset.positions(name))}" for name in ("train", "dev", "test"))
+        counts = ", ".join(f"{name} {len(dataset.positions(name))}" for name in SPLITS)
         raise InputError(f"The split {split!r} of the release has no question ({counts}). Name another with --split.")
     gold = dataset.aligned("questions")["answers"].to_pylist()
     types = dataset.aligned("descriptions").select(["coarse", "fine"]).to_pylist()
