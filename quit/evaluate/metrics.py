@@ -60,8 +60,13 @@ class Measure:
         return cls(name, int(parts["depth"]), int(parts["least"] or 1), parts["by"] or "")
 
     def __str__(self) -> str:
-        options = ",".join([f"rel={self.least}"] * (self.least != 1) + [f"by={self.by}"] * bool(self.by))
-        return f"{self.name}{options and f'({options})'}@{self.depth}"
+        options = []
+        if self.least != 1:
+            options.append(f"rel={self.least}")
+        if self.by:
+            options.append(f"by={self.by}")
+        name = f"{self.name}({','.join(options)})" if options else self.name
+        return f"{name}@{self.depth}"
 
     @property
     def needs_all(self) -> bool:

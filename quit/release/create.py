@@ -151,7 +151,7 @@ def refuse_failed(results: Sequence[GateResult]) -> None:
         return
     reasons = "; ".join(f"{gate.gate} ({gate.violations}, such as {gate.examples[0]})" for gate in failed)
     raise GateError(
-        f"The release was refused by {len(failed)} gate{'s' * (len(failed) > 1)}: {reasons}. See: quit release check. "
+        f"The release was refused by {counted(len(failed), 'gate')}: {reasons}. See: quit release check. "
         "Where it must be so, waive it with a reason, which is published with the data: --waive GATE='reason' (Python: "
         "waive={GATE: reason})."
     )

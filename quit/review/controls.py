@@ -85,8 +85,10 @@ def mix_controls(
 def absent_controls(items: Sequence[ReviewItem], controls: Controls | None) -> list[str]:
     """Return in a sentence which control questions are not among the ``items``, if any."""
     absent = sorted(controls.questions - {item.question_id for item in items}) if controls else []
-    names = ", ".join(absent[:3]) + ", ..." * (len(absent) > 3)
-    return [f"Control questions that are no labelled questions here are left out: {names}."] if absent else []
+    if not absent:
+        return []
+    names = ", ".join(absent[:3]) + (", ..." if len(absent) > 3 else "")
+    return [f"Control questions that are no labelled questions here are left out: {names}."]
 
 
 def control_scores(live: pa.Table, controls: Controls | None) -> list[dict]:

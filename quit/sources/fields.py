@@ -160,10 +160,14 @@ def _instead(record: dict, missing: Sequence[str]) -> str:
     matches = {name: get_close_matches(name.lower(), keys, n=1, cutoff=0.7) for name in missing}
     near = {name: keys[match[0]] for name, match in matches.items() if match}
     others = list(near.values() if len(near) == len(missing) else record)
-    some = ", ".join([*map(quote, map(str, others[:MAX_KEYS])), *["..."] * (len(others) > MAX_KEYS)])
+    names = [quote(str(key)) for key in others[:MAX_KEYS]]
+    if len(others) > MAX_KEYS:
+        names.append("...")
     meant = f": did you mean {', '.join(map(repr, near))}?" if near else "."
-    text = f" The record has {some or 'no field'}{meant}"
-    return text + " Without hints it is no source." * any(name.lower() == "hints" for name in {*missing} - {*near})
+    text = f" The record has {', '.join(names) or 'no field'}{meant}"
+    if any(name.lower() == "hints" for name in missing if name not in near):
+        text += " Without hints it is no source."
+    return text
 
 
 def as_object(value: Any, name: str) -> dict:

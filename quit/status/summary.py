@@ -88,7 +88,9 @@ def leakage_losses(workspace: Workspace) -> str | None:
     )
     method = manifest["settings"]["leakage"]["method"]
     bem = manifest["models"][filter_stage.models.index("equivalence")].startswith("bem-")
-    model = "BEM" if bem else "the embedded equivalence model" + (" in BEM's place" if method == "bem" else "")
+    model = "BEM" if bem else "the embedded equivalence model"
+    if method == "bem" and not bem:
+        model += " in BEM's place"
     text = (
         f"Answer leakage: {losses:,} of {questions:,} questions left out ({share(losses, questions)}), by method "
         f"{method} with {model}"
@@ -240,8 +242,11 @@ def stages_table(workspace: Workspace, pipeline: Any = None) -> Table:
         losses = [f"{counted(count, kind)}: {plain_name(reason)}" for count, kind, _, reason in rejects]
         run = first.run if len(group) == 1 else f"{name} ({len(group)} readers)"
         state = first.state if first.state != "partial" else f"{first.shards_done} of {first.shards} shards"
-        each = " each" * (len(group) > 1 and bool(fresh))
-        words = ", ".join(fresh) + each or "nothing new" * (state == "complete")
+        words = ", ".join(fresh)
+        if fresh and len(group) > 1:
+            words += " each"
+        elif not fresh and state == "complete":
+            words = "nothing new"
         lines.append((f"{first.number:>2} {run}", state, words, ", ".join(losses)))
     return Table("", ("stage", "state", "made", "left out"), lines, (1, 2, 3))
 

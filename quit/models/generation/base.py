@@ -171,8 +171,12 @@ class ModelOptions:
         for name in ("token_field", "omit", "effort", "thinking", "thinking_tokens"):
             if (value := getattr(self, name)) != getattr(ModelOptions, name):
                 options[name] = value
-        name = f"{self.kind}/" * bool(self.kind) + model_identity(self.model, self.revision, self.kind == "chat")
-        return name + (f"+{hashlib.sha256(canonical(options)).hexdigest()[:8]}" if any(options.values()) else "")
+        name = model_identity(self.model, self.revision, self.kind == "chat")
+        if self.kind:
+            name = f"{self.kind}/{name}"
+        if any(options.values()):
+            name += f"+{hashlib.sha256(canonical(options)).hexdigest()[:8]}"
+        return name
 
 
 def free_memory() -> None:

@@ -89,14 +89,12 @@ def _most_often_right(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, An
 
 
 def _comparisons(rows: Iterable[Mapping[str, Any]]) -> Table:
-    cells = [
-        [
-            *(row["corpus"], row["metric"], row["reader"], as_text(row["a"]), as_text(row["b"])),
-            f"{100 * row['difference']:+.2f} ({100 * row['low']:+.2f} to {100 * row['high']:+.2f})",
-            *(f"{row[name]:.4f}" for name in ("p_randomisation", "p_t", "p_holm")),
-        ]
-        for row in rows
-    ]
+    cells = []
+    for row in rows:
+        systems = (as_text(row["a"]), as_text(row["b"]))
+        difference = f"{100 * row['difference']:+.2f} ({100 * row['low']:+.2f} to {100 * row['high']:+.2f})"
+        p_values = [f"{row[name]:.4f}" for name in ("p_randomisation", "p_t", "p_holm")]
+        cells.append([row["corpus"], row["metric"], row["reader"], *systems, difference, *p_values])
     return Table("Paired comparisons", _COMPARED, cells, text=(1, 2, 3, 4))
 
 

@@ -9,6 +9,7 @@ passages are never in memory.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -256,17 +257,14 @@ def release_task(dataset: Dataset, split: str) -> Task:
 
 def mean_words(passages: Passages) -> float:
     """Return the mean length of all passages in words, split on single spaces (paper, table 1 and section 5.1)."""
-    copies = {
-        part: sum(
-            len(members) for subset, members in zip(passages.subsets, passages.members, strict=True) if part in subset
-        )
-        for part in {part for subset in passages.subsets for part in subset}
-    }
-    words = sum(
-        len(text.split(" ")) * copies[part]
-        for group in range(passages.groups)
-        for part, text in enumerate(passages.parts(group))
-    )
+    copies: Counter[int] = Counter()  # part -> passages of a group that hold it
+    for subset, members in zip(passages.subsets, passages.members, strict=True):
+        for part in subset:
+            copies[part] += len(members)
+    words = 0
+    for group in range(passages.groups):
+        for part, text in enumerate(passages.parts(group)):
+            words += len(text.split(" ")) * copies[part]
     return words / len(passages)
 
 
