@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
+from quit.common.rows import grouped
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import origin_lines, origins
 from quit.engine.workspace import Workspace
@@ -295,9 +296,7 @@ def _print_passages(life: dict[str, Any], limit: int) -> None:
         _OUT.print(f"  {position}{mark} {escape(name)}", soft_wrap=True)
     lines = []
     for row in rows[: limit or None]:
-        numbers_of: dict[str, list[str]] = {}
-        for name, answer in row["answers"].items():
-            numbers_of.setdefault(answer, []).append(str(numbers[name]))
+        numbers_of = grouped((answer, str(numbers[name])) for name, answer in row["answers"].items())
         answers = (f"{answer} ({' '.join(readers)})" for answer, readers in numbers_of.items())
         label = str(row["label"]) + ("" if row["predicted"] is None else f" (predicted, {row['predicted']:.2f})")
         lines.append((row["permutation"], label, ", ".join(answers)))

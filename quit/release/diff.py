@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 
+from quit.common.rows import grouped
 from quit.dataset.release import Release, verify
 from quit.settings import flatten
 from quit.settings.settings import ReleaseSettings
@@ -187,9 +188,7 @@ def _origins(old: Release, new: Release) -> list[dict[str, Any]]:
 
 
 def _sources(content: Mapping[str, Any]) -> dict[str, str]:
-    checksums_of: dict[str, list[str]] = {}
-    for row in content["sources"]:
-        checksums_of.setdefault(f"{row['name']}:{row['file']}", []).append(row["checksum"])
+    checksums_of = grouped((f"{row['name']}:{row['file']}", row["checksum"]) for row in content["sources"])
     return {name: ", ".join(sorted(checksums)) for name, checksums in checksums_of.items()}
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.json_lines import keyed_lines
+from quit.common.rows import tuples
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.agreement import alpha_of, cohen_kappa, pair_agreements
@@ -46,10 +47,8 @@ def agreement(live: pa.Table) -> dict[str, Any]:
     Keys: ``items`` (judged by two or more), ``alpha``, ``pairs``, ``annotators``.
     """
     judged: dict[str, dict[Hashable, Hashable]] = {}
-    cast = votes(live)
-    columns = (cast.column(name).to_pylist() for name in ("kind", "question_id", "key", "annotator", "yes"))
     counts: dict[Hashable, int] = {}
-    for kind, question, key, annotator, yes in zip(*columns, strict=True):
+    for kind, question, key, annotator, yes in tuples(votes(live), "kind", "question_id", "key", "annotator", "yes"):
         if kind == "answer":
             judged.setdefault(annotator, {})[question, key] = yes
             counts[question, key] = counts.get((question, key), 0) + 1

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from markupsafe import Markup
 
+from quit.common.rows import grouped
 from quit.errors import MissingDependency
 from quit.render import plots
 from quit.render.html import environment, template_text
@@ -26,9 +27,7 @@ _COMPARED = ("corpus", "metric", "reader", "a", "b", "a - b, points", "p, random
 
 def page(facts: Mapping[str, str], results: pa.Table, comparisons: pa.Table, figures: pa.Table) -> str:
     """Return the page. ``facts``: what was run, in words; the other three: the tables of these names."""
-    tables: dict[tuple[str, str, bool], list[dict[str, Any]]] = {}
-    for row in results.to_pylist():
-        tables.setdefault((row["corpus"], row["reader"], "by=subset" in row["metric"]), []).append(row)
+    tables = grouped(((row["corpus"], row["reader"], "by=subset" in row["metric"]), row) for row in results.to_pylist())
     templates = environment()
     templates.filters["as_text"] = as_text
     return templates.get_template("leaderboard.html").render(
@@ -57,9 +56,7 @@ def _table(corpus: str, reader: str, sets: bool, rows: Sequence[Mapping[str, Any
 
 def _plots(rows: Sequence[Mapping[str, Any]]) -> Iterable[Plot]:
     """Yield figures 4 to 6, each with its table; figure 6 once per reader. Without matplotlib the tables alone."""
-    pieces: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        pieces.setdefault((row["figure"], row["reader"] if row["figure"] == "6" else ""), []).append(row)
+    pieces = grouped(((row["figure"], row["reader"] if row["figure"] == "6" else ""), row) for row in rows)
     for number, ((figure, reader), points) in enumerate(pieces.items()):
         title, across, up = _FIGURES[figure]
         lines: dict[str, dict[Any, float]] = {}
