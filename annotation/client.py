@@ -146,7 +146,7 @@ def connect(workspace: Path, settings: Review, url: str | None = None, token: st
     """Return the server, after checking that it answers and takes the token.
 
     ``url``: any Label Studio server; without it, the workspace's local one. The token comes from
-    ``LABEL_STUDIO_API_KEY``, or for the local server from its account file. Raises as :meth:`Server.request` does.
+    ``LABEL_STUDIO_API_KEY``, or for the local server from its account file. Raises as :meth:`Server.ask` does.
     """
     account = stored_account(workspace)
     local = account is not None and (url is None or url.rstrip("/") == account.url)

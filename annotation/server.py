@@ -138,11 +138,9 @@ class LocalServer:
         _store(self.workspace, account)
         log = self.folder / "server.log"
         with log.open("ab") as out:
+            program = str(programs / "label-studio")
             self._process = SupervisedProcess(
-                [
-                    str(programs / "label-studio"),
-                    *("start", "--no-browser", "--internal-host", HOST, "--port", str(port)),
-                ],
+                [program, "start", "--no-browser", "--internal-host", HOST, "--port", str(port)],
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,

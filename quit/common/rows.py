@@ -1,11 +1,14 @@
-"""Rows in Python: of some columns of a table, and by a key."""
+"""Rows in Python: of some columns of a table, of an SQL query, and by a key."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    import duckdb
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -14,6 +17,11 @@ V = TypeVar("V")
 def tuples(table: pa.Table | pa.RecordBatch, *columns: str) -> Iterator[tuple[Any, ...]]:
     """Return the rows of some columns, each as a tuple in the order of ``columns``."""
     return zip(*(table.column(name).to_pylist() for name in columns), strict=True)
+
+
+def sql_rows(connection: duckdb.DuckDBPyConnection, sql: str, params: object = None) -> list[dict[str, Any]]:
+    """Return the rows of an SQL query, by column. ``params``: of the query, by place or by name."""
+    return connection.sql(sql, params=params).to_arrow_table().to_pylist()
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:

@@ -26,8 +26,12 @@ from quit.settings.card import Card
 _CORPUS = pa.schema({"_id": pa.string(), "title": pa.string(), "text": pa.string()})
 _QUERIES = pa.schema({"_id": pa.string(), "text": pa.string()})
 CONFIGS: dict[str, pa.Schema] = {
-    **{"corpus": _CORPUS, "queries": _QUERIES, "default": QRELS},
-    **{"fully-corpus": _CORPUS, "fully-queries": _QUERIES, "fully-qrels": QRELS},
+    "corpus": _CORPUS,
+    "queries": _QUERIES,
+    "default": QRELS,
+    "fully-corpus": _CORPUS,
+    "fully-queries": _QUERIES,
+    "fully-qrels": QRELS,
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 
+from quit.common.rows import sql_rows
 from quit.errors import SettingsError, did_you_mean
 from quit.settings import ReaderSettings, Settings
 
@@ -48,7 +49,7 @@ def probe_release(path: str | Path, name: str, settings: Settings) -> dict[str, 
     with duckdb.connect() as connection:
         connection.register("splits", dataset.splits)
         connection.register("answers", answers)
-        rows = connection.sql(_COUNTS, params=[repetitions]).to_arrow_table().to_pylist()
+        rows = sql_rows(connection, _COUNTS, [repetitions])
     splits = {row["split"]: {key: row[key] for key in ("questions", "release", "now", "always")} for row in rows}
     return {
         "release": dataset.provenance["release"],

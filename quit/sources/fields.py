@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -366,7 +367,7 @@ def _finish(draft: DraftRecord, source: str, item: Item) -> SourceRecord:
     question = repair(draft.question)
     if not question:
         raise BadRecord("no_question", "The question is blank: write one, or take the record out.")
-    clean = _Repaired()
+    clean = cache(repair)  # candidates come back in every hint's scores
     answers = distinct(clean(answer) for answer in draft.answers)
     if not answers:
         raise BadRecord(
@@ -424,15 +425,6 @@ def _hint_fault(text: Any) -> tuple[str, str] | None:
     if len(text) > MAX_TEXT:
         return ("too_long", _too_long(text))
     return None
-
-
-class _Repaired(dict):
-    """Repair of a record's candidates, each once: they come back in every hint's scores."""
-
-    def __call__(self, text: str) -> str:
-        if text not in self:
-            self[text] = repair(text)
-        return self[text]
 
 
 def reject(item: Item, source: str, stage: str, kind: str, reason: str, detail: str, record_id: str | None) -> Reject:

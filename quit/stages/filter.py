@@ -81,11 +81,13 @@ def filter_leaks(
             for hint in mine
             for leak in leaks_of[hint["hint_id"]]
         ]
-        standing = [
-            (hint, next((leak for leak in leaks_of[hint["hint_id"]] if not leak.overridden), None)) for hint in mine
-        ]
-        leaking = [(hint, leak) for hint, leak in standing if leak]
-        clean_hints = [hint for hint, leak in standing if not leak]
+        leaking, clean_hints = [], []
+        for hint in mine:
+            standing = [leak for leak in leaks_of[hint["hint_id"]] if not leak.overridden]
+            if standing:
+                leaking.append((hint, standing[0]))
+            else:
+                clean_hints.append(hint)
         identity = {"stage": "filter", "question_id": question["question_id"], "source": question["source"]}
         if settings.mode == "hint":
             rejects += [

@@ -10,6 +10,7 @@ from typing import Any
 
 from quit.common.endpoints import address
 from quit.common.files import is_url
+from quit.common.rows import sql_rows
 from quit.engine.reading import TableReader
 from quit.engine.usage import origins, totals
 from quit.engine.workspace import Workspace
@@ -194,16 +195,16 @@ def disagreements(workspace: TableReader) -> list[dict[str, Any]]:
     """Return the answers on which another judge disagrees with the judge, or the judge said nothing readable, most
     passages at stake first; ``second``: that other judge's name."""
     with workspace.connect(tables=["verdicts", "second_verdicts", "questions"]) as connection:
-        rows = connection.sql(
+        return sql_rows(
+            connection,
             """
             SELECT v.question_id, q.question, q.answers AS gold, v.answer, v.correct, v.raw,
                 s.judge AS second, s.correct AS second_correct, s.probability AS second_probability, v.passages
             FROM verdicts v JOIN second_verdicts s USING (question_id, answer_key) JOIN questions q USING (question_id)
             WHERE v.basis = 'model' AND v.correct IS DISTINCT FROM s.correct
             ORDER BY v.passages DESC, v.question_id, v.answer_key, s.judge
-            """
+            """,
         )
-        return rows.to_arrow_table().to_pylist()
 
 
 def usage_table(workspace: TableReader) -> Table:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.columns import rows_hash
 from quit.common.ids import content_hash
-from quit.common.rows import grouped, tuples
+from quit.common.rows import grouped, sql_rows, tuples
 from quit.models.protocols import NO_ANSWER
 from quit.settings import Review
 from quit.stages.labelling.answers import matching_rows
@@ -104,8 +104,8 @@ def live_reviews(reviews: pa.Table) -> pa.Table:
         ).to_arrow_table()
 
 
-def of_kind(live: pa.Table, blind: bool) -> pa.Table:
-    """Return the rows that were made on blind pages, or on all others."""
+def rows_of_pages(live: pa.Table, blind: bool) -> pa.Table:
+    """Return the rows that were made on blind pages, or with ``blind`` false those made on all others."""
     return live.filter(pc.equal(pc.fill_null(live.column("blind"), False), blind))
 
 
@@ -117,7 +117,8 @@ def unclear_annotations(reviews: pa.Table) -> list[dict]:
     """
     with duckdb.cursor() as connection:
         connection.register("reviews", reviews)
-        rows = connection.sql(
+        return sql_rows(
+            connection,
             f"""
             SELECT l.annotator, l.question_id, l.task, l.text AS ask,
                    coalesce(list(r.answer ORDER BY r.answer) FILTER (r.kind = 'answer' AND r.correct IS NULL), [])
@@ -125,9 +126,8 @@ def unclear_annotations(reviews: pa.Table) -> list[dict]:
             FROM ({_LATEST}) l JOIN reviews r USING (review_id)
             WHERE l.text IS NOT NULL GROUP BY ALL ORDER BY ALL
             """,
-            params={"states": ["submitted", "empty"]},
+            {"states": ["submitted", "empty"]},
         )
-        return rows.to_arrow_table().to_pylist()
 
 
 def votes(live: pa.Table) -> pa.Table:

@@ -96,7 +96,8 @@ def _holds(word: Word, solid: str) -> bool:
     for rest in (word.plain.removeprefix(solid), word.plain.removesuffix(solid)):
         if rest == word.plain or rest in _NOT_COMPOUND_PARTS:
             continue
-        if len(solid) > 4 - (len(rest) > 2) and rest in _AFFIXES:
+        shortest = 4 if len(rest) > 2 else 5
+        if len(solid) >= shortest and rest in _AFFIXES:
             return True
         if len(rest) > 2 and len(solid) > 4 and (word.capital or lexicon().has(rest)):
             return True
