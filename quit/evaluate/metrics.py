@@ -166,7 +166,8 @@ def mean(values: Sequence[float | None] | np.ndarray, policy: str = "zero") -> f
 
     Raises ``SettingsError`` for an unknown policy.
     """
-    return float(np.mean(counted)) if len(counted := under(values, policy)) else 0.0
+    counted = under(values, policy)
+    return float(np.mean(counted)) if len(counted) else 0.0
 
 
 def under(values: Sequence[float | None] | np.ndarray, policy: str) -> np.ndarray:

@@ -239,7 +239,8 @@ def _write_split(dataset: Dataset, split: str, folder: ExportFolder, patterns: P
             writers["questions"].write(_questions(dataset, some, fully))
             writers["hints"].write(_hints(dataset, some))
         for config, name in names.items():
-            if (writer := writers[config]).rows:
+            writer = writers[config]
+            if writer.rows:
                 size = folder.path(name).stat().st_size
                 shards.append(Shard(config, split, name, writer.rows, size, writer.bytes))
     return shards, unjudged

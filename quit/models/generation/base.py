@@ -212,7 +212,8 @@ def cache_key(identity: str, request: ChatRequest) -> bytes:
 
 def before_stop(text: str, stop: Sequence[str]) -> str:
     """Return a reply up to its first stop string. Some servers include it or ignore it."""
-    return text[: min((at for ending in stop if (at := text.find(ending)) >= 0), default=len(text))]
+    places = [text.find(ending) for ending in stop if ending in text]
+    return text[: min(places, default=len(text))]
 
 
 def answer_of(name: str, options: ModelOptions, text: str, finish_reason: str, reasoning: str | None = None) -> str:
