@@ -115,9 +115,9 @@ class Ledger:
     def state(self) -> str:
         """What is spent, in words."""
         spent = self.spent
-        texts = (f"run.max_cost: {spent.cost:.4g} of {self.cap.cost:g}", f"run.max_tokens: {spent.tokens:,.0f} of "
-                 f"{self.cap.tokens:,.0f}")  # fmt: skip
-        return ", ".join(text for text, cap in zip(texts, self.cap) if math.isfinite(cap)) + " is spent"
+        cost = f"run.max_cost: {spent.cost:.4g} of {self.cap.cost:g}"
+        tokens = f"run.max_tokens: {spent.tokens:,.0f} of {self.cap.tokens:,.0f}"
+        return ", ".join(text for text, cap in zip((cost, tokens), self.cap) if math.isfinite(cap)) + " is spent"
 
     def _take(self, amount: Amount) -> None:
         self.spent = self.spent.plus(amount)
