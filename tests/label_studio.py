@@ -67,9 +67,9 @@ class Live:
         self._server.stop()
 
     def client(self, settings: Settings, token: str | None = None) -> Server:
-        from quit.annotation.client import connect  # its SDK takes a second to import
+        from quit.annotation.client import Server  # its SDK takes a second to import
 
-        return connect(Path("nowhere"), settings.review, self.account.url, token or self.account.token)
+        return Server(self.account.url, token or self.account.token, settings.review)
 
     def sign_up(self, email: str, password: str = "quit-test-1") -> str:
         """Make an account through the invitation, as an annotator does, and return its token."""
