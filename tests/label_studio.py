@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from quit.annotation.server import REQUIREMENTS, Account, LocalServer, _store
+from quit.annotation.server import REQUIREMENTS, Account, LocalServer, store_account
 from quit.annotation.tasks import NONE, alias
 from quit.engine.workspace import Workspace
 from quit.errors import MissingDependency
@@ -40,7 +40,7 @@ def first_server() -> Path:
         first = LocalServer(folder, port=0)
         account = first.start()
         first.stop()
-        _store(folder, replace(account, pid=None))
+        store_account(folder, replace(account, pid=None))
 
     digest = hashlib.sha256(REQUIREMENTS.read_bytes() + Path(inspect.getfile(LocalServer)).read_bytes()).hexdigest()
     return kept(f"label-studio-{digest[:12]}", make) / "reviews" / "server"

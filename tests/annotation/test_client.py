@@ -8,7 +8,7 @@ import pytest
 
 from quit.annotation import client
 from quit.annotation.client import connect
-from quit.annotation.server import Account, _store
+from quit.annotation.server import Account, store_account
 from quit.errors import InputError, ServerError, SettingsError
 from quit.settings import Review
 from tests.servers.serving import serving
@@ -54,7 +54,7 @@ def test_only_a_server_in_trouble_is_tried_again_and_then_said(monkeypatch, code
 
 def test_the_workspaces_own_server_is_told_how_to_start(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("LABEL_STUDIO_API_KEY", "t" * 40)
-    _store(tmp_path, Account("http://127.0.0.1:9", "a@b.org", "p", "t" * 40, "1"))
+    store_account(tmp_path, Account("http://127.0.0.1:9", "a@b.org", "p", "t" * 40, "1"))
     with pytest.raises(ServerError, match=f"quit review serve -w {tmp_path}"):
         connect(tmp_path, QUICK)
     with pytest.raises(ServerError) as other:
