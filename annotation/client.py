@@ -142,11 +142,11 @@ class Server:
         return self._people[number]
 
 
-def connect(workspace: Path, settings: Review, url: str | None = None, token: str | None = None) -> Server:
+def connect(workspace: Path, settings: Review, url: str | None = None) -> Server:
     """Return the server, after checking that it answers and takes the token.
 
     ``url``: any Label Studio server; without it, the workspace's local one. The token comes from
-    ``LABEL_STUDIO_API_KEY``, or for the local server from its account file. Raises as :meth:`Server.request` does.
+    ``LABEL_STUDIO_API_KEY``, or for the local server from its account file. Raises as :meth:`Server.ask` does.
     """
     account = stored_account(workspace)
     local = account is not None and (url is None or url.rstrip("/") == account.url)
@@ -159,7 +159,7 @@ def connect(workspace: Path, settings: Review, url: str | None = None, token: st
         url = account.url
     if not url.startswith(("http://", "https://")):
         raise SettingsError(f"--url {url!r} is not an address. Write it as https://labels.example.org.")
-    token = token or (account.token if local and account else None) or os.environ.get(TOKEN)
+    token = account.token if local and account else os.environ.get(TOKEN)
     if not token:
         raise SettingsError(
             f"{url} needs a token. Copy one from {url.rstrip('/')}/user/account and set the variable {TOKEN}."

@@ -74,7 +74,8 @@ def guidelines_html() -> str:
     text = (HERE / "guidelines.md").read_text(encoding="utf-8").partition("\n")[2]
     pieces: list[str] = []
     numbers: list[int | None] = []
-    for token in (parser := MarkdownIt("commonmark").enable("table")).parse(text):
+    parser = MarkdownIt("commonmark").enable("table")
+    for token in parser.parse(text):
         if token.type in ("ordered_list_open", "bullet_list_open"):
             numbers.append(0 if token.type == "ordered_list_open" else None)
         elif token.type in ("ordered_list_close", "bullet_list_close"):

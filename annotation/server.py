@@ -92,8 +92,9 @@ def _account_file(workspace: Path) -> Path:
     return workspace / "reviews" / "server" / "account.json"
 
 
-def _store(workspace: Path, account: Account) -> None:
-    """Write a file that its owner alone can read, at any moment, into a folder that git leaves out."""
+def store_account(workspace: Path, account: Account) -> None:
+    """Keep the account of a workspace's server: in a file that its owner alone can read, at any moment, in a folder
+    that git leaves out."""
     path = _account_file(workspace)
     with writing(path), replacing(path, private=True) as temporary:
         temporary.write_text(json.dumps(asdict(account), indent=1), encoding="utf-8")
@@ -135,21 +136,19 @@ class LocalServer:
             token=former.token if former else secrets.token_hex(20),
             version=_version(),
         )
-        _store(self.workspace, account)
+        store_account(self.workspace, account)
         log = self.folder / "server.log"
         with log.open("ab") as out:
+            program = str(programs / "label-studio")
             self._process = SupervisedProcess(
-                [
-                    str(programs / "label-studio"),
-                    *("start", "--no-browser", "--internal-host", HOST, "--port", str(port)),
-                ],
+                [program, "start", "--no-browser", "--internal-host", HOST, "--port", str(port)],
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 cwd=self.folder,
                 env=self._environment(account),
             )
-        _store(self.workspace, replace(account, pid=self._process.pid))
+        store_account(self.workspace, replace(account, pid=self._process.pid))
         say(f"Starting Label Studio {account.version} at {account.url} (the first time a minute or two) ...")
         try:
             wait_until_healthy(self._process, f"Label Studio {account.version}", account.url, START_SECONDS, log)

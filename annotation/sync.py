@@ -237,7 +237,9 @@ class _Rows:
         editor = None if number is None else self._server.email(number)
         if editor == annotator:
             editor = None
-        state = "overwritten" if editor else "skipped" if annotation.get("was_cancelled") else "submitted"
+        state = "skipped" if annotation.get("was_cancelled") else "submitted"
+        if editor:
+            state = "overwritten"
         return annotator, editor, state
 
     def withdraw_missing(self, tasks: Iterable[Any]) -> None:

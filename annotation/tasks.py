@@ -233,7 +233,9 @@ def _verdicts(
     data: Mapping[str, Any], version: int, ticked: set[str], gold_is_wrong: bool
 ) -> tuple[tuple[tuple[str, str, bool | None, bool | None], ...], str | None]:
     """Return ``answers`` and ``ask`` of a :class:`Reading`."""
-    ask = "empty" if not ticked else "both" if {NONE} < ticked else None
+    ask = "both" if {NONE} < ticked else None
+    if not ticked:
+        ask = "empty"
     asks_gold = ask is None and not gold_is_wrong
     suggestions = data["ticked"].get(str(version))
     answers: dict[str, tuple[str, str, bool | None, bool | None]] = {}

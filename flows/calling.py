@@ -20,13 +20,16 @@ def run_job(job: str, **parameters: Any) -> Any:
     the job does.
     """
     parameters = {name: value for name, value in parameters.items() if value is not None}
-    if not (url := server_url()):
+    url = server_url()
+    if not url:
         return getattr(import_module("quit.library.jobs"), job)(**parameters).result
     from quit.common.starting import healthy
     from quit.engine.workspace import Workspace
     from quit.flows.server import server_watched
 
     require("prefect")
+    from prefect.exceptions import ParameterTypeError
+
     if not healthy(url):
         raise ServerError(
             f"The Prefect server {address(url)} does not answer. Start it (prefect server start), or unset "
@@ -41,15 +44,15 @@ def run_job(job: str, **parameters: Any) -> Any:
             if state.name == Waiting.__name__:
                 raise Waiting(state.message)
             return state.result()
-        except import_module("prefect.exceptions").ParameterTypeError as error:
+        except ParameterTypeError as error:
             raise SettingsError(str(error).strip().splitlines()[-1].strip(" -")) from None
 
 
 def server_url() -> str | None:
     """Return the API's address of the Prefect server that ``PREFECT_API_URL`` or Prefect's active profile names, or
     None. Prefect itself is not imported."""
-    if (url := os.environ.get("PREFECT_API_URL")) is not None:
-        return url or None
+    if "PREFECT_API_URL" in os.environ:
+        return os.environ["PREFECT_API_URL"] or None
     home = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
     try:
         profiles = tomllib.loads(Path(os.environ.get("PREFECT_PROFILES_PATH", home / "profiles.toml")).read_text())

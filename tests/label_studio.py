@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from quit.annotation.server import REQUIREMENTS, Account, LocalServer, _store
+from quit.annotation.server import REQUIREMENTS, Account, LocalServer, store_account
 from quit.annotation.tasks import NONE, alias
 from quit.engine.workspace import Workspace
 from quit.errors import MissingDependency
@@ -40,7 +40,7 @@ def first_server() -> Path:
         first = LocalServer(folder, port=0)
         account = first.start()
         first.stop()
-        _store(folder, replace(account, pid=None))
+        store_account(folder, replace(account, pid=None))
 
     digest = hashlib.sha256(REQUIREMENTS.read_bytes() + Path(inspect.getfile(LocalServer)).read_bytes()).hexdigest()
     return kept(f"label-studio-{digest[:12]}", make) / "reviews" / "server"
@@ -67,9 +67,9 @@ class Live:
         self._server.stop()
 
     def client(self, settings: Settings, token: str | None = None) -> Server:
-        from quit.annotation.client import connect  # its SDK takes a second to import
+        from quit.annotation.client import Server  # its SDK takes a second to import
 
-        return connect(Path("nowhere"), settings.review, self.account.url, token or self.account.token)
+        return Server(self.account.url, token or self.account.token, settings.review)
 
     def sign_up(self, email: str, password: str = "quit-test-1") -> str:
         """Make an account through the invitation, as an annotator does, and return its token."""

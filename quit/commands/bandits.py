@@ -107,7 +107,7 @@ def run(
 
     settings = load_settings(profile, [*(set_ or ()), *filter(None, [budget, runs])])
     selected = named(settings.bandits, split_names(policies))
-    [tuned] = named(settings.bandits, [tune]) if tune else [None]
+    tuned = named(settings.bandits, [tune])[0] if tune else None
     measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, selected)
     requests, about = measured.requests, measured.about
     if tuned:
@@ -162,7 +162,7 @@ def report(
     selected = named(settings.bandits, [name for name in names if name != bandits.FULL])
     measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, selected, True)
     about = measured.about | {"budget": budget / 100}
-    with_full = [None] * (bandits.FULL in names) + selected
+    with_full = [None, *selected] if bandits.FULL in names else selected
     scored = bandits.reports(measured, with_full, budget / 100, settings, repeats)
     summary = bandits.write_reports(scored, out, about)
     lines = [*_report_tables(summary), *_replies(about), f"{out}: reports.jsonl, reports.json"]
@@ -263,14 +263,11 @@ def _tables(grid: Any, summary: dict[str, Any]) -> list[Table | str]:
         (policy.name, *(f"{grid.value(policy.name, share).mean():.3f}" for share in shares)) for policy in grid.policies
     ]
     pieces: list[Table | str] = [Table("Precision", ("budget", *(f"{share:.0%}" for share in shares)), rows)]
-    trees = [
-        (
-            *(row["policy"], row["metric"], f"{row['flat']:.3f}", f"{row['tree']:.3f}"),
-            "" if row["gain"] is None else f"{row['gain']:.1%}",
-        )
-        for row in summary["trees"]
-        if row["budget"] == min(budgets)
-    ]
+    trees = []
+    for row in summary["trees"]:
+        if row["budget"] == min(budgets):
+            gain = "" if row["gain"] is None else f"{row['gain']:.1%}"
+            trees.append((row["policy"], row["metric"], f"{row['flat']:.3f}", f"{row['tree']:.3f}", gain))
     if trees:
         title = f"Arms opened step by step against all at once, budget {min(budgets):.0%}"
         pieces.append(Table(title, ("policy", "metric", "flat", "tree", "gain"), trees, text=(1,)))

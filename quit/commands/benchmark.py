@@ -208,16 +208,13 @@ def _print(facts: dict[str, Any], out: Path, as_json: bool) -> None:
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
-    from quit.evaluate.metrics import READING, measures
+    from quit.evaluate.metrics import READING, measures, with_largest_k
     from quit.systems.benchmark.leaderboard import as_text
 
     ranking = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "nDCG(exp)@10", "Hit(rel=2)@1")
     metrics = (*measures(ranking, "subset"), *READING)
     systems: dict[tuple, dict[str, float]] = {}
-    deepest = max((row["k"] for row in rows), default=0)
-    for row in rows:
-        if row["reader"] and row["strategy"] != "any" and row["k"] != deepest:
-            continue  # the page has every k
+    for row in with_largest_k(rows):  # the page has every k
         key = (row["corpus"], row["retriever"], row["reranker"], row["reader"], row["strategy"], row["k"] or "")
         systems.setdefault(key, {})[row["metric"]] = row["value"]
     columns = [name for name in metrics if any(name in scores for scores in systems.values())]

@@ -176,6 +176,8 @@ def check(
 
 
 def _lines(findings: dict[str, Any], limit: int) -> list[str]:
+    from quit.models.readers.pool import about_small_pool
+
     lines = []
     for name, mark in (("faults", "left out"), ("notes", "note")):
         for row in findings[name][: limit or None]:
@@ -185,8 +187,6 @@ def _lines(findings: dict[str, Any], limit: int) -> list[str]:
             lines.append(f"... {len(findings[name]) - limit:,} more (--limit 0 shows all)")
     if findings["skipped"]:
         lines.append(f"Skipped: {findings['skipped']}.")
-    from quit.models.readers.pool import about_small_pool
-
     if note := about_small_pool(findings["answers"]):
         lines.append(f"Note: {note}")
     faults = len(findings["faults"])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
+from quit.common.rows import grouped
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import origin_lines, origins
 from quit.engine.workspace import Workspace
@@ -72,15 +73,13 @@ def print_summary(workspace: Workspace) -> None:
     terminal.sentence(f"\nThe tables are in {workspace}/tables, numbered in pipeline order. Next:", _OUT)
     first = workspace.rows("SELECT question_id FROM labels ORDER BY 1 LIMIT 1", ["labels"])
     next_commands = {f"show -w {path} {escape(name)}": "everything about one question" for (name,) in first}
-    next_commands |= {
-        **(
-            {f"export -w {path} --format huggingface --out exports": "a Hugging Face dataset"}
-            if asked(workspace)
-            else {f"export -w {path} --out exports": "a Hugging Face dataset and the paper's release JSON"}
-        ),
-        **({f"status -w {path} --left-out": "what was left out, and why"} if left_out(workspace) else {}),
-        f"report -w {path}": "the dataset on one page",
-    }
+    if asked(workspace):
+        next_commands[f"export -w {path} --format huggingface --out exports"] = "a Hugging Face dataset"
+    else:
+        next_commands[f"export -w {path} --out exports"] = "a Hugging Face dataset and the paper's release JSON"
+    if left_out(workspace):
+        next_commands[f"status -w {path} --left-out"] = "what was left out, and why"
+    next_commands[f"report -w {path}"] = "the dataset on one page"
     for command, what in next_commands.items():
         _OUT.print(f"  {what}:\n    quit {command}", soft_wrap=True)
 
@@ -132,7 +131,9 @@ def print_plan(plan: Plan) -> None:
     if plan.remembered:
         words = ", ".join(f"--set {text}" for text in plan.remembered)
         words = words.replace("--set profile=", "--profile ").replace("--set collect.questions=", "--questions ")
-        pieces.insert(0, f"As the last build: {words}{'; --questions 0 for all' * ('--questions' in words)}")
+        if "--questions" in words:
+            words += "; --questions 0 for all"
+        pieces.insert(0, f"As the last build: {words}")
     lines = [*plan.lines, *([plan.total] if len(plan.lines) > 1 else [])]
     if plan.lines:
         requests = [
@@ -295,9 +296,7 @@ def _print_passages(life: dict[str, Any], limit: int) -> None:
         _OUT.print(f"  {position}{mark} {escape(name)}", soft_wrap=True)
     lines = []
     for row in rows[: limit or None]:
-        numbers_of: dict[str, list[str]] = {}
-        for name, answer in row["answers"].items():
-            numbers_of.setdefault(answer, []).append(str(numbers[name]))
+        numbers_of = grouped((answer, str(numbers[name])) for name, answer in row["answers"].items())
         answers = (f"{answer} ({' '.join(readers)})" for answer, readers in numbers_of.items())
         label = str(row["label"]) + ("" if row["predicted"] is None else f" (predicted, {row['predicted']:.2f})")
         lines.append((row["permutation"], label, ", ".join(answers)))

@@ -190,7 +190,9 @@ def check(
         origin, about = Origin(provenance_of(pipeline)), pipeline.settings.card
         with working("check"):
             results = check_gates(subject_of(pipeline, with_release_settings(pipeline.settings, set_ or ())), waivers)
-    metadata = venue_metadata(venue, origin, load_card(card) if card else about) if venue else []
+    if card:
+        about = load_card(card)
+    metadata = venue_metadata(venue, origin, about) if venue else []
     lines: list[Any] = []
     for result in results:
         lines.append(f"{result.state:7} {result.gate}")

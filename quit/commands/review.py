@@ -69,15 +69,16 @@ def serve(
             studio = connect(opened.path, review)
         echo(f"Label Studio {account.version} is ready: {account.url}")
         echo(f"  your account     {account.email}, password {account.password}")
-        last_project: int | None = -1
+        shown: int | None = None
+        at_the_start = True
         while True:
             facts = ReviewStore(opened).project
             project = facts["id"] if facts.get("tasks") and facts["url"] == account.url else None
-            if project not in (None, last_project) or last_project == -1:  # at the start, and when a push has made it
+            if at_the_start or project not in (None, shown):  # and when a push has made it
                 page = f"{account.url}/projects/{project}/data"
                 links = f"  for annotators   {studio.invitation(project)}\n  project          {page}" if project else ""
                 echo(links or f"  next             quit review push -w {shell_word(workspace)}")
-                last_project = project
+                shown, at_the_start = project, False
             if server.ended(1.0):
                 break
     finally:

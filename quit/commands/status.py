@@ -10,6 +10,7 @@ import typer
 
 from quit.commands import options
 from quit.commands.options import open_workspace, print_json
+from quit.commands.options import show as print_pieces
 from quit.errors import InputError
 
 
@@ -33,7 +34,10 @@ def status(
     opened = open_workspace(workspace)
     if left_out:
         rows = rows_left_out(opened)
-        print_json(rows) if as_json else print_left_out(rows)
+        if as_json:
+            print_json(rows)
+        else:
+            print_left_out(rows)
         return
 
     pipeline = None
@@ -65,13 +69,12 @@ def show(
     """
     from quit.commands.console import print_question
     from quit.library.tables import open_tables
-    from quit.render import terminal
     from quit.status import why as reasons
 
     life = open_tables(workspace).question(question_id)
     if why:
         facts = reasons.why(life)
-        print_json(facts) if as_json else terminal.show(reasons.why_pieces(facts))
+        print_pieces(facts, as_json, reasons.why_pieces(facts))
     elif as_json:
         print_json(life)
     else:

@@ -123,20 +123,16 @@ def compare(
     from quit.systems.sunar.compare import compare_runs
 
     comparison = compare_runs(before, after, top, resamples=resamples, seed=seed)
-    differences = [
-        (
-            *(measure, f"{row['before']:.4f}", f"{row['after']:.4f}", f"{row['difference']:+.4f}"),
-            f"{row['low']:.4f} to {row['high']:.4f}",
-            *(number(row[name], ".4f") for name in ("p_randomisation", "p_t")),
-            row["questions"],
-        )
-        for measure, row in comparison["differences"].items()
-    ]
-    kinds = [
-        (kind or "all", recalls["questions"], *(f"{recall:.3f}" for key in keys for recall in recalls[key]))
-        for kind, recalls in comparison["kinds"].items()
-        for keys in [("pool", f"top_{top}")]
-    ]
+    differences = []
+    for measure, row in comparison["differences"].items():
+        interval = f"{row['low']:.4f} to {row['high']:.4f}"
+        values = (f"{row['before']:.4f}", f"{row['after']:.4f}", f"{row['difference']:+.4f}")
+        p_values = (number(row["p_randomisation"], ".4f"), number(row["p_t"], ".4f"))
+        differences.append((measure, *values, interval, *p_values, row["questions"]))
+    kinds = []
+    for kind, recalls in comparison["kinds"].items():
+        shares = [f"{recall:.3f}" for recall in (*recalls["pool"], *recalls[f"top_{top}"])]
+        kinds.append((kind or "all", recalls["questions"], *shares))
     counts = [(name.replace("_", " "), value) for name, value in comparison.items() if not isinstance(value, dict)]
     heads = ("measure", "before", "after", "difference", "95% interval", "p, randomisation", "p, t test", "questions")
     recalls_of = ("kind", "questions", "pool", "pool after", f"top {top}", f"top {top} after")

@@ -46,7 +46,8 @@ def read(folder: Path) -> Iterator[CorpusRecord]:
     steps: dict[str, list[tuple[int, dict[str, Any]]]] = {}
     ids: set[str | tuple[str, int]] = set()
     for line, row in json_lines(folder / "queries.jsonl", "the queries"):
-        fields = {**(metadata if isinstance(metadata := row.get("metadata"), dict) else {}), **row}
+        metadata = row.get("metadata")
+        fields = {**metadata, **row} if isinstance(metadata, dict) else row
         identity, text, parent = str(row.get("_id", row.get("id", ""))), row.get("text"), fields.get("parent_id")
         if fault := _fault(identity, text, parent, fields.get("hop"), ids):
             yield _rejected("queries.jsonl", line, *fault, identity)

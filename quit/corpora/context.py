@@ -42,7 +42,7 @@ class Draft:
         return tuple((self.rows[number], 1) for number in dict.fromkeys(numbers))
 
 
-def streamed_items(path: Path, expected: str) -> Iterator[Item]:
+def _streamed_items(path: Path, expected: str) -> Iterator[Item]:
     """Yield the values of a JSON array, or of JSON Lines, one at a time: memory does not grow with the file.
 
     Raises ``InputError`` for a file that cannot be read, and for a damaged array, with the record it is damaged in.
@@ -62,22 +62,22 @@ def streamed_items(path: Path, expected: str) -> Iterator[Item]:
 
 
 def corpus_records(
-    items: Iterator[Item],
-    source: str,
-    parse: Callable[[dict[str, Any], Draft], None],
-    identify: Callable[[dict[str, Any]], str],
     path: Path,
+    source: str,
     expected: str,
+    identify: Callable[[dict[str, Any]], str],
+    parse: Callable[[dict[str, Any], Draft], None],
 ) -> Iterator[CorpusRecord]:
-    """Yield one ``CorpusRecord`` an item: ``identify(value)`` gives its id, ``parse(value, draft)`` fills the draft.
+    """Yield one ``CorpusRecord`` per item of a file: ``identify(value)`` is its id, ``parse(value, draft)`` fills it.
 
-    A ``BadRecord`` from ``parse`` rejects the questions and keeps the documents read so far. Raises ``InputError``
-    after the last item when no record gave a document.
+    ``expected``: what the file should be, in words. A ``BadRecord`` from ``parse`` rejects the questions and keeps the
+    documents read so far. Raises ``InputError`` for a file that cannot be read, and after the last item when no record
+    gave a document.
     """
     usable = 0
     reasons: Counter[str] = Counter()
     first: dict[str, str] = {}
-    for item in items:
+    for item in _streamed_items(path, expected):
         draft: Draft | None = None
         rejects: list[Reject] = []
         try:

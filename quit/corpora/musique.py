@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from quit.corpora.context import Draft, corpus_records, streamed_items
+from quit.corpora.context import Draft, corpus_records
 from quit.retrieval.records import CorpusRecord, RawQuery, clean
 from quit.sources import fields
 from quit.sources.fields import BadRecord
@@ -31,7 +31,7 @@ def read(path: Path, *, all_context: bool = False, aliases: bool = True) -> Iter
     does.
     """
     parse = partial(_parse, all_context=all_context, aliases=aliases)
-    return corpus_records(streamed_items(path, EXPECTED), "musique", parse, _identify, path, EXPECTED)
+    return corpus_records(path, "musique", EXPECTED, _identify, parse)
 
 
 def resolve(question: str, answers: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from quit.common.rows import grouped
 from quit.corpora.graph import NeighbourhoodGraph
 from quit.evaluate.metrics import Measure
 from quit.render.table import Table
@@ -41,10 +42,11 @@ def reach(
     stage's own recall when its list is as long as those pools. Queries without a relevant document are left out.
     """
     relevant = corpus.relevant_rows()
-    groups: dict[str, list[tuple[str, str]]] = {}
-    for row in corpus.queries.select(["query_id", "text", "parent_id", "source", "kind"]).to_pylist():
-        if row["query_id"] in relevant and kind in (None, row["kind"]):
-            groups.setdefault(query_set(row), []).append((row["query_id"], row["text"]))
+    groups = grouped(
+        (query_set(row), (row["query_id"], row["text"]))
+        for row in corpus.queries.to_pylist()
+        if row["query_id"] in relevant and kind in (None, row["kind"])
+    )
     figures = {key: _measure(stage, queries, relevant, graph) for key, queries in groups.items()}
     return [{"dataset": key, "stage": name, **row} for key, row in figures.items()]
 

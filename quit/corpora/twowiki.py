@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from quit.corpora.context import Draft, corpus_records, streamed_items
+from quit.corpora.context import Draft, corpus_records
 from quit.retrieval.records import CorpusRecord, RawQuery, clean
 from quit.sources import fields
 from quit.sources.fields import BadRecord
@@ -46,7 +46,7 @@ def read(path: Path, *, all_context: bool = False) -> Iterator[CorpusRecord]:
     ``corpus_records`` does.
     """
     parse = partial(_parse, all_context=all_context)
-    return corpus_records(streamed_items(path, EXPECTED), "2wiki", parse, _identify, path, EXPECTED)
+    return corpus_records(path, "2wiki", EXPECTED, _identify, parse)
 
 
 def _identify(record: dict[str, Any]) -> str:

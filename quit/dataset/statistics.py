@@ -21,13 +21,12 @@ import pyarrow.compute as pc
 from quit.common.columns import plain, positions_in
 from quit.dataset.files import TableFiles, aligned, hints_a_question, lists
 from quit.errors import InputError
+from quit.evaluate.labels import ALL, SPLITS
 from quit.models.protocols import Encoder
 from quit.stages.labelling.passages import passage_texts, permutation_table
 from quit.stages.leaks.containment import hints_of_occurrence
 from quit.store.parts import KEYS
 
-ALL = "all"
-SPLITS = ("train", "dev", "test", ALL)
 TABLES = ("questions", "ranked_hints", "descriptions", "splits", "labels", "valid_answers")
 """Tables that statistics are counted from."""
 SAMPLE = 500
@@ -112,7 +111,7 @@ def statistics(tables: Mapping[str, Any], encoder: Encoder | None = None, sample
         "answer_containment": _containment(facts.hints, facts.valid),
     }
     similarity = _similarity(facts, encoder, sample) if encoder is not None else None
-    present = [split for split in SPLITS if split == ALL or split in facts.splits]
+    present = [*(split for split in SPLITS if split in facts.splits), ALL]
     labels = tables["labels"]
     counts = _label_counts(facts, [labels] if isinstance(labels, pa.Table) else labels)
     return Statistics(

@@ -37,18 +37,22 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
         parts = parts_of(folder, manifest)
     faults = {path: fault for path, part in parts if (fault := workspace.store.fault(path, part)) is not None}
     if faults and manifest is not None:
-        write_json(folder / DAMAGED_MANIFEST, manifest)
-        workspace.store.remove([folder / "manifest.json"])
+        _set_aside(workspace, folder, manifest)
     workspace.store.remove(faults)
     return [f"{path.relative_to(folder).as_posix()} {fault}." for path, fault in faults.items()]
 
 
 def discard_to_compare(workspace: Workspace, folder: Path) -> None:
     """Remove the parts of a stage run, to be made again; later stages run again only where they come out different."""
-    if (manifest := workspace.manifest(folder)) is not None:
-        write_json(folder / DAMAGED_MANIFEST, manifest)
-        workspace.store.remove([folder / "manifest.json"])
+    manifest = workspace.manifest(folder)
+    if manifest is not None:
+        _set_aside(workspace, folder, manifest)
     workspace.store.remove([path for path, _ in workspace.store.below(folder) if path.suffix == ".parquet"])
+
+
+def _set_aside(workspace: Workspace, folder: Path, manifest: dict[str, Any]) -> None:
+    write_json(folder / DAMAGED_MANIFEST, manifest)
+    workspace.store.remove([folder / "manifest.json"])
 
 
 def rebuilt_identically(workspace: Workspace, folder: Path) -> bool:

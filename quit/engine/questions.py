@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from quit.common.progress import note
 from quit.common.ranges import WHOLE
+from quit.common.rows import tuples
 from quit.engine.logs import Log
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
@@ -50,4 +51,4 @@ def check_questions(workspace: Workspace, folder: Path, replace: bool) -> None:
 
 
 def _texts(questions: pa.Table) -> dict[str, str]:
-    return dict(zip(*(questions[name].to_pylist() for name in ("question_id", "question")), strict=True))
+    return dict(tuples(questions, "question_id", "question"))

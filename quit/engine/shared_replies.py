@@ -53,13 +53,13 @@ class SharedReplies:
         self._flushing = threading.Lock()
         with closing(self._open()) as database:
             database.executescript(_TABLES)
-        self.bring()
+        self._bring()
         cache.heard = self._new.update
         threading.Thread(target=self._every_few_minutes, name="replies", daemon=True).start()
         atexit.register(self._try_to_flush)
 
-    def bring(self) -> int:
-        """Add the replies of the store to the cache; returns how many objects were new."""
+    def _bring(self) -> None:
+        """Add the replies of the store to the cache."""
         with closing(self._open()) as database:
             names = {
                 name for (name,) in database.execute("SELECT name FROM remote_segments WHERE place = ?", (self._place,))
@@ -77,7 +77,6 @@ class SharedReplies:
                     database.execute("BEGIN IMMEDIATE")
                     insert(database, (tuple(row.values()) for row in rows.to_pylist()))
                     self._remember(database, key, rows["key"].to_pylist())
-        return len(fresh)
 
     def flush(self) -> int:
         """Copy to the store what was given out or made since the last time; returns how many replies were new there."""

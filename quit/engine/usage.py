@@ -46,7 +46,8 @@ def record(
     with (path / "usage.jsonl").open("ab+") as file:
         if file.tell():
             file.seek(-1, os.SEEK_END)
-            file.write(b"\n" * (file.read() != b"\n"))  # after a line that was cut short
+            if file.read() != b"\n":  # the last line was cut short
+                file.write(b"\n")
         file.writelines(json.dumps(line).encode() + b"\n" for line in lines)
         file.flush()
         os.fsync(file.fileno())

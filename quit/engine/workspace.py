@@ -27,6 +27,7 @@ from quit import contracts
 from quit.common.files import json_bytes
 from quit.common.ids import content_hash
 from quit.common.ranges import WHOLE, Range
+from quit.common.rows import grouped
 from quit.engine.location import Location, as_json
 from quit.engine.logs import Log
 from quit.engine.reading import TableReader
@@ -125,9 +126,8 @@ class Workspace(Location, TableReader):
     def current(self, runs: Sequence[str] | None = None) -> dict[str, tuple[Path, dict[str, Any]]]:
         """Return stage run -> (folder, manifest) of the current tables, or of these runs' alone; an incomplete run is
         left out."""
-        folders: dict[str, list[Path]] = {}
-        for folder in sorted((self.path / "tables").glob("*_*")):
-            folders.setdefault(folder.name.partition("_")[2], []).append(folder)
+        run_folders = sorted((self.path / "tables").glob("*_*"))
+        folders = grouped((folder.name.partition("_")[2], folder) for folder in run_folders)
         tables: dict[str, tuple[Path, dict[str, Any]]] = {}
         for run, fingerprint in self.state.items():
             if runs is None or run in runs:

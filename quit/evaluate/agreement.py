@@ -13,6 +13,8 @@ from itertools import combinations
 from operator import eq
 from typing import Any
 
+from quit.common.rows import grouped
+
 
 @dataclass(frozen=True)
 class PairAgreement:
@@ -88,8 +90,5 @@ def pair_agreements(judged: Mapping[str, Mapping[Hashable, Hashable]]) -> list[P
 
 def alpha_of(judged: Mapping[str, Mapping[Hashable, Hashable]]) -> float | None:
     """Return Krippendorff's alpha of all annotators; ``judged``: annotator -> item -> value."""
-    units: dict[Hashable, list[Hashable]] = {}
-    for values in judged.values():
-        for item, value in values.items():
-            units.setdefault(item, []).append(value)
+    units = grouped(pair for values in judged.values() for pair in values.items())
     return krippendorff_alpha(units.values())

@@ -6,6 +6,8 @@ from typing import Any
 
 import duckdb
 
+from quit.common.rows import sql_rows
+
 _FIGURES = """
     WITH shares AS (
         SELECT question_id, avg(CASE label WHEN 2 THEN 1.0 ELSE 0.0 END) AS share
@@ -23,7 +25,7 @@ def control_figures(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any
 
     ``connection``: has the tables ``controls`` and ``labels``.
     """
-    rows = connection.sql(_FIGURES).to_arrow_table().to_pylist()
+    rows = sql_rows(connection, _FIGURES)
     if not rows:
         return []
     from scipy import stats  # takes a second, for what few reports have

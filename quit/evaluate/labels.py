@@ -15,6 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from quit import contracts
+from quit.common.rows import tuples
 from quit.evaluate.agreement import PairAgreement, alpha_of_counts
 from quit.text.normalize import normalize_answer
 
@@ -187,10 +188,9 @@ def shared_answers(splits: pa.Table, questions: pa.Table) -> list[SharedAnswers]
 
     ``splits`` needs question_id, split; ``questions`` question_id, answers, and may hold other questions too.
     """
-    split_of = dict(zip(splits["question_id"].to_pylist(), splits["split"].to_pylist(), strict=True))
+    split_of = dict(tuples(splits, "question_id", "split"))
     keys: dict[str, list[dict[str, str]]] = {split: [] for split in SPLITS if split in split_of.values()}
-    columns = (questions[name].to_pylist() for name in ("question_id", "answers"))
-    for question_id, answers in zip(*columns, strict=True):
+    for question_id, answers in tuples(questions, "question_id", "answers"):
         if question_id in split_of:
             keys[split_of[question_id]].append({normalize_answer(answer): answer for answer in reversed(answers)})
     shared = []

@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -60,8 +61,13 @@ class Measure:
         return cls(name, int(parts["depth"]), int(parts["least"] or 1), parts["by"] or "")
 
     def __str__(self) -> str:
-        options = ",".join([f"rel={self.least}"] * (self.least != 1) + [f"by={self.by}"] * bool(self.by))
-        return f"{self.name}{options and f'({options})'}@{self.depth}"
+        options = []
+        if self.least != 1:
+            options.append(f"rel={self.least}")
+        if self.by:
+            options.append(f"by={self.by}")
+        name = f"{self.name}({','.join(options)})" if options else self.name
+        return f"{name}@{self.depth}"
 
     @property
     def needs_all(self) -> bool:
@@ -77,6 +83,12 @@ class Measure:
         if self.name == "Recall":
             return recall(ranked, judged, self.depth, self.least)
         return ndcg(ranked, judged, self.depth, exponential=self.name == "nDCG(exp)")
+
+
+def with_largest_k(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return rows of ``results``; of what readers say to several passages, only those with the most passages."""
+    largest = max((row["k"] for row in results if row["strategy"] != "any"), default=0)
+    return [row for row in results if not row["reader"] or row["strategy"] == "any" or row["k"] == largest]
 
 
 def measures(metrics: Sequence[str], by: str) -> list[str]:
@@ -154,7 +166,8 @@ def mean(values: Sequence[float | None] | np.ndarray, policy: str = "zero") -> f
 
     Raises ``SettingsError`` for an unknown policy.
     """
-    return float(np.mean(counted)) if len(counted := under(values, policy)) else 0.0
+    counted = under(values, policy)
+    return float(np.mean(counted)) if len(counted) else 0.0
 
 
 def under(values: Sequence[float | None] | np.ndarray, policy: str) -> np.ndarray:

@@ -19,6 +19,7 @@ from quit.dataset.dataset import Dataset
 from quit.dataset.statistics import Statistics
 from quit.errors import InputError
 from quit.evaluate.labels import ReaderAgreement, SharedAnswers, SplitLabels
+from quit.evaluate.metrics import with_largest_k
 from quit.settings.card import Card
 
 METRICS = ("Hit(rel=2)@1", "Hit(rel=2)@10", "MRR(rel=2)@100", "nDCG@10", "EM", "F1")
@@ -78,10 +79,9 @@ def read_baselines(folder: Path, content_id: str | None) -> Baselines:
 
 
 def _rows(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    deepest = max((row["k"] for row in results if row["strategy"] != "any"), default=0)
     rows: dict[str, dict[str, float]] = {}
-    for row in results:
-        if row["metric"] not in METRICS or (row["reader"] and row["strategy"] != "any" and row["k"] != deepest):
+    for row in with_largest_k(results):
+        if row["metric"] not in METRICS:
             continue
         system = row["retriever"] + (f" + {row['reranker']}" if row["reranker"] else "")
         if row["reader"]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from quit.common.rows import tuples
 from quit.common.safe import TEXT_RULE, json_text, one_line
 from quit.export.files import ExportFolder, Manifest, Publication, requested_formats
 from quit.export.lines import write_texts
@@ -42,8 +43,7 @@ def export_corpus(corpus: BuiltCorpus, formats: Sequence[str], out: Path, *, ove
 def _documents(corpus: BuiltCorpus) -> Iterator[tuple[str, str, str]]:
     """Yield (id, title, text)."""
     for batch in corpus.batches():
-        columns = (batch.column(name).to_pylist() for name in ("doc_id", "title", "text"))
-        yield from zip(*columns, strict=True)
+        yield from tuples(batch, "doc_id", "title", "text")
 
 
 def _sets(corpus: BuiltCorpus) -> dict[str, tuple[list[Row], list[Row]]]:

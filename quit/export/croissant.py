@@ -17,9 +17,14 @@ from quit.export.files import FileEntry
 from quit.settings.card import Card
 
 _CONTEXT: dict[str, Any] = {
-    **{"@language": "en", "@vocab": "https://schema.org/", "sc": "https://schema.org/"},
-    **{"cr": "http://mlcommons.org/croissant/", "rai": "http://mlcommons.org/croissant/RAI/"},
-    **{"prov": "http://www.w3.org/ns/prov#", "dct": "http://purl.org/dc/terms/", "conformsTo": "dct:conformsTo"},
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "sc": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "prov": "http://www.w3.org/ns/prov#",
+    "dct": "http://purl.org/dc/terms/",
+    "conformsTo": "dct:conformsTo",
     **{
         name: f"cr:{name}"
         for name in (
@@ -28,7 +33,8 @@ _CONTEXT: dict[str, Any] = {
             "repeated replace samplingRate separator source subField transform"
         ).split()
     },
-    **{name: {"@container": "@language"} for name in ("name", "description")},
+    "name": {"@container": "@language"},
+    "description": {"@container": "@language"},
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "examples": {"@id": "cr:examples", "@type": "@json"},

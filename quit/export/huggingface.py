@@ -37,6 +37,7 @@ from quit.export.card import card
 from quit.export.card_facts import CardFacts, Example, Shard, read_baselines
 from quit.export.croissant import croissant
 from quit.export.files import ExportFolder, Options
+from quit.export.lines import QUESTIONS_A_SHARD
 from quit.stages.labelling.passages import iter_passage_texts
 
 _TEXTS = pa.list_(pa.string())
@@ -99,7 +100,6 @@ CONFIGS: dict[str, pa.Schema] = {
 ASKED = pa.schema({"asked": pa.bool_()})  # of answers, where not every reader was asked about every passage
 PREDICTED = pa.schema({"label_from": pa.string(), "probability": pa.float64()})  # of passages, where labels are
 _DISTINCT = ("id", "text", "question", "hint", "passage_id", "corpus-id")
-QUESTIONS_A_SHARD = 2_000  # 650,000 passages, 3.9 million answers
 QUESTIONS_A_GROUP = 512  # on average, and twice as many at most: what is in memory at a time
 
 
@@ -229,7 +229,8 @@ def _write_split(
             writers["questions"].write(_questions(dataset, some, fully))
             writers["hints"].write(_hints(dataset, some))
         for config, name in names.items():
-            if (writer := writers[config]).rows:
+            writer = writers[config]
+            if writer.rows:
                 size = folder.path(name).stat().st_size
                 shards.append(Shard(config, split, name, writer.rows, size, writer.bytes))
     return shards, unjudged

@@ -26,8 +26,12 @@ from quit.settings.card import Card
 _CORPUS = pa.schema({"_id": pa.string(), "title": pa.string(), "text": pa.string()})
 _QUERIES = pa.schema({"_id": pa.string(), "text": pa.string()})
 CONFIGS: dict[str, pa.Schema] = {
-    **{"corpus": _CORPUS, "queries": _QUERIES, "default": QRELS},
-    **{"fully-corpus": _CORPUS, "fully-queries": _QUERIES, "fully-qrels": QRELS},
+    "corpus": _CORPUS,
+    "queries": _QUERIES,
+    "default": QRELS,
+    "fully-corpus": _CORPUS,
+    "fully-queries": _QUERIES,
+    "fully-qrels": QRELS,
 }
 
 
@@ -63,8 +67,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
 
 def _passages(lines: Lines, positions: np.ndarray) -> dict[str, pa.Array]:
     ids = lines.passage_ids(positions)
-    return {"_id": ids, "title": pa.array([""]).take(pa.array(np.zeros(len(ids), np.int8))),
-            "text": lines.texts(positions, str)}  # fmt: skip
+    return {"_id": ids, "title": pa.repeat("", len(ids)), "text": lines.texts(positions, str)}
 
 
 def _qrels(lines: Lines, positions: np.ndarray) -> dict[str, pa.Array]:

@@ -28,11 +28,20 @@ from quit.retrieval.lexical import K1, B, Bm25
 from quit.retrieval.search import nearest
 from quit.text.normalize import normalize_answer
 
-KINDS = ("other", "any", "partial", "hard")
+_NEGATIVES = {
+    "other": f"passages of label {FULLY} of other questions of the split, drawn by a keyed hash",
+    "any": "passages of other questions of the split, drawn by a keyed hash",
+    "partial": f"passages of label {PARTIALLY} of the same question, in the order of a keyed hash",
+    "hard": "of the split's questions whose passage of all hints is nearest to the question, in rank order, that "
+    "passage first; then further passages of theirs in the order of a keyed hash; where these are too few ('topped_up' "
+    "counts the questions), passages of other questions as for 'any'",
+}
+"""Kind of negatives -> which they are, in words."""
+KINDS = tuple(_NEGATIVES)
 MINERS = ("bm25", "encoder")
 MOST = 200
 """Positives or negatives per question at most: the largest number that fine-tuning runs compare (1, 5, ... 200)."""
-SPLITS = ("train", "dev")
+TUNING_SPLITS = ("train", "dev")
 """Splits that models are tuned on."""
 PAIRS = "line i of a question pairs its positive i mod P with its negative i mod N, for i below max(P, N)"
 
@@ -108,26 +117,21 @@ class Selection:
         """Return what the manifest says. Raises ``InputError`` when no question of any split could be used."""
         if not any(count["questions"] for count in self.counts.values()):
             raise InputError(
-                f"No question of {' or '.join(SPLITS)} has both a passage of label {FULLY} and a negative of the kind "
-                f"{self.options.kind!r}: there is nothing to fine-tune on. Choose another kind of negatives."
+                f"No question of {' or '.join(TUNING_SPLITS)} has both a passage of label {FULLY} and a negative of "
+                f"the kind {self.options.kind!r}: there is nothing to fine-tune on. Choose another kind of negatives."
             )
         facts: dict[str, Any] = {**asdict(self.options), "splits": self.counts}
+        unrelated = "" if self.options.kind == "partial" else "; never of a question that shares a valid answer"
         facts["rule"] = (
             f"positives: passages of label {FULLY} in the order of a keyed hash; negatives ({self.options.kind}): "
-            + {
-                "other": f"passages of label {FULLY} of other questions of the split, drawn by a keyed hash",
-                "any": "passages of other questions of the split, drawn by a keyed hash",
-                "partial": f"passages of label {PARTIALLY} of the same question, in the order of a keyed hash",
-                "hard": "of the split's questions whose passage of all hints is nearest to the question, in rank "
-                "order, that passage first; then further passages of theirs in the order of a keyed hash; where these "
-                "are too few ('topped_up' counts the questions), passages of other questions as for 'any'",
-            }[self.options.kind]
-            + ("" if self.options.kind == "partial" else "; never of a question that shares a valid answer")
+            f"{_NEGATIVES[self.options.kind]}{unrelated}"
         )
-        if self.options.kind == "hard":
-            facts["miner_identity"] = _miner_identity(self.options.miner, self.encoder)
-        else:
+        if self.options.kind != "hard":
             del facts["miner"]
+        elif self.encoder is None or self.options.miner == "bm25":
+            facts["miner_identity"] = f"bm25 lucene k1={K1} b={B}"
+        else:
+            facts["miner_identity"] = self.encoder.identity
         return facts
 
     def _all(self, positions: np.ndarray, count: dict[str, int]) -> Iterator[Example]:
@@ -243,11 +247,6 @@ def keyed_draws(key: int, count: int, start: int = 0) -> np.ndarray:
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return value ^ (value >> np.uint64(31))
-
-
-def _miner_identity(miner: str, encoder: Encoder | None) -> str:
-    """Return what made the rankings, for a manifest."""
-    return f"bm25 lucene k1={K1} b={B}" if encoder is None or miner == "bm25" else encoder.identity
 
 
 def nearest_questions(

@@ -36,7 +36,7 @@ def write_tevatron(dataset: Dataset, folder: ExportFolder, options: Options) -> 
         )
 
     rows = {}
-    for split in training.SPLITS:
+    for split in training.TUNING_SPLITS:
         examples = (
             f'{query(example.position)[:-1]}, "positive_passages": [{passages_of(example.positives)}], '
             f'"negative_passages": [{passages_of(example.negatives)}]}}\n'
@@ -58,7 +58,7 @@ def write_monot5(dataset: Dataset, folder: ExportFolder, options: Options) -> di
     selection = Selection(dataset, options.fine_tuning, options.encoder)
     texts = PassageTexts(lines, one_line)
     counts = {}
-    for split in training.SPLITS:
+    for split in training.TUNING_SPLITS:
         triples = (
             f"{one_line(dataset.question_of[example.position])}\t{texts.text(good)}\t{texts.text(bad)}\n"
             for example in selection.examples(split)
@@ -79,7 +79,7 @@ def write_colbert(dataset: Dataset, folder: ExportFolder, options: Options) -> d
     lines = Lines(dataset)
     selection = Selection(dataset, options.fine_tuning, options.encoder)
     counts = {}
-    for split in training.SPLITS:
+    for split in training.TUNING_SPLITS:
         triples = (
             f"[{example.position}, {good}, {bad}]\n"
             for example in selection.examples(split)

@@ -136,7 +136,9 @@ def plan(
     new = [*override_texts(settings), f"collect.questions={questions}"]
     opened = Workspace(workspace)
     last, used, texts = as_built(opened, profile, settings, {"collect.questions": questions})
-    remembered = (*[f"profile={used}"] * bool(last and not profile), *(text for text in texts if text not in new))
+    remembered = [text for text in texts if text not in new]
+    if last and not profile:
+        remembered.insert(0, f"profile={used}")
     source_context = nullcontext(last) if sources is None else temporary_sources(sources)
     with source_context as source_names, working("plan", not progress):
 
@@ -153,7 +155,7 @@ def plan(
             modes = ("off", "exact", "estimated") if effective.labels.least == 1 else ("off",)
             offers = [offer(*plan_with(f"labels.partial={mode}"), spend) for mode in modes]
             costs = dataclasses.replace(costs, offers=tuple(offers))
-    return dataclasses.replace(costs, remembered=remembered)
+    return dataclasses.replace(costs, remembered=tuple(remembered))
 
 
 def check(
@@ -189,10 +191,8 @@ def check(
     from quit.sources import parse_source
 
     with temporary_sources(sources) as source_names:
-        refs, effective = (
-            [parse_source(text) for text in source_names],
-            load(profile, override_texts(settings)).settings,
-        )
+        refs = [parse_source(text) for text in source_names]
+        effective = load(profile, override_texts(settings)).settings
         with working("check", not progress):
             return examine(refs, effective, Models(effective) if models else None)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 
+from quit.common.rows import sql_rows
 from quit.errors import SettingsError, did_you_mean
 from quit.settings import ReaderSettings, Settings
 
@@ -39,7 +40,8 @@ def probe_release(path: str | Path, name: str, settings: Settings) -> dict[str, 
     if ":" in name:
         own = ReaderSettings(**{"name": "new", "role": "reader", "kind": "python", "class": name})
         settings, name = settings.model_copy(update={"readers": (own,)}), own.name
-    if name not in (names := [reader.name for reader in settings.readers]):
+    names = [reader.name for reader in settings.readers]
+    if name not in names:
         raise SettingsError(f"The profile has no reader {name!r}.{did_you_mean(name, names)}")
     dataset, models, repetitions = Dataset.of_release(path), Models(settings), settings.probe.repetitions
     reader = models.reader(name, collection_of(dataset))
@@ -47,14 +49,14 @@ def probe_release(path: str | Path, name: str, settings: Settings) -> dict[str, 
     with duckdb.connect() as connection:
         connection.register("splits", dataset.splits)
         connection.register("answers", answers)
-        rows = connection.sql(_COUNTS, params=[repetitions]).to_arrow_table().to_pylist()
-    memorised = [row.pop("memorised") for row in rows]
+        rows = sql_rows(connection, _COUNTS, [repetitions])
+    splits = {row["split"]: {key: row[key] for key in ("questions", "release", "now", "always")} for row in rows}
     return {
         "release": dataset.provenance["release"],
         "content_id": dataset.provenance["content_id"],
         "reader": reader.identity,
         "judge": models.judge.identity,
         "repetitions": repetitions,
-        "splits": {row.pop("split"): row for row in rows},
-        "memorised": memorised[-1] or [],
+        "splits": splits,
+        "memorised": rows[-1]["memorised"] or [],
     }

@@ -224,9 +224,10 @@ class Tables:
         from quit.library.progress import working
 
         options = [*(each.name for each in fields(FineTuning)), *(Tables.export.__kwdefaults__ or ())]
-        for name in sorted(fine_tuning.keys() - options):
-            raise SettingsError(f"export has no option {name!r}.{did_you_mean(name, options)}")
-        formats, choices = [formats] if isinstance(formats, str) else list(formats), FineTuning(**fine_tuning)
+        if unknown := sorted(fine_tuning.keys() - options):
+            raise SettingsError(f"export has no option {unknown[0]!r}.{did_you_mean(unknown[0], options)}")
+        choices = FineTuning(**fine_tuning)
+        formats = [formats] if isinstance(formats, str) else list(formats)
         if push is None and (public or dry_run):
             raise SettingsError(f"{'public' if public else 'dry-run'} goes with push: name ORG/NAME.")
         if push is not None and "huggingface" not in formats:

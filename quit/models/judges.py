@@ -141,19 +141,27 @@ def _majority(votes: Mapping[str, Verdict]) -> Verdict:
     return Verdict(None if yes == no else yes > no, None, f"{yes} Yes, {no} No{unread}", None, votes)
 
 
+def parse_verdict(reply: str) -> bool | None:
+    """Return True for a reply that starts with yes, False for one that starts with no, None for any other."""
+    words = reply.strip().lstrip("\"'`*“‘( ").casefold()
+    for word, verdict in (("yes", True), ("no", False)):
+        if words.startswith(word) and not words[len(word) : len(word) + 1].isalpha():
+            return verdict
+    return None
+
+
 def read_verdicts(
     generator: Completing,
     request: Callable[[int, int], ChatRequest],
     rows: int,
     samples: Sequence[int],
-    parse: Callable[[str], bool | None] | None = None,
+    parse: Callable[[str], bool | None] = parse_verdict,
 ) -> list[tuple[bool | None, str]]:
     """Return the verdict and the last reply of each row; None where no reply was a readable Yes or No.
 
     ``request``: (row, sample) -> what to ask. Rows without a verdict are asked for again, once a sample. ``parse``:
-    how a reply is read, :func:`parse_verdict` if not given.
+    how a reply is read.
     """
-    parse = parse or parse_verdict
     replies: list[tuple[bool | None, str]] = [(None, "")] * rows
     for sample in samples:
         unread = [row for row, (verdict, _) in enumerate(replies) if verdict is None]
@@ -162,12 +170,3 @@ def read_verdicts(
         for row, reply in zip(unread, generator.complete([request(row, sample) for row in unread]), strict=True):
             replies[row] = parse(reply.text), reply.text
     return replies
-
-
-def parse_verdict(reply: str) -> bool | None:
-    """Return True for a reply that starts with yes, False for one that starts with no, None for any other."""
-    words = reply.strip().lstrip("\"'`*“‘( ").casefold()
-    for word, verdict in (("yes", True), ("no", False)):
-        if words.startswith(word) and not words[len(word) : len(word) + 1].isalpha():
-            return verdict
-    return None

@@ -127,9 +127,7 @@ class UserReader:
     sentences: cleaning.Sentences = "drop"
 
     def __post_init__(self) -> None:
-        self.identity = (
-            f"{self.generator.identity}|clean-{cleaning.VERSION}{'+sentences' * (self.sentences == 'judge')}"
-        )
+        self.identity = f"{self.generator.identity}|{cleaning.cleaning_identity(self.sentences)}"
 
     def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
         """Return one reply per prompt, in order."""

@@ -51,8 +51,8 @@ def partial_plan(pipeline: Pipeline, passages: int, costs: Mapping[str, float | 
     if not strategy.in_turn:
         return None
     labelers = [labeler.name for labeler in strategy.labelers]
-    patterns = _measured(pipeline, labelers)
-    least, notes = _least(pipeline, passages)
+    patterns = _measured_patterns(pipeline, labelers)
+    least, notes = _least_asked(pipeline, passages)
     ranges = []
     for position, name in enumerate(labelers):
         if strategy.predicts:
@@ -60,9 +60,9 @@ def partial_plan(pipeline: Pipeline, passages: int, costs: Mapping[str, float | 
         else:
             share = share_open(patterns, range(position)) if position else 1.0
         expected = None if share is None else round(share * passages)
-        each = _each(costs, name, passages)
+        price = _price_of_a_passage(costs, name, passages)
         counts = (0 if position else least, expected, passages)
-        money = [None if count is None or each is None else count * each for count in counts]
+        money = [None if count is None or price is None else count * price for count in counts]
         ranges.append(Range(name, *counts, *money))
     if any(entry.expected not in (None, passages) for entry in ranges):
         notes.append(
@@ -115,7 +115,7 @@ def proposed_order(patterns: Patterns, costs: Sequence[float]) -> list[int]:
     return order
 
 
-def _least(pipeline: Pipeline, passages: int) -> tuple[int, list[str]]:
+def _least_asked(pipeline: Pipeline, passages: int) -> tuple[int, list[str]]:
     """Return about how many passages the first labeler is asked at least, and what that says."""
     labels, workspace = pipeline.settings.labels, pipeline.workspace
     if not isinstance(pipeline.strategy, Estimated):
@@ -132,19 +132,20 @@ def _least(pipeline: Pipeline, passages: int) -> tuple[int, list[str]]:
     return exact + audit, [note]
 
 
-def _measured(pipeline: Pipeline, labelers: Sequence[str]) -> Patterns:
+def _measured_patterns(pipeline: Pipeline, labelers: Sequence[str]) -> Patterns:
     """Return which labelers are right on the passages of the workspace's build, nothing where it has other ones."""
     current = pipeline.workspace.current()
     for labeler in pipeline.settings.labelers:
-        known = current.get(f"read:{labeler.name}")
-        if "judge" not in current or known is None:
+        run = current.get(f"read:{labeler.name}")
+        if "judge" not in current or run is None:
             return Counter()
-        if known[1]["models"] != [reader_identity(labeler, pipeline.settings)]:
+        _, manifest = run
+        if manifest["models"] != [reader_identity(labeler, pipeline.settings)]:
             return Counter()
     return reply_counts(pipeline.workspace, labelers)[1]
 
 
-def _each(costs: Mapping[str, float | None], name: str, passages: int) -> float | None:
+def _price_of_a_passage(costs: Mapping[str, float | None], name: str, passages: int) -> float | None:
     cost = costs.get(name, 0.0)
     return None if cost is None else cost / max(1, passages)
 
@@ -153,17 +154,19 @@ def _proposed(
     patterns: Patterns, labelers: Sequence[str], costs: Mapping[str, float | None], passages: int
 ) -> tuple[tuple[str, ...], str]:
     """Return the order that is proposed, and a sentence on it."""
-    each = [_each(costs, name, passages) for name in labelers]
-    unknown = [name for name, cost in zip(labelers, each, strict=True) if cost is None]
-    alike = [float(name in costs) if unknown else float(cost or 0) for name, cost in zip(labelers, each, strict=True)]
-    positions = proposed_order(patterns, alike)
+    prices = [_price_of_a_passage(costs, name, passages) for name in labelers]
+    some_unknown = None in prices
+    comparable = [float(name in costs) for name in labelers] if some_unknown else [price or 0.0 for price in prices]
+    positions = proposed_order(patterns, comparable)
     if not positions:
         return (), (
             "Order: none is proposed; plan in a workspace whose build asked each labeler about every passage "
             "(labels.partial=off; a few questions are enough)."
         )
     order = tuple(labelers[position] for position in positions)
-    basis = "correct answers per cost" + (" (no prices: each language model's reply costs the same)" if unknown else "")
+    basis = "correct answers per cost" + (
+        " (no prices: each language model's reply costs the same)" if some_unknown else ""
+    )
     if order == tuple(labelers):
         return order, f"Order: labels.order is the best by {basis}."
     return order, f"Order: by {basis}, better is --set 'labels.order={json.dumps(order)}', beside your other --set."

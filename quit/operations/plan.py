@@ -313,6 +313,7 @@ class _Planner:
                 f"{spec.name}, {role}: one by one with a prefix cache {live:.2f}; the table has the cost in batches, "
                 "without a prefix cache."
             )
+        seconds = replies * remaining / rate if rate else None
         return Line(
             model=spec.name,
             role=role,
@@ -321,7 +322,7 @@ class _Planner:
             prompt_tokens=prompt,
             computed=computed,
             completion_tokens=round(completion),
-            seconds=replies * remaining / rate if rate else None if replies else 0.0,
+            seconds=seconds if replies else 0.0,
             cost=cost(spec, prompt, 0 if batch else prompt - computed, completion) if replies else 0.0,
             cost_uncached=cost(spec, prompt, 0, completion) if replies else 0.0,
         )

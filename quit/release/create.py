@@ -36,6 +36,8 @@ from quit.dataset.workspace import provenance_of, readers_of, verification_of, w
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import origins
 from quit.errors import GateError, InputError, SettingsError, WorkspaceError, shell_word
+from quit.evaluate.labels import SPLITS
+from quit.export.files import MADE_BY
 from quit.models.factory import judge_prompt, reader_prompts
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.protocols import Encoder
@@ -46,7 +48,6 @@ from quit.store.base import Store
 from quit.store.folder import FolderStore
 from quit.text.words import counted
 
-MADE_BY = "QUIT builder"
 WRITERS = 2
 """Tables written at a time."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -150,7 +151,7 @@ def refuse_failed(results: Sequence[GateResult]) -> None:
         return
     reasons = "; ".join(f"{gate.gate} ({gate.violations}, such as {gate.examples[0]})" for gate in failed)
     raise GateError(
-        f"The release was refused by {len(failed)} gate{'s' * (len(failed) > 1)}: {reasons}. See: quit release check. "
+        f"The release was refused by {counted(len(failed), 'gate')}: {reasons}. See: quit release check. "
         "Where it must be so, waive it with a reason, which is published with the data: --waive GATE='reason' (Python: "
         "waive={GATE: reason})."
     )
@@ -336,7 +337,7 @@ def _set_aside(pipeline: Pipeline) -> int:
 
 def _counts(files: TableFiles) -> dict[str, Any]:
     splits = files.read("splits", ["split"])["split"].to_pylist()
-    questions = {split: splits.count(split) for split in ("train", "dev", "test")}
+    questions = {split: splits.count(split) for split in SPLITS}
     return {"questions": {**questions, "all": len(splits)}, "passages": files.rows("passages")}
 
 

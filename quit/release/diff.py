@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 
+from quit.common.rows import grouped, sql_rows
 from quit.dataset.release import Release, verify
 from quit.settings import flatten
 from quit.settings.settings import ReleaseSettings
@@ -48,7 +49,7 @@ def _compared(old: Release, new: Release) -> dict[str, list[dict[str, Any]]]:
             for name in ("splits", "questions", "ranked_hints", "labels", "valid_answers", "changes", "rejects"):
                 connection.execute(f"CREATE VIEW {side}_{name} AS SELECT * FROM {release.files.sql(name)}")
         connection.execute(_HINTS)
-        changes = {name: _rows(connection, query) for name, query in _LISTS.items()}
+        changes = {name: sql_rows(connection, query) for name, query in _LISTS.items()}
     return {
         **changes,
         "moved": [{**row, "reason": _moved(row)} for row in changes["moved"]],
@@ -154,10 +155,6 @@ _LISTS = {
 }
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
-    return connection.sql(query).to_arrow_table().to_pylist()
-
-
 def _moved(row: dict[str, Any]) -> str:
     was, now = row.pop("was"), row.pop("is_now")
     if was != now:
@@ -167,29 +164,31 @@ def _moved(row: dict[str, Any]) -> str:
 
 def _origins(old: Release, new: Release) -> list[dict[str, Any]]:
     imported = old.imported is not None or new.imported is not None
-    changes = list(_changes("origin", *({"imported": side.imported is not None} for side in (old, new))))
-    for what, keyed in (
-        ("setting", lambda content: dict(flatten(content["settings"]))),
-        ("model", lambda content: {key: ", ".join(names) for key, names in content["models"].items()}),
-        ("reader", lambda content: {row["name"]: f"{row['role']}, {row['identity']}" for row in content["readers"]}),
-        (
-            "prompt",
-            lambda content: {use: f"{row['name']}@{row['sha256_12']}" for use, row in content["prompts"].items()},
-        ),
-        ("source", _sources),
-        ("program", lambda content: {"version": content["program_version"]}),
-    ):
-        before, after = keyed(old.content), keyed(new.content)
+    changes = [*_changes("origin", {"imported": old.imported is not None}, {"imported": new.imported is not None})]
+    origins_now = _origins_of(new.content)
+    for what, before in _origins_of(old.content).items():
+        after = origins_now[what]
         if imported and what in _UNKNOWN_OF_IMPORTED:
-            before, after = ({key: side[key] for key in before.keys() & after.keys()} for side in (before, after))
+            both = before.keys() & after.keys()
+            before, after = {key: before[key] for key in both}, {key: after[key] for key in both}
         changes += _changes(what, before, after)
     return changes
 
 
+def _origins_of(content: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return what a release was made with: kind -> name -> value."""
+    return {
+        "setting": dict(flatten(content["settings"])),
+        "model": {key: ", ".join(names) for key, names in content["models"].items()},
+        "reader": {row["name"]: f"{row['role']}, {row['identity']}" for row in content["readers"]},
+        "prompt": {use: f"{row['name']}@{row['sha256_12']}" for use, row in content["prompts"].items()},
+        "source": _sources(content),
+        "program": {"version": content["program_version"]},
+    }
+
+
 def _sources(content: Mapping[str, Any]) -> dict[str, str]:
-    checksums_of: dict[str, list[str]] = {}
-    for row in content["sources"]:
-        checksums_of.setdefault(f"{row['name']}:{row['file']}", []).append(row["checksum"])
+    checksums_of = grouped((f"{row['name']}:{row['file']}", row["checksum"]) for row in content["sources"])
     return {name: ", ".join(sorted(checksums)) for name, checksums in checksums_of.items()}
 
 

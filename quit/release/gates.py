@@ -15,17 +15,18 @@ import pyarrow.parquet as pq
 
 from quit.common.columns import positions_in
 from quit.common.progress import advance
+from quit.common.rows import grouped, tuples
 from quit.dataset.dataset import Dataset
 from quit.dataset.files import TableFiles, contract
 from quit.dataset.release import ReaderInfo
 from quit.errors import InputError, SettingsError, did_you_mean
-from quit.evaluate.labels import labels_by_split, predicted_sentence
+from quit.evaluate.labels import SPLITS, labels_by_split, predicted_sentence
 from quit.models.protocols import NO_ANSWER
 from quit.settings import Settings, load, of_section
 from quit.stages.labelling.answers import matching_rows
 from quit.stages.labelling.passages import permutation_table
 from quit.stages.leaks.containment import contained_in
-from quit.stages.split import SPLITS, near_identical
+from quit.stages.split import near_identical
 
 AT_A_TIME = 2
 """Gates that are examined at a time."""
@@ -106,7 +107,9 @@ def check(subject: Subject, waivers: Mapping[str, str] | None = None) -> list[Ga
         except (InputError, pa.ArrowException, duckdb.Error, KeyError) as error:
             violations = [f"could not be examined: {error}"]  # what a schema gate reports keeps others from looking
         advance("quality gates", 1, len(GATES))
-        state: State = "passed" if not violations else "waived" if gate.name in waivers else "failed"
+        state: State = "passed"
+        if violations:
+            state = "waived" if gate.name in waivers else "failed"
         examples = tuple(violations[: subject.settings.release.examples])
         waiver = waivers[gate.name].strip() if state == "waived" else None
         return GateResult(gate.name, gate.why, state, len(violations), examples, waiver)
@@ -210,10 +213,10 @@ def _answer_in_passage(subject: Subject) -> list[str]:
     """Return the valid answers that a passage states. Overrides do not count, since a release does not hold them: what
     lets such a passage through is a waiver, whose reason is published.
     """
-    hints: dict[str, list[str]] = {}
     ranked = subject.files.read("ranked_hints", ["question_id", "rank", "hint", "selected"])
-    for row in ranked.filter(ranked["selected"]).sort_by("rank").to_pylist():
-        hints.setdefault(row["question_id"], []).append(row["hint"])
+    hints: dict[str, list[str]] = grouped(
+        tuples(ranked.filter(ranked["selected"]).sort_by("rank"), "question_id", "hint")
+    )
     violations = []
     for row in subject.files.read("valid_answers", ["question_id", "answer", "origin"]).to_pylist():
         selected, gold = hints.get(row["question_id"], []), row["origin"] == "gold"
@@ -226,14 +229,12 @@ def _answer_in_passage(subject: Subject) -> list[str]:
 
 
 def _question_on_two_sides(subject: Subject) -> list[str]:
-    split_of = dict(zip(*subject.files.read("splits", ["question_id", "split"]).to_pydict().values()))
+    split_of = dict(tuples(subject.files.read("splits"), "question_id", "split"))
     rows = subject.files.read("questions", ["question_id", "question", "content_key"]).to_pylist()
     rows = [
         {**row, "split": split_of[row["question_id"]], "pinned": None} for row in rows if row["question_id"] in split_of
     ]
-    by_key: dict[str, list[dict]] = {}
-    for row in rows:
-        by_key.setdefault(row["content_key"], []).append(row)
+    by_key = grouped((row["content_key"], row) for row in rows)
     pairs = {
         (first["question_id"], other["question_id"])
         for same in by_key.values()
@@ -279,10 +280,10 @@ def coverage(files: TableFiles, splits: Sequence[str]) -> dict[str, Any]:
     Gold answers count where a reader gave them; NO ANSWER does not. A question is reviewed when people judged all its
     answers.
     """
-    split_of = dict(zip(*files.read("splits", ["question_id", "split"]).to_pydict().values()))
+    split_of = dict(tuples(files.read("splits"), "question_id", "split"))
     tally = {question: [0, 0] for question, split in split_of.items() if split in splits}
     for rows in files.batches("verdicts", ["question_id", "basis", "answer"]):
-        for question, basis, answer in zip(*rows.to_pydict().values()):
+        for question, basis, answer in tuples(rows, "question_id", "basis", "answer"):
             if question in tally and answer != NO_ANSWER:
                 tally[question][0] += 1
                 tally[question][1] += basis == "review"

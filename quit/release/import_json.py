@@ -238,8 +238,11 @@ class ReleaseFiles:
 
 
 def _names(keys: Mapping[tuple[str, str], KeysView[str]]) -> set[str]:
-    places = ((*place, *key) for place, under in keys.items() for key in ((), *((key,) for key in under)))
-    return {".".join(("subsets", *place)) for place in places}
+    names = set()
+    for place, of_passage in keys.items():
+        name = ".".join(("subsets", *place))
+        names |= {name, *(f"{name}.{key}" for key in of_passage)}
+    return names
 
 
 def _records(path: Path) -> Iterator[Any]:

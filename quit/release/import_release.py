@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from quit.common.files import file_checksum
 from quit.common.ids import content_key, hint_id
+from quit.common.rows import tuples
 from quit.dataset.dataset import SPLITS
 from quit.dataset.files import TableFiles, TableWriter, imported_schema, names_of
 from quit.models.protocols import Encoder, JudgeItem, Verdict
@@ -86,8 +87,7 @@ class _AsPublished:
     def __init__(self, labelers: Iterable[Answers]) -> None:
         self._given: set[tuple[str, str]] = set()
         for answers in labelers:
-            columns = (answers.distinct[name].to_pylist() for name in ("question_id", "answer_key"))
-            self._given.update(zip(*columns, strict=True))
+            self._given.update(tuples(answers.distinct, "question_id", "answer_key"))
 
     def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
         """Return one verdict per item; null where no labeler gave the answer."""

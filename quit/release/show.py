@@ -129,4 +129,6 @@ def changelog(changes: Mapping[str, Any], limit: int = 50) -> str:
 
 
 def _cell(value: Any) -> str:
-    return "none" if value is None else "; ".join(value) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return "; ".join(value)
+    return "none" if value is None else str(value)

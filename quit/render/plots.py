@@ -139,8 +139,11 @@ def _ticks(axis: Any, highest: float, share: bool = False, lowest: float = 0.0) 
     locator = MaxNLocator(5, steps=[1, 2, 5, 10], integer=not share)
     ticks = [tick for tick in locator.tick_values(lowest, highest or 1) if tick >= min(lowest, 0)]
     axis.set_major_locator(FixedLocator(ticks))
-    whole = FuncFormatter(lambda value, _: f"{value:,.0f}")
-    axis.set_major_formatter(PercentFormatter(1, 0 if ticks[1] - ticks[0] >= 0.01 else None) if share else whole)
+    if share:
+        decimals = 0 if ticks[1] - ticks[0] >= 0.01 else None
+        axis.set_major_formatter(PercentFormatter(1, decimals))
+    else:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     return ticks[-1]
 
 

@@ -247,8 +247,8 @@ def tree(story: Mapping[str, Any], labelers: Sequence[str], readers: Sequence[st
             permutation, hints[int(permutation[-1])], passage["label"], answers, predicted=passage.get("predicted")
         )
         nodes[permutation] = node
-        parent = nodes.get(permutation[:-1])
-        (parent.children if parent else roots).append(node)
+        siblings = nodes[permutation[:-1]].children if len(permutation) > 1 else roots
+        siblings.append(node)
         for end in range(1, len(permutation)):
             above = nodes[permutation[:end]]
             above.below += 1

@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 
 from quit.common.progress import advance
+from quit.common.rows import sql_rows
 from quit.dataset.files import current_files
 from quit.dataset.release import Release, open_release
 from quit.dataset.statistics import statistics_of
@@ -74,18 +75,18 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
             "judge": judge,
             "release": release is not None,
             "imported": imported_lines(release) if release and release.imported else [],
-            "rejects": _figure(_rows(connection, _REJECTS)),
-            "sources": _figure(_rows(connection, _SOURCES)),
+            "rejects": _figure(sql_rows(connection, _REJECTS)),
+            "sources": _figure(sql_rows(connection, _SOURCES)),
             "convergence": _figure(_convergence(connection, settings.pages.bins)),
             "leakage": _figure(_leakage(build, connection, settings) if build else None),
-            "probe": _figure(_rows(connection, PROBE)),
+            "probe": _figure(sql_rows(connection, PROBE)),
             "controls": control_figures(connection),
             "types": _figure(_types(connection)),
             "difficulty": _figure(_difficulty(connection, settings.pages.bins)),
         }  # fmt: skip
         facts["splits"] = _figure(split_figures(connection))
         facts["roles"] = _figure(role_figures(connection))
-        facts["drawn_from_all"] = _rows(connection, _PARAMETRIC) if _train(release, settings) == "any" else []
+        facts["drawn_from_all"] = sql_rows(connection, _PARAMETRIC) if _train(release, settings) == "any" else []
         facts["passage"] = _figure(example_passage(workspace, connection, facts["readers"]))
         facts["examples"] = _figure(examples(workspace, connection, settings))
     facts["funnel"] = _figure(_funnel(build, releases) if build else [])
@@ -129,12 +130,8 @@ def _funnel(workspace: Workspace, releases: Sequence[Release]) -> list[tuple[str
     return [*steps[:-3], ("in train, dev or test", sum(count for _, count in steps[-3:])), *releases_sizes]
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, sql: str, **values: Any) -> list[dict[str, Any]]:
-    return connection.sql(sql, params=values or None).to_arrow_table().to_pylist()
-
-
 def _counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    return _rows(
+    return sql_rows(
         connection,
         """
         SELECT (SELECT count(*) FROM splits) AS questions, (SELECT count(*) FROM labels) AS passages,
@@ -153,7 +150,7 @@ def _readers(workspace: TableReader, settings: Settings, connection: duckdb.Duck
         {"name": reader.name, "role": reader.role, "kind": reader.kind} for reader in shown_readers(workspace, settings)
     ]
     names = {reader["name"] for reader in readers}
-    answering = _rows(connection, "SELECT DISTINCT reader FROM distinct_answers ORDER BY 1")
+    answering = sql_rows(connection, "SELECT DISTINCT reader FROM distinct_answers ORDER BY 1")
     return [
         *readers,
         *({"name": row["reader"], "role": "", "kind": ""} for row in answering if row["reader"] not in names),
@@ -178,14 +175,14 @@ def _histogram(
 ) -> list[dict[str, Any]]:
     """Return ``low, high, <group value>: count`` for ``bins`` equal bars over 0 to 1; 1 itself is in the last one."""
     source = f"FROM {table} WHERE {value} IS NOT NULL"
-    groups = [row["name"] for row in _rows(connection, f"SELECT DISTINCT {group} AS name {source} ORDER BY 1")]
+    groups = [row["name"] for row in sql_rows(connection, f"SELECT DISTINCT {group} AS name {source} ORDER BY 1")]
     bars = [{"low": at / bins, "high": (at + 1) / bins, **{name: 0 for name in groups}} for at in range(bins)]
-    counts = _rows(
+    counts = sql_rows(
         connection,
         f"""SELECT least(greatest(floor({value} * $bins), 0), $bins - 1)::INTEGER AS bar, {group} AS name,
                    count(*) AS count
             {source} GROUP BY 1, 2""",
-        bins=bins,
+        {"bins": bins},
     )
     for row in counts:
         bars[row["bar"]][row["name"]] = row["count"]
@@ -198,7 +195,7 @@ def _convergence(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, 
     return {
         "bars": bars,
         "groups": list(bars[0])[2:],  # after low and high
-        "producers": _rows(
+        "producers": sql_rows(
             connection,
             f"""SELECT coalesce(producer, 'unknown') AS producer, {use} AS hints, count(*) AS count,
                        avg(convergence) AS mean, median(convergence) AS median
@@ -210,14 +207,14 @@ def _convergence(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, 
 def _leakage(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settings: Settings) -> dict[str, Any]:
     return {
         "losses": leakage_losses(workspace),
-        "hints": _rows(connection, "SELECT count(*) AS count FROM hints")[0]["count"],
-        "methods": _rows(
+        "hints": sql_rows(connection, "SELECT count(*) AS count FROM hints")[0]["count"],
+        "methods": sql_rows(
             connection,
             """SELECT method, count(*) AS findings, count(DISTINCT hint_id) AS hints,
                       count(DISTINCT question_id) AS questions,
                       count(*) FILTER (overridden) AS overridden FROM leak_findings GROUP BY 1 ORDER BY 2 DESC, 1""",
         ),
-        "by_question": _rows(
+        "by_question": sql_rows(
             connection,
             """SELECT leaking, count(*) AS questions FROM (
                    SELECT q.question_id, count(DISTINCT f.hint_id) AS leaking FROM questions q
@@ -225,14 +222,14 @@ def _leakage(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settin
                GROUP BY 1 ORDER BY 1""",
         ),
         "bars": _histogram(connection, "leak_findings", "probability", "'findings'", settings.pages.bins),
-        "leaking": _rows(connection, "SELECT count(DISTINCT question_id) AS count FROM leak_findings")[0]["count"],
-        "questions": _rows(connection, LEAKS, rows=settings.pages.rows),
+        "leaking": sql_rows(connection, "SELECT count(DISTINCT question_id) AS count FROM leak_findings")[0]["count"],
+        "questions": sql_rows(connection, LEAKS, {"rows": settings.pages.rows}),
     }
 
 
 def _types(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     counts = ", ".join(f"count(*) FILTER (s.split = '{split}') AS {split}" for split in SPLITS)
-    return _rows(
+    return sql_rows(
         connection,
         f"""SELECT d.coarse, count(*) AS questions, {counts}, count(DISTINCT d.fine) AS fine
             FROM descriptions d JOIN splits s USING (question_id) WHERE d.coarse IS NOT NULL
@@ -245,7 +242,7 @@ def _difficulty(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, A
     counts = ", ".join(f"count(*) FILTER (split = '{split}') AS {split}" for split in SPLITS)
     return {
         "bars": _histogram(connection, source, "difficulty", "difficulty_bin", bins),
-        "bins": _rows(
+        "bins": sql_rows(
             connection,
             f"""SELECT difficulty_bin AS bin, count(*) AS questions, {counts}, avg(difficulty) AS mean FROM {source}
                 WHERE difficulty_bin IS NOT NULL GROUP BY 1 ORDER BY mean""",

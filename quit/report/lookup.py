@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from quit.common.rows import sql_rows
 from quit.dataset.release import Release
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, QuitError
@@ -138,7 +139,7 @@ class Lookup:
         total = cursor.execute(f"SELECT count(*) {matching}", values).fetchall()[0][0]
         page = min(max(page, 1), max(1, -(-total // size)))
         query = f"SELECT * EXCLUDE (haystack) {matching} ORDER BY {ORDERS[order]} LIMIT ? OFFSET ?"
-        rows = cursor.sql(query, params=[*values, size, (page - 1) * size]).to_arrow_table().to_pylist()
+        rows = sql_rows(cursor, query, [*values, size, (page - 1) * size])
         counts = _cells(cursor, "count(*) FILTER ({})", CHECKS)
         figures = _cells(cursor, "count(*) FILTER ({} > 0)", {column: column for column in COLUMNS})
         return Results(rows, total, choices, counts, [column for column, count in figures.items() if count])
@@ -169,7 +170,7 @@ class Lookup:
     def row(self, question_id: str) -> dict[str, Any] | None:
         """Return the question's row of the results, or None where the collection has no such question."""
         query = "SELECT * EXCLUDE (haystack) FROM overview WHERE question_id = ?"
-        rows = self._cursor().sql(query, params=[question_id]).to_arrow_table().to_pylist()
+        rows = sql_rows(self._cursor(), query, [question_id])
         return rows[0] if rows else None
 
     def index(self) -> dict[str, Any]:
@@ -195,7 +196,7 @@ class Lookup:
                             count(*) FILTER (label = 2) AS fully
                         FROM {release.files.sql("splits")} s JOIN {release.files.sql("labels")} l USING (question_id)
                         WHERE question_id IN (SELECT unnest($ids)) GROUP BY 1"""
-                for row in connection.sql(sql, params={"ids": list(question_ids)}).to_arrow_table().to_pylist():
+                for row in sql_rows(connection, sql, {"ids": list(question_ids)}):
                     rows.setdefault(row["question_id"], []).append({"release": release.name, **row})
         return rows
 

@@ -16,7 +16,7 @@ from quit.evaluate.agreement import cohen_kappa
 from quit.evaluate.significance import accuracy_interval
 from quit.review.store import ReviewStore
 from quit.settings import Review
-from quit.stages.labelling.verdicts import decide, live_reviews, of_kind
+from quit.stages.labelling.verdicts import decide, live_reviews, rows_of_pages
 
 
 def numbered_people(workspace: TableReader) -> dict[str, str]:
@@ -82,7 +82,7 @@ def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, An
     kinds = [
         {"blind": blind, **of_one}
         for blind in (True, False)
-        if (of_one := _comparison(verdicts, settings, of_kind(live, blind)))
+        if (of_one := _comparison(verdicts, settings, rows_of_pages(live, blind)))
     ]
     second = workspace.read_questions("second_verdicts", ids, ("judge", *columns))
     others = [

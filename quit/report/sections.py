@@ -81,7 +81,8 @@ def _funnel(facts: Facts, max_rows: int) -> Pieces:
     by_source = ", ".join(f"{row['source']}: {row['questions']:,}" for row in sources)
     parts = [f"{count:,} {step}" for step, count in steps if not step.startswith("after ")]
     parts.insert(1, f"{total:,} collected ({by_source})")
-    yield f"Questions: {', '.join(parts)}." + f" Source records: {records:,}." * (records != total)
+    sentence = f"Questions: {', '.join(parts)}."
+    yield sentence if records == total else f"{sentence} Source records: {records:,}."
     rejects = [
         (plain_name(row["reason"]), row["stage"], row["kind"], row["count"], row["example"]) for row in facts["rejects"]
     ]
@@ -113,7 +114,7 @@ def _leaks(leakage: Facts) -> Pieces:
     owners = sum(row["questions"] for row in leakage["by_question"] if row["leaking"])
     methods = ", ".join(f"{plain_name(row['method'])} {row['findings']:,}" for row in leakage["methods"])
     sentence = f"{leaking:,} of {counted(leakage['hints'], 'hint')} leak an answer, in {counted(owners, 'question')}"
-    yield sentence + f"; findings by method: {methods}" * bool(methods) + "."
+    yield f"{sentence}; findings by method: {methods}." if methods else f"{sentence}."
     rows = [
         (row["question_id"], row["question"], f"{row['leaking']:,} of {row['hints']:,}", row["words"], row["outcome"])
         for row in leakage["questions"]
@@ -152,7 +153,7 @@ def _labels(facts: Facts, max_rows: int) -> Pieces:
             order = [row["bin"] for row in facts["difficulty"]["bins"]] if title == "difficulty" else []
             if figures[key]:
                 yield _shares(figures[key], column, title, order)
-    yield from map(_shared_answers, filter(lambda row: row["answers"], facts["splits"]["shared"]))
+    yield from (_shared_answers(row) for row in facts["splits"]["shared"] if row["answers"])
     if rows := facts["splits"]["labels"]:
         yield _labels_by_split(rows, figures)
 
@@ -167,8 +168,9 @@ def _labels_by_split(rows: Sequence[Facts], figures: Facts | None) -> Table:
         "passages": [row["passages"] for row in rows],
         "label 2": [row["label_2"] for row in rows],
         "share of label 2": [percent(row["share"]) for row in rows],
-        **({"predicted labels": counts} if any(counts := [row["predicted"] for row in rows]) else {}),
     }
+    if any(row["predicted"] for row in rows):
+        cells["predicted labels"] = [row["predicted"] for row in rows]
     table = [*cells.items(), *((name, values) for name, *values in figure_rows if name not in cells)]
     note = (
         "A question without any passage of label 2 counts as 0 in the means of Hit, RR and Recall at label 2, whatever "

@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 
+from quit.common.rows import sql_rows
 from quit.dataset.files import QUESTIONS_A_CHUNK, current_files
 from quit.dataset.release import Release
 from quit.engine.workspace import Workspace
@@ -43,7 +44,7 @@ _ORDER = """SELECT hints, count(*) AS sets, count(*) FILTER (low < high) AS mixe
 
 def role_figures(connection: duckdb.DuckDBPyConnection) -> dict[str, list[dict[str, Any]]]:
     """Return what :func:`roles` shows: each question and hint counts once, each predicted label as it is."""
-    figures = {name: connection.sql(query).to_arrow_table().to_pylist() for name, query in _ROLES.items()}
+    figures = {name: sql_rows(connection, query) for name, query in _ROLES.items()}
     return figures | {"order": _order(connection)}
 
 

@@ -26,6 +26,7 @@ ARROW = "documents.arrow"
 MADE_BY = "QUIT builder corpus"
 LAYOUT = 1
 """Version of a corpus's layout. A program refuses a corpus whose number is higher than its own."""
+_TEXTS_AT_ONCE = 4096
 
 
 class BuiltCorpus:
@@ -97,10 +98,10 @@ class BuiltCorpus:
         piece = self._documents.slice(start, stop - start)
         return _texts(piece["title"], piece["text"])
 
-    def iter_texts(self, step: int = 4096) -> Iterator[str]:
-        """Yield all texts in row order, ``step`` of them in memory."""
-        for start in range(0, len(self), step):
-            yield from self.text_range(start, min(start + step, len(self)))
+    def iter_texts(self) -> Iterator[str]:
+        """Yield all texts in row order, some thousand of them in memory."""
+        for start in range(0, len(self), _TEXTS_AT_ONCE):
+            yield from self.text_range(start, min(start + _TEXTS_AT_ONCE, len(self)))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the documents table piece by piece."""

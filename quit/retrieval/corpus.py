@@ -152,12 +152,13 @@ def _lines(path: Path) -> Iterator[_Line]:
     first = ""
     for number, offset, position, row in _rows(files):
         identity, title, text = _fields(row)
+        content = _digest(json.dumps([title, text]))
         fault = None
         if not isinstance(identity, str | int) or identity == "":
             fault = "missing_field", f"the document has no id: one of {', '.join(_IDS)}"
         elif not text:
             fault = "no_text", f"the document {quote(str(identity))} has no text: one of {', '.join(_TEXTS)}"
-        elif contents.setdefault(str(identity), content := _digest(json.dumps([title, text]))) != content:
+        elif contents.setdefault(str(identity), content) != content:
             detail = f"an earlier document has the id {quote(str(identity))} and another text; that one is kept"
             fault = "duplicate_id", detail
         if fault and not first:

@@ -111,7 +111,8 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     label that is no whole number."""
     labelled: dict[str, dict[str, float]] = {}
     for number, (question, _, passage, label) in _lines(path, QRELS, 4):
-        _add(labelled, question, passage, label, where := f"{path}, line {number}", "the label, column 4,")
+        where = f"{path}, line {number}"
+        _add(labelled, question, passage, label, where, "the label, column 4,")
         if not labelled[question][passage].is_integer():
             raise InputError(f"{where}: the label, column 4, is {quote(label)}; expected a whole number.")
     return {query: {name: int(label) for name, label in labels.items()} for query, labels in labelled.items()}

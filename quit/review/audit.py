@@ -183,7 +183,9 @@ def _errors(sample: Sequence[Mapping[str, Any]], decisions: pa.Table, shape: tup
     for row in sample:
         pairs = [(people.get((row["question_id"], key)), verdict) for key, verdict in row["answers"].items()]
         is_open = any(decision is None for decision, _ in pairs)
-        label = 2 if any(decision for decision, _ in pairs) else 0 if is_open or not row["whole"] else 1
+        label = 0 if is_open or not row["whole"] else 1
+        if any(decision for decision, _ in pairs):
+            label = 2
         differs = any(decision is not None and decision is not verdict for decision, verdict in pairs)
         cell = errors[:, :, row["split"], row["label"] - 1, row["hints"]]
         cell += [[label == 3 - row["label"], label == 0, 1], [differs, is_open and not differs, 1]]

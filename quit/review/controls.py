@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from quit.common.ids import draw
 from quit.common.json_lines import keyed_lines
+from quit.common.rows import tuples
 from quit.errors import InputError
 from quit.review.items import ReviewItem
 from quit.settings import Review
@@ -85,8 +86,10 @@ def mix_controls(
 def absent_controls(items: Sequence[ReviewItem], controls: Controls | None) -> list[str]:
     """Return in a sentence which control questions are not among the ``items``, if any."""
     absent = sorted(controls.questions - {item.question_id for item in items}) if controls else []
-    names = ", ".join(absent[:3]) + ", ..." * (len(absent) > 3)
-    return [f"Control questions that are no labelled questions here are left out: {names}."] if absent else []
+    if not absent:
+        return []
+    names = ", ".join(absent[:3]) + (", ..." if len(absent) > 3 else "")
+    return [f"Control questions that are no labelled questions here are left out: {names}."]
 
 
 def control_scores(live: pa.Table, controls: Controls | None) -> list[dict]:
@@ -94,8 +97,8 @@ def control_scores(live: pa.Table, controls: Controls | None) -> list[dict]:
     tally: dict[str, list[int]] = {}
     if controls is not None:
         answers = live.filter(pc.equal(live.column("kind"), "answer"))
-        columns = (answers.column(name).to_pylist() for name in ("annotator", "question_id", "answer_key", "correct"))
-        for annotator, identity, key, correct in zip(*columns, strict=True):
+        columns = ("annotator", "question_id", "answer_key", "correct")
+        for annotator, identity, key, correct in tuples(answers, *columns):
             truth = controls.known.get(identity, {}).get(key)
             if truth is not None and correct is not None:
                 counts = tally.setdefault(annotator, [0, 0])

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from quit.common.ids import draw
+from quit.common.rows import grouped, tuples
 from quit.engine.workspace import Workspace
 from quit.settings import Review
 from quit.text.normalize import normalize_answer
@@ -117,10 +118,8 @@ def review_items(
                SEMI JOIN asked USING (question_id) WHERE selected GROUP BY question_id"""
         ).to_arrow_table()
     second = _second_verdicts(workspace)
-    hints_of = dict(zip(hints.column("question_id").to_pylist(), hints.column("hints").to_pylist(), strict=True))
-    answers_of: dict[str, list[dict]] = {}
-    for row in answers.to_pylist():
-        answers_of.setdefault(row["question_id"], []).append(row)
+    hints_of = dict(tuples(hints, "question_id", "hints"))
+    answers_of = grouped((row["question_id"], row) for row in answers.to_pylist())
     items = [
         _item(row, hints_of.get(row["question_id"], []), answers_of.get(row["question_id"], []), second, threshold)
         for row in questions.to_pylist()
@@ -151,11 +150,8 @@ def with_blind(items: Sequence[ReviewItem], share: float, seed: str) -> list[Rev
 def _second_verdicts(workspace: Workspace) -> _Second:
     """Return the verdicts of other judges, where the workspace has any."""
     rows = workspace.read("second_verdicts")
-    columns = (rows.column(name).to_pylist() for name in ("question_id", "answer_key", "correct", "probability"))
-    second: _Second = {}
-    for identity, key, *verdict in zip(*columns):
-        second.setdefault((identity, key), []).append(tuple(verdict))
-    return second
+    verdicts = tuples(rows, "question_id", "answer_key", "correct", "probability")
+    return grouped(((identity, key), (correct, probability)) for identity, key, correct, probability in verdicts)
 
 
 def _item(question: dict, hints: list[str], rows: list[dict], second: _Second, threshold: float) -> ReviewItem:

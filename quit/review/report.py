@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.json_lines import keyed_lines
+from quit.common.rows import tuples
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.agreement import alpha_of, cohen_kappa, pair_agreements
@@ -29,7 +30,7 @@ from quit.stages.labelling.verdicts import (
     decide,
     disagreements,
     live_reviews,
-    of_kind,
+    rows_of_pages,
     unclear_annotations,
     votes,
 )
@@ -46,10 +47,8 @@ def agreement(live: pa.Table) -> dict[str, Any]:
     Keys: ``items`` (judged by two or more), ``alpha``, ``pairs``, ``annotators``.
     """
     judged: dict[str, dict[Hashable, Hashable]] = {}
-    cast = votes(live)
-    columns = (cast.column(name).to_pylist() for name in ("kind", "question_id", "key", "annotator", "yes"))
     counts: dict[Hashable, int] = {}
-    for kind, question, key, annotator, yes in zip(*columns, strict=True):
+    for kind, question, key, annotator, yes in tuples(votes(live), "kind", "question_id", "key", "annotator", "yes"):
         if kind == "answer":
             judged.setdefault(annotator, {})[question, key] = yes
             counts[question, key] = counts.get((question, key), 0) + 1
@@ -86,13 +85,13 @@ def kinds(live: pa.Table, controls: Controls | None) -> list[dict[str, Any]]:
     """
     rows = []
     for blind in (True, False):
-        rows_of_kind = of_kind(live, blind)
-        headers = rows_of_kind.filter(pc.equal(rows_of_kind.column("kind"), "annotation")).to_pylist()
+        page_rows = rows_of_pages(live, blind)
+        headers = page_rows.filter(pc.equal(page_rows.column("kind"), "annotation")).to_pylist()
         if not headers:
             continue
         questions = [row["question_id"] for row in headers]
         seconds = [row["lead_seconds"] for row in headers if row["lead_seconds"] is not None]
-        figures, scores = agreement(rows_of_kind), control_scores(rows_of_kind, controls)
+        figures, scores = agreement(page_rows), control_scores(page_rows, controls)
         pairs = sum(pair["items"] for pair in figures["pairs"])
         rows.append(
             {
@@ -201,6 +200,7 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
         person["questions"] += 1
         person["seconds"] += row["lead_seconds"] or 0.0
     project, sync = store.project, store.sync
+    open_decisions = disagreements(decisions)
     return {
         "project": {
             "id": project.get("id"),
@@ -222,7 +222,7 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
         "controls": control_scores(live, controls),
         "unclear": unclear_annotations(reviews),
         "decided": len(decisions) - decisions.column("decision").null_count,
-        "open": len(open_decisions := disagreements(decisions)),
+        "open": len(open_decisions),
         "disagreements": open_decisions,
         "applied": {
             "pulls": len(store.applied),

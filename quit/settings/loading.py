@@ -84,7 +84,8 @@ def starting_profile(kind: str, model: str, url: str | None = None) -> str:
     It has prices for the model of the example only; for others they are comments. Raises :class:`SettingsError`
     for an unknown kind.
     """
-    if kind not in (kinds := sorted(path.stem for path in STARTING.glob("*.toml"))):
+    kinds = sorted(path.stem for path in STARTING.glob("*.toml"))
+    if kind not in kinds:
         raise SettingsError(f"There is no profile to start from for {kind!r}. Name one of {', '.join(kinds)}.")
     text = (STARTING / f"{kind}.toml").read_text(encoding="utf-8")
     [reader], [server] = (tomllib.loads(text)[section] for section in ("readers", "servers"))

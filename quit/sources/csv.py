@@ -105,8 +105,13 @@ def _items(path: Path) -> Iterator[Item]:
             items.append(Item(None, number - 1, path.name, f"row {number}", fault=fault))
     for item in items:
         if isinstance(item, _CsvQuestion):
-            value = {"id": item.record_id, "question": item.question, "answers": item.answers, "hints": item.hints,
-                     "candidates": item.candidates}  # fmt: skip
+            value = {
+                "id": item.record_id,
+                "question": item.question,
+                "answers": item.answers,
+                "hints": item.hints,
+                "candidates": item.candidates,
+            }
             item = Item(value, item.row - 1, path.name, f"row {item.row}")
         yield item
 

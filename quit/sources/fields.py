@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -160,10 +161,14 @@ def _instead(record: dict, missing: Sequence[str]) -> str:
     matches = {name: get_close_matches(name.lower(), keys, n=1, cutoff=0.7) for name in missing}
     near = {name: keys[match[0]] for name, match in matches.items() if match}
     others = list(near.values() if len(near) == len(missing) else record)
-    some = ", ".join([*map(quote, map(str, others[:MAX_KEYS])), *["..."] * (len(others) > MAX_KEYS)])
+    names = [quote(str(key)) for key in others[:MAX_KEYS]]
+    if len(others) > MAX_KEYS:
+        names.append("...")
     meant = f": did you mean {', '.join(map(repr, near))}?" if near else "."
-    text = f" The record has {some or 'no field'}{meant}"
-    return text + " Without hints it is no source." * any(name.lower() == "hints" for name in {*missing} - {*near})
+    text = f" The record has {', '.join(names) or 'no field'}{meant}"
+    if any(name.lower() == "hints" for name in missing if name not in near):
+        text += " Without hints it is no source."
+    return text
 
 
 def as_object(value: Any, name: str) -> dict:
@@ -362,7 +367,7 @@ def _finish(draft: DraftRecord, source: str, item: Item) -> SourceRecord:
     question = repair(draft.question)
     if not question:
         raise BadRecord("no_question", "The question is blank: write one, or take the record out.")
-    clean = _Repaired()
+    clean = cache(repair)  # candidates come back in every hint's scores
     answers = distinct(clean(answer) for answer in draft.answers)
     if not answers:
         raise BadRecord(
@@ -420,15 +425,6 @@ def _hint_fault(text: Any) -> tuple[str, str] | None:
     if len(text) > MAX_TEXT:
         return ("too_long", _too_long(text))
     return None
-
-
-class _Repaired(dict):
-    """Repair of a record's candidates, each once: they come back in every hint's scores."""
-
-    def __call__(self, text: str) -> str:
-        if text not in self:
-            self[text] = repair(text)
-        return self[text]
 
 
 def reject(item: Item, source: str, stage: str, kind: str, reason: str, detail: str, record_id: str | None) -> Reject:

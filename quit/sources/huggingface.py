@@ -105,8 +105,12 @@ def _check_local(path: Path) -> None:
             continue
         text = card.read_text(encoding="utf-8", errors="replace")
         front_matter = _FRONT_MATTER.match(text)
+        if front_matter:
+            text = front_matter[1]
+        elif name.endswith(".md"):
+            text = ""
         try:
-            about = yaml.safe_load(front_matter[1] if front_matter else "" if name.endswith(".md") else text)
+            about = yaml.safe_load(text)
         except yaml.YAMLError as error:
             raise InputError(f"{card} has no readable YAML header ({' '.join(str(error).split())[:200]}).") from None
         configs = about.get("configs") if isinstance(about, dict) else None

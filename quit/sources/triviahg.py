@@ -32,7 +32,8 @@ def read(path: Path) -> Iterator[SourceRecord]:
 
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     """Return the checked parts of one record. Raises ``BadRecord``."""
-    fields.need_all(record, *("Q_ID",) * (key is None), "Question", "ExactAnswer", "Hints")
+    needed = ("Q_ID", "Question", "ExactAnswer", "Hints")
+    fields.need_all(record, *(needed if key is None else needed[1:]))
     record_id = fields.record_id(record, "Q_ID", key)
     question = fields.as_text(fields.need(record, "Question", "a text"), "Question")
     answers = fields.as_texts(fields.need(record, "ExactAnswer", "a text or a list of texts"), "ExactAnswer")

@@ -30,7 +30,12 @@ def read(path: Path) -> Iterator[SourceRecord]:
 
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     """Return the checked parts of one record. Raises ``BadRecord``."""
-    fields.need_all(record, *("id",) * (key is None), "question", *("answer",) * ("answers" not in record), "hints")
+    needed = ["id", "question", "answer", "hints"]
+    if key is not None:
+        needed.remove("id")
+    if "answers" in record:
+        needed.remove("answer")
+    fields.need_all(record, *needed)
     record_id = fields.record_id(record, "id", key)
     question_field = fields.need(record, "question", "an object with 'question'")
     about = question_field if isinstance(question_field, dict) else {"question": question_field}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -121,7 +121,7 @@ def collect(
         raise InputError(_nothing_left(gathered.record_count, rejects, min_hints))
     _flush(rows, chunks)
     tables = {name: pa.concat_tables(parts).combine_chunks() for name, parts in chunks.items()}
-    tables["rejects"] = table("rejects").from_rows([_row(reject) for reject in rejects])
+    tables["rejects"] = table("rejects").from_rows([asdict(reject) for reject in rejects])
     return {name: tables[name] for name in TABLES}
 
 
@@ -201,7 +201,8 @@ def _name(pooled: list[_Pooled], records: list[RawQuestion]) -> None:
     names: set[str] = set()
     for question in pooled:
         record = records[question.arrivals[0]]
-        plain = name = ids.question_id(record.source, record.record_id)
+        plain = ids.question_id(record.source, record.record_id)
+        name = plain
         content = (_text_key(record.question), sorted(normalize_answer(answer) for answer in record.answers))
         attempt = 0
         while name in names:
@@ -328,10 +329,6 @@ def _too_few(question_id: str, parts: list[RawQuestion], hints: int, min_hints: 
     records = "1 record" if len(parts) == 1 else f"{len(parts)} records"
     detail = f"The question has {hints} distinct hints ({total} from {records}); expected at least {min_hints}."
     return replace(_reject(parts[0], "question", "too_few_hints", detail), question_id=question_id)
-
-
-def _row(reject: Reject) -> dict:
-    return {name: getattr(reject, name) for name in Reject.__slots__}
 
 
 def _nothing_left(record_count: int, rejects: list[Reject], min_hints: int) -> str:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from quit import contracts
 from quit.common.cache import ContentStore, leak_store
+from quit.common.rows import grouped
 from quit.models.protocols import Encoder, Equivalence
 from quit.settings import Leakage
 from quit.stages.leaks.find import Finding, LeakItem, overrides_by_hint
@@ -60,9 +61,7 @@ def filter_leaks(
     question must keep. With ``mode = "question"`` one leaking hint discards the question; with ``"hint"`` leaking hints
     go, and the question only when fewer than ``keep`` remain.
     """
-    by_question: dict[str, list[dict]] = {}
-    for hint in hints.to_pylist():
-        by_question.setdefault(hint["question_id"], []).append(hint)
+    by_question = grouped((hint["question_id"], hint) for hint in hints.to_pylist())
     overrides_of = overrides_by_hint(overrides)
     finding_rows, usable, rejects = [], [], []
     rows = questions.to_pylist()
@@ -82,11 +81,13 @@ def filter_leaks(
             for hint in mine
             for leak in leaks_of[hint["hint_id"]]
         ]
-        standing = [
-            (hint, next((leak for leak in leaks_of[hint["hint_id"]] if not leak.overridden), None)) for hint in mine
-        ]
-        leaking = [(hint, leak) for hint, leak in standing if leak]
-        clean_hints = [hint for hint, leak in standing if not leak]
+        leaking, clean_hints = [], []
+        for hint in mine:
+            standing = [leak for leak in leaks_of[hint["hint_id"]] if not leak.overridden]
+            if standing:
+                leaking.append((hint, standing[0]))
+            else:
+                clean_hints.append(hint)
         identity = {"stage": "filter", "question_id": question["question_id"], "source": question["source"]}
         if settings.mode == "hint":
             rejects += [

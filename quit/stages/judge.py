@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from quit import contracts
+from quit.common.rows import tuples
 from quit.models.judges import Jury, Ruling, rule, votes_of
 from quit.models.protocols import Judge, JudgeItem
 from quit.stages.labelling.answers import Answers, answers_of
@@ -62,8 +63,8 @@ class _Judged:
         passages: Counter[tuple[str, str]] = Counter()
         for of_reader in answers:
             fixed = frozenset(forms) if first_reader_wins else frozenset()
-            columns = (of_reader.distinct.column(name).to_pylist() for name in ("question_id", "answer_key", "answer"))
-            for question_id, answer_key, answer, count in zip(*columns, of_reader.counts.tolist(), strict=True):
+            distinct = tuples(of_reader.distinct, "question_id", "answer_key", "answer")
+            for (question_id, answer_key, answer), count in zip(distinct, of_reader.counts.tolist(), strict=True):
                 key = question_id, answer_key
                 passages[key] += count
                 if count and key not in fixed:

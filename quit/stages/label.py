@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.columns import plain, runs, same
+from quit.common.rows import grouped, tuples
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of, fully_relevant
 from quit.stages.stage import Context, LazyTable, Tables, stage
 from quit.text.normalize import normalize_answer
@@ -113,14 +114,12 @@ def valid_answers_of(
     counts: dict[tuple[str, str], int] = {}
     for of_labeler, is_right in zip(answers.values(), accepted, strict=True):
         rows = np.flatnonzero(is_right & (of_labeler.counts > 0))
-        forms = of_labeler.distinct.select(["question_id", "answer"]).take(pa.array(rows))
-        columns = (column.to_pylist() for column in forms.columns)
-        for question_id, answer, count in zip(*columns, of_labeler.counts[rows].tolist()):
+        distinct = of_labeler.distinct.select(["question_id", "answer"]).take(pa.array(rows))
+        keys = tuples(distinct, "question_id", "answer")
+        for (question_id, answer), count in zip(keys, of_labeler.counts[rows].tolist(), strict=True):
             counts[question_id, answer] = counts.get((question_id, answer), 0) + count
     present = set(runs(passages.column("question_id"))[0])
-    by_question: dict[str, list[str]] = {}
-    for identity, answer in sorted(counts):
-        by_question.setdefault(identity, []).append(answer)
+    by_question = grouped(sorted(counts))
     valid = []
     for row in questions.to_pylist():
         identity = row["question_id"]

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from quit import contracts
+from quit.common.rows import tuples
 from quit.errors import all_of
 from quit.models.judges import rule
 from quit.models.protocols import NO_ANSWER, Judge, JudgeItem, Reader, Reply
@@ -86,6 +87,6 @@ def _as_written(reply: Reply) -> str:
 def parametric(probe_answers: pa.Table) -> dict[str, bool]:
     """Return whether each probed question is parametrically answerable: any reader right in any repetition."""
     answerable: dict[str, bool] = {}
-    for question_id, correct in zip(*(probe_answers.column(name).to_pylist() for name in ("question_id", "correct"))):
+    for question_id, correct in tuples(probe_answers, "question_id", "correct"):
         answerable[question_id] = answerable.get(question_id, False) or bool(correct)
     return answerable

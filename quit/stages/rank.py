@@ -7,7 +7,7 @@ follows from the source's 0/1 scores; else a model values the hints of the quest
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
+from quit.common.rows import grouped
 from quit.models.convergence_scored import ScoredConvergence, convergence
 from quit.models.limits import ENCODER, note
 from quit.models.protocols import CandidateSource, ConvergenceModel, HintSet
@@ -73,7 +74,7 @@ def rank_hints(
     shorter hint, then by source order.
     """
     usable = set(usable_hints.column("hint_id").to_pylist())
-    by_question = _group(hint for hint in hints.to_pylist() if hint["hint_id"] in usable)
+    by_question = _by_question(hint for hint in hints.to_pylist() if hint["hint_id"] in usable)
     enough, rejects = _with_enough_hints(questions.to_pylist(), by_question, settings.hints)
     hints_to_rank = [hint for question in enough for hint in by_question[question["question_id"]]]
     values = _published(hints_to_rank, scores, settings)
@@ -137,9 +138,7 @@ def _with_enough_hints(
 
 def _published(hints: Sequence[dict], scores: pa.Table, settings: Convergence) -> dict[str, tuple[float, str]]:
     """Return hint id -> (convergence, producer) of the hints whose source says it, or gives scores."""
-    scores_of: dict[str, list[dict]] = {}
-    for score in scores.to_pylist():
-        scores_of.setdefault(score["hint_id"], []).append(score)
+    scores_of = grouped((score["hint_id"], score) for score in scores.to_pylist())
     values = ((hint["hint_id"], _from_source(hint, scores_of.get(hint["hint_id"], []), settings)) for hint in hints)
     return {hint_id: value for hint_id, value in values if value is not None}
 
@@ -189,11 +188,11 @@ def _distractors(
     questions: pa.Table, candidates: pa.Table, pool: Callable[[], CandidateSource]
 ) -> tuple[dict[str, list[str]], list[dict]]:
     """Return question id -> wrong answers, and the rows of ``drawn_candidates`` for questions whose source has none."""
-    candidates_of = _group(candidate for candidate in candidates.to_pylist() if not candidate["is_gold"])
+    candidates_of = _by_question(candidate for candidate in candidates.to_pylist() if not candidate["is_gold"])
     rows = questions.to_pylist()
     bare = [row for row in rows if row["question_id"] not in candidates_of]
     rows_of_pool = drawn_rows(bare, pool()) if bare else []
-    pool_of = _group(rows_of_pool)
+    pool_of = _by_question(rows_of_pool)
     distractors = {
         name: [candidate["candidate"] for candidate in candidates_of.get(name) or pool_of.get(name, [])]
         for name in (row["question_id"] for row in rows)
@@ -229,8 +228,5 @@ def _from_source(hint: dict, scores: list[dict], settings: Convergence) -> tuple
     return None
 
 
-def _group(rows) -> dict[str, list[dict]]:
-    groups: dict[str, list[dict]] = {}
-    for row in rows:
-        groups.setdefault(row["question_id"], []).append(row)
-    return groups
+def _by_question(rows: Iterable[dict]) -> dict[str, list[dict]]:
+    return grouped((row["question_id"], row) for row in rows)

@@ -7,6 +7,7 @@ from collections.abc import Sequence, Set
 import numpy as np
 import pyarrow as pa
 
+from quit.common.rows import grouped, tuples
 from quit.models.protocols import NO_ANSWER, Judge, Prompt, Reader, Reply
 from quit.stages.judge import judge_answers
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of, fully_relevant, number_answers
@@ -64,7 +65,7 @@ def unsolved_passages(
     answer) that people reject; such an answer leaves its passages open, whatever the judge says.
     """
     verdicts = judge_answers(questions, earlier, judge, first_reader_wins=True)
-    keys = zip(*(verdicts.column(name).to_pylist() for name in ("question_id", "answer_key")), strict=True)
+    keys = tuples(verdicts, "question_id", "answer_key")
     accepted = verdicts.filter(pa.array([key not in rejected for key in keys], pa.bool_()))
     right = [accepted_answers(of_labeler.distinct, accepted)[of_labeler.index] for of_labeler in earlier]
     return ~fully_relevant(right)
@@ -94,8 +95,7 @@ def prompts_of(questions: pa.Table, ranked_hints: pa.Table, descriptions: pa.Tab
     """Return what a reader is asked about each of ``passages`` (columns question_id, permutation), in order."""
     alone, hints = prompts_without_hints(questions, descriptions), selected_hints(ranked_hints)
     prompts = []
-    keys = (passages.column(name).to_pylist() for name in ("question_id", "permutation"))
-    for identity, permutation in zip(*keys, strict=True):
+    for identity, permutation in tuples(passages, "question_id", "permutation"):
         prompt, own_hints = alone[identity], hints[identity]
         texts_in_order = tuple(own_hints[int(index)] for index in permutation)
         prompts.append(Prompt(identity, prompt.question, texts_in_order, prompt.coarse, prompt.fine))
@@ -105,18 +105,12 @@ def prompts_of(questions: pa.Table, ranked_hints: pa.Table, descriptions: pa.Tab
 def prompts_without_hints(questions: pa.Table, descriptions: pa.Table) -> dict[str, Prompt]:
     """Return question id -> what a reader is asked about the question alone, for each described question."""
     types = {row["question_id"]: (row["coarse"], row["fine"]) for row in descriptions.to_pylist()}
-    columns = (questions[name].to_pylist() for name in ("question_id", "question"))
-    texts = zip(*columns, strict=True)
+    texts = tuples(questions, "question_id", "question")
     return {name: Prompt(name, text, (), *types[name]) for name, text in texts if name in types}
 
 
 def selected_hints(ranked_hints: pa.Table) -> dict[str, list[str]]:
     """Return question id -> its selected hints in rank order (index 0 to 4)."""
-    hints: dict[str, list[str]] = {}
-    for row in (
-        ranked_hints.filter(ranked_hints.column("selected"))
-        .sort_by([("question_id", "ascending"), ("rank", "ascending")])
-        .to_pylist()
-    ):
-        hints.setdefault(row["question_id"], []).append(row["hint"])
-    return hints
+    selected = ranked_hints.filter(ranked_hints.column("selected"))
+    in_order = selected.sort_by([("question_id", "ascending"), ("rank", "ascending")])
+    return grouped(tuples(in_order, "question_id", "hint"))

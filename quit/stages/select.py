@@ -18,6 +18,7 @@ from quit import contracts
 from quit.common.columns import is_in, runs
 from quit.common.ids import draw
 from quit.common.progress import note
+from quit.common.rows import tuples
 from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.stages.labelling.answers import Answers
 from quit.stages.labelling.passages import passage_count
@@ -58,7 +59,7 @@ def select_stage(
     rounds = []
     if len(sampled):
         shape = (-1, passage_count(hints))
-        keys = zip(*(sampled.column(name).to_pylist() for name in ("question_id", "permutation")), strict=True)
+        keys = tuples(sampled, "question_id", "permutation")
         seed = f"{context.settings.split.seed}/audit"
         draws = np.array([draw(f"{question_id}/{permutation}", seed) for question_id, permutation in keys])
         labelers = _Labelers(context, questions, ranked_hints, descriptions, sampled)
@@ -105,8 +106,8 @@ class _Labelers:
         token: float64, shape (questions, hints + 1); None where no labeler is a language model."""
         if not any(labeler.kind != "embedded" for labeler in self._context.settings.labelers):
             return None
-        columns = (self._tables[0].column(name).to_pylist() for name in ("question_id", "question"))
-        texts, hints = dict(zip(*columns, strict=True)), selected_hints(self._tables[1])
+        texts = dict(tuples(self._tables[0], "question_id", "question"))
+        hints = selected_hints(self._tables[1])
         lengths = [[*map(len, hints[identity]), len(texts[identity])] for identity in question_ids]
         return np.array(lengths, dtype=np.float64) / CHARACTERS_A_TOKEN
 

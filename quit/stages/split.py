@@ -23,12 +23,12 @@ from quit import contracts
 from quit.common.ids import draw
 from quit.common.json_lines import json_lines
 from quit.errors import InputError, SettingsError
+from quit.evaluate.labels import SPLITS
 from quit.settings import Split
 from quit.stages.probe import parametric
 from quit.stages.stage import Context, Tables, stage
 from quit.text.normalize import STOP_WORDS, normalize_question
 
-SPLITS = ("train", "dev", "test")
 _PIN = "an object with content_key and split"
 
 
@@ -91,8 +91,11 @@ def _assign(rows: list[dict], settings: Split) -> None:
         if row["pinned"]:
             row["split"] = row["pinned"]
             continue
-        names = ("train", "test") if settings.train == "any" else ("train",) if row["parametric"] else ("test",)
-        row["split"], edge = "dev" if "test" in names else None, 0.0
+        names = ["train", "test"]
+        if settings.train != "any":
+            names = ["train"] if row["parametric"] else ["test"]
+        row["split"] = "dev" if "test" in names else None
+        edge = 0.0
         for name in names:
             edge += (1 - edge) * getattr(settings, f"{name}_share")  # a share of what is left
             full = counts[name] >= getattr(settings, f"{name}_size")

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.cache import leak_store
 from quit.common.columns import is_in, plain, same
+from quit.common.rows import grouped, tuples
 from quit.settings import Review
 from quit.stages.label import is_predicted, labels_of, valid_answers_of, with_predicted
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of
@@ -81,10 +82,10 @@ def settled_decisions(decisions: pa.Table, tables: LabelTables, settings: Review
     }
     about = pa.array(sorted({question for question, _ in answers}), pa.string())
     judged = tables.verdicts.filter(pc.is_in(tables.verdicts.column("question_id"), about))
-    columns = (judged.column(name).to_pylist() for name in ("question_id", "answer_key", "correct"))
-    before = {(question, key): bool(correct) for question, key, correct in zip(*columns)}
+    rulings = tuples(judged, "question_id", "answer_key", "correct")
+    before = {(question, key): bool(correct) for question, key, correct in rulings}
     about_them = tables.questions.filter(pc.is_in(tables.questions.column("question_id"), about))
-    for question, gold in zip(*(about_them.column(name).to_pylist() for name in ("question_id", "answers"))):
+    for question, gold in tuples(about_them, "question_id", "answers"):
         before.update({(question, normalize_answer(form)): True for form in gold})
     flips = {key: row for key, row in answers.items() if row["decision"] is not before.get(key, False)}
     return SettledDecisions(answers, flags, flips)
@@ -200,17 +201,17 @@ class _Rulings:
     (distinct answers,)), and why; ``index``: :attr:`Answers.index`."""
 
     def __init__(self, answers: Answers, settled: SettledDecisions, verdicts: pa.Table) -> None:
-        columns = (answers.distinct.column(name).to_pylist() for name in ("question_id", "answer_key", "answer"))
-        self.causes = [
-            (answer, key, ruling) if (ruling := settled.answers.get((question, key))) is not None else None
-            for question, key, answer in zip(*columns)
-        ]
         self.index = answers.index
         self.before = accepted_answers(answers.distinct, verdicts)
         self.after = self.before.copy()
-        for row, cause in enumerate(self.causes):
-            if cause is not None:
-                self.after[row] = cause[2]["decision"]
+        self.causes: list[tuple[str, Mapping[str, Any]] | None] = []
+        for row, (question, key, answer) in enumerate(tuples(answers.distinct, "question_id", "answer_key", "answer")):
+            ruling = settled.answers.get((question, key))
+            if ruling is None:
+                self.causes.append(None)
+            else:
+                self.causes.append((answer, ruling))
+                self.after[row] = ruling["decision"]
 
 
 def _with_review(valid: pa.Table, settled: SettledDecisions) -> pa.Table:
@@ -223,10 +224,9 @@ def _with_review(valid: pa.Table, settled: SettledDecisions) -> pa.Table:
         or settled.answers.get((row["question_id"], row["answer_key"]), {}).get("decision") is not False
     ]
     have = {(row["question_id"], row["answer_key"]) for row in rows}
-    added: dict[str, list[dict]] = {}
     for (question, key), ruling in sorted(settled.flips.items()):
         if ruling["decision"] and (question, key) not in have:
-            added.setdefault(question, []).append(
+            rows.append(
                 {
                     "question_id": question,
                     "answer": ruling["answer"],
@@ -235,13 +235,8 @@ def _with_review(valid: pa.Table, settled: SettledDecisions) -> pa.Table:
                     "passages": 0,
                 }
             )
-    by_question: dict[str, list[dict]] = {}
-    for row in rows:
-        by_question.setdefault(row["question_id"], []).append(row)
-    order = sorted(by_question.keys() | added.keys())
-    return contracts.table("valid_answers").from_rows(
-        [row for question in order for row in (*by_question.get(question, []), *added.get(question, []))]
-    )
+    rows.sort(key=lambda row: row["question_id"])  # stable: what people add comes after the question's other answers
+    return contracts.table("valid_answers").from_rows(rows)
 
 
 def _answer_changes(old: pa.Table, new: pa.Table, settled: SettledDecisions) -> list[dict[str, Any]]:
@@ -317,12 +312,8 @@ def _removals(
 
 def _accepted(valid: pa.Table, among: Set[str]) -> dict[str, list[str]]:
     """Return question id -> its valid answers that are not gold, of the questions ``among`` that have any."""
-    accepted: dict[str, list[str]] = {}
-    others = valid.filter(pc.not_equal(valid.column("origin"), "gold"))
-    for question, answer in zip(*(others.column(name).to_pylist() for name in ("question_id", "answer"))):
-        if question in among:
-            accepted.setdefault(question, []).append(answer)
-    return accepted
+    others = tuples(valid.filter(pc.not_equal(valid.column("origin"), "gold")), "question_id", "answer")
+    return grouped((question, answer) for question, answer in others if question in among)
 
 
 def _leaks(
@@ -330,16 +321,13 @@ def _leaks(
 ) -> Iterable[tuple[str, str, Finding]]:
     """Yield (question id, hint id, finding) for the answers to ``check``, question by question."""
     rows = tables.ranked_hints.filter(tables.ranked_hints.column("selected"))
-    hints: dict[str, list[tuple[str, str]]] = {}
-    for row in rows.select(["question_id", "hint_id", "hint"]).to_pylist():
-        hints.setdefault(row["question_id"], []).append((row["hint_id"], row["hint"]))
-    columns = (tables.questions.column(name).to_pylist() for name in ("question_id", "question"))
-    texts = dict(zip(*columns))
-    items = []
-    for question in check:
-        hint_ids = [hint_id for hint_id, _ in hints.get(question, [])]
-        hint_texts = [text for _, text in hints.get(question, [])]
-        items.append(LeakItem(texts[question], check[question], hint_texts, hint_ids=hint_ids))
+    ids_of: dict[str, list[str]] = grouped(tuples(rows, "question_id", "hint_id"))
+    hints_of: dict[str, list[str]] = grouped(tuples(rows, "question_id", "hint"))
+    texts = dict(tuples(tables.questions, "question_id", "question"))
+    items = [
+        LeakItem(texts[question], answers, hints_of.get(question, []), hint_ids=ids_of.get(question, []))
+        for question, answers in check.items()
+    ]
     for question, item, findings in zip(check, items, leaks(items), strict=True):
         for hint, these in zip(item.hint_ids, findings, strict=True):
             for leak in these:
@@ -366,6 +354,8 @@ def _label_changes(
             continue
         used, codes = np.unique(ruling.index[explained], return_inverse=True)
         causes = [ruling.causes[row] for row in used]
+        reviews = [ruling["reviews"] for _, ruling in causes]
+        reasons = [_says(answer, ruling) for answer, ruling in causes]
         of_cause, chosen = pa.array(codes), pa.array(explained)
         pieces.append(
             pa.table(
@@ -375,12 +365,10 @@ def _label_changes(
                     "permutation": plain(passages.column("permutation").take(chosen)),
                     "before": passages.column("label").take(chosen),
                     "after": label.take(chosen),
-                    "answer": pa.array([cause[0] for cause in causes], pa.string()).take(of_cause),
-                    "answer_key": pa.array([cause[1] for cause in causes], pa.string()).take(of_cause),
-                    "reviews": pa.array([cause[2]["reviews"] for cause in causes], contracts.tables.TEXTS).take(
-                        of_cause
-                    ),
-                    "reason": pa.array([_says(cause[0], cause[2]) for cause in causes], pa.string()).take(of_cause),
+                    "answer": pa.array([answer for answer, _ in causes], pa.string()).take(of_cause),
+                    "answer_key": pa.array([ruling["key"] for _, ruling in causes], pa.string()).take(of_cause),
+                    "reviews": pa.array(reviews, contracts.tables.TEXTS).take(of_cause),
+                    "reason": pa.array(reasons, pa.string()).take(of_cause),
                 },
                 schema=schema,
             )

@@ -49,15 +49,14 @@ def readable_settings(workspace: TableReader) -> Settings | None:
         return None
 
 
-def status(workspace: Workspace, pipeline: Any = None, *, rejects: bool = True) -> list[StageStatus]:
+def status(workspace: Workspace, pipeline: Any = None) -> list[StageStatus]:
     """Return every stage run of the last build in pipeline order.
 
     ``pipeline``: the workspace's :class:`quit.engine.pipeline.Pipeline`, if its sources can still be read; it tells
     exactly which shards of an unfinished stage are left. Without it, they are counted in the newest unfinished folder.
-    ``rejects``: whether to count these too, which reads their table.
     """
     current = workspace.current()
-    reasons = _rejects_by_stage(workspace) if rejects else {}
+    reasons = _rejects_by_stage(workspace)
     rows = []
     for stage, key in [(run.stage, run.key) for run in pipeline.runs] if pipeline else _runs(workspace, list(current)):
         if key in current:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from quit.common.ids import passage_id
+from quit.common.rows import grouped, sql_rows
 from quit.engine.reading import TableReader
 from quit.errors import InputError, QuitError
 from quit.render.table import plain_name
 from quit.review.overrides import listed
 from quit.sources.fields import shown_file, unit
 from quit.status.stages import settings_of
+
+if TYPE_CHECKING:
+    import duckdb
 
 _MINE = "WHERE question_id IN $ids"
 _QUERIES = {
@@ -67,19 +71,18 @@ def story(workspace: TableReader, name: str) -> dict[str, Any]:
     identity = name
     if not len(workspace.read_questions("questions", [name], ["question_id"])):
         with workspace.connect(tables=["questions", "origins", "rejects"]) as connection:
-            identity = _resolve(_asker(connection), name)
+            identity = _resolve(connection, name)
     return next(stories(workspace, [identity]))
 
 
 def stories(workspace: TableReader, question_ids: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield the story of each of these questions, as :func:`story` returns it."""
     ids = f"({', '.join(f'${number + 1}' for number in range(len(question_ids))) or 'NULL'})"
-    rows_of: dict[str, dict[str, list[dict[str, Any]]]] = {name: {} for name in _QUERIES}
+    rows_of: dict[str, dict[str, list[dict[str, Any]]]] = {}
     with workspace.connect(question_ids) as connection:
         for name, query in _QUERIES.items():
             sql = query.replace("SELECT", "SELECT question_id AS owner,", 1).replace("$ids", ids)
-            for row in _asker(connection)(sql, *question_ids):
-                rows_of[name].setdefault(row.pop("owner"), []).append(row)
+            rows_of[name] = grouped((row.pop("owner"), row) for row in sql_rows(connection, sql, list(question_ids)))
     labelers = _labelers(workspace)
     for identity in question_ids:
         yield _story(workspace, {name: rows_of[name].get(identity, []) for name in _QUERIES}, identity, labelers)
@@ -128,24 +131,20 @@ def _labelers(workspace: TableReader) -> list[str]:
     return [reader.name for reader in readers if reader.role == "labeler"]
 
 
-def _asker(connection: Any) -> Callable[..., list[dict[str, Any]]]:
-    def rows(sql: str, *values: Any) -> list[dict[str, Any]]:
-        return connection.sql(sql, params=list(values)).to_arrow_table().to_pylist()
+def _resolve(connection: duckdb.DuckDBPyConnection, name: str) -> str:
+    def rows(sql: str) -> list[dict[str, Any]]:
+        return sql_rows(connection, sql, [name])
 
-    return rows
-
-
-def _resolve(rows: Any, name: str) -> str:
     for table in ("questions", "rejects"):
-        if rows(f"SELECT 1 FROM {table} WHERE question_id = ? LIMIT 1", name):
+        if rows(f"SELECT 1 FROM {table} WHERE question_id = ? LIMIT 1"):
             return name
-    matches = rows("SELECT DISTINCT question_id FROM origins WHERE record_id = ? ORDER BY 1", name)
+    matches = rows("SELECT DISTINCT question_id FROM origins WHERE record_id = ? ORDER BY 1")
     if len(matches) == 1:
         return matches[0]["question_id"]
     if matches:
         names = ", ".join(row["question_id"] for row in matches)
         raise InputError(f"{len(matches)} questions have the source id {name!r}: {names}. Name one of these.")
-    for row in rows("SELECT stage, reason, detail, file FROM rejects WHERE record_id = ? LIMIT 1", name):
+    for row in rows("SELECT stage, reason, detail, file FROM rejects WHERE record_id = ? LIMIT 1"):
         raise InputError(
             f"The record {name!r} of {row['file']} was left out at {row['stage']}: {plain_name(row['reason'])} "
             f"({row['detail'].rstrip('.')})."
@@ -153,8 +152,7 @@ def _resolve(rows: Any, name: str) -> str:
     near = rows(
         "SELECT question_id, max(greatest(jaro_winkler_similarity(question_id, $1), "
         "jaro_winkler_similarity(record_id, $1))) AS likeness FROM questions LEFT JOIN origins USING (question_id) "
-        "GROUP BY 1 HAVING likeness > 0.9 ORDER BY 2 DESC, 1 LIMIT 3",
-        name,
+        "GROUP BY 1 HAVING likeness > 0.9 ORDER BY 2 DESC, 1 LIMIT 3"
     )
     names = f" The nearest: {', '.join(row['question_id'] for row in near)}." if near else ""
     raise InputError(f"There is no question {name!r}.{names}")

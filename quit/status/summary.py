@@ -10,6 +10,7 @@ from typing import Any
 
 from quit.common.endpoints import address
 from quit.common.files import is_url
+from quit.common.rows import sql_rows
 from quit.engine.reading import TableReader
 from quit.engine.usage import origins, totals
 from quit.engine.workspace import Workspace
@@ -88,7 +89,9 @@ def leakage_losses(workspace: Workspace) -> str | None:
     )
     method = manifest["settings"]["leakage"]["method"]
     bem = manifest["models"][filter_stage.models.index("equivalence")].startswith("bem-")
-    model = "BEM" if bem else "the embedded equivalence model" + (" in BEM's place" if method == "bem" else "")
+    model = "BEM" if bem else "the embedded equivalence model"
+    if method == "bem" and not bem:
+        model += " in BEM's place"
     text = (
         f"Answer leakage: {losses:,} of {questions:,} questions left out ({share(losses, questions)}), by method "
         f"{method} with {model}"
@@ -192,16 +195,16 @@ def disagreements(workspace: TableReader) -> list[dict[str, Any]]:
     """Return the answers on which another judge disagrees with the judge, or the judge said nothing readable, most
     passages at stake first; ``second``: that other judge's name."""
     with workspace.connect(tables=["verdicts", "second_verdicts", "questions"]) as connection:
-        rows = connection.sql(
+        return sql_rows(
+            connection,
             """
             SELECT v.question_id, q.question, q.answers AS gold, v.answer, v.correct, v.raw,
                 s.judge AS second, s.correct AS second_correct, s.probability AS second_probability, v.passages
             FROM verdicts v JOIN second_verdicts s USING (question_id, answer_key) JOIN questions q USING (question_id)
             WHERE v.basis = 'model' AND v.correct IS DISTINCT FROM s.correct
             ORDER BY v.passages DESC, v.question_id, v.answer_key, s.judge
-            """
+            """,
         )
-        return rows.to_arrow_table().to_pylist()
 
 
 def usage_table(workspace: TableReader) -> Table:
@@ -240,8 +243,11 @@ def stages_table(workspace: Workspace, pipeline: Any = None) -> Table:
         losses = [f"{counted(count, kind)}: {plain_name(reason)}" for count, kind, _, reason in rejects]
         run = first.run if len(group) == 1 else f"{name} ({len(group)} readers)"
         state = first.state if first.state != "partial" else f"{first.shards_done} of {first.shards} shards"
-        each = " each" * (len(group) > 1 and bool(fresh))
-        words = ", ".join(fresh) + each or "nothing new" * (state == "complete")
+        words = ", ".join(fresh)
+        if fresh and len(group) > 1:
+            words += " each"
+        elif not fresh and state == "complete":
+            words = "nothing new"
         lines.append((f"{first.number:>2} {run}", state, words, ", ".join(losses)))
     return Table("", ("stage", "state", "made", "left out"), lines, (1, 2, 3))
 

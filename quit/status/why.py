@@ -31,7 +31,7 @@ def why(story: Mapping[str, Any]) -> dict[str, Any]:
 def why_pieces(facts: Mapping[str, Any]) -> list[Table | str]:
     """Return what :func:`why` says in sentences and a table."""
     sets, without, predictions = facts["sets"], facts["roles"]["without_hints"], facts["roles"]["predicted"]
-    set_names = (f"hint{'s' * (len(digits) > 1)} {'+'.join(digits)}" for digits in facts["minimal_sets"])
+    set_names = [f"{'hint' if len(digits) == 1 else 'hints'} {'+'.join(digits)}" for digits in facts["minimal_sets"]]
     in_part = [row for row in sets if 0 < row["label_2"] < row["orders"]]
     such = [f", such as {'+'.join(row['subset'])} (label 2 in {row['label_2']} of {row['orders']})" for row in in_part]
     right = ", ".join(f"{name} on {count:,}" for name, count in facts["right"].items())

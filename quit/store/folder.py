@@ -42,7 +42,9 @@ class FolderStore:
 
     def fetch(self, parts: Mapping[Path, Part | None]) -> None:
         for path, part in parts.items():
-            fault = damage(path, part) if part is not None else None if path.is_file() else "is missing"
+            fault = None if path.is_file() else "is missing"
+            if part is not None:
+                fault = damage(path, part)
             if fault is not None:
                 raise WorkspaceError(f"{path} {fault}. Build it again: quit build -w {shell_word(self)}")
 

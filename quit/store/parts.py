@@ -64,7 +64,7 @@ def describe(path: Path, table: str) -> dict[str, Any]:
 def damage(path: Path, part: Mapping[str, Any] | None) -> str | None:
     """Return what is wrong with a part, None where nothing is.
 
-    ``described``: what its manifest says. Where that is None (the stage is not finished), all pages are read and
+    ``part``: what its manifest says of it. Where that is None (the stage is not finished), all pages are read and
     compared with their own checksums.
     """
     try:

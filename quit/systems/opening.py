@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from quit.common.rows import grouped
 from quit.errors import InputError, SettingsError
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator
@@ -34,10 +35,7 @@ class Question:
 def questions(collection: BuiltCorpus) -> list[Question]:
     """Return the whole questions of a collection in order, each with its sub-questions by hop."""
     rows = collection.queries.to_pylist()
-    steps: dict[str, list[dict]] = {}
-    for row in rows:
-        if row["parent_id"] is not None:
-            steps.setdefault(row["parent_id"], []).append(row)
+    steps = grouped((row["parent_id"], row) for row in rows if row["parent_id"] is not None)
 
     def question_of(row: dict, step_rows: Sequence[dict]) -> Question:
         parts = tuple(question_of(step, ()) for step in sorted(step_rows, key=lambda step: step["hop"] or 0))

@@ -8,7 +8,7 @@ import pytest
 
 from quit.annotation import client
 from quit.annotation.client import connect
-from quit.annotation.server import Account, _store
+from quit.annotation.server import Account, store_account
 from quit.errors import InputError, ServerError, SettingsError
 from quit.settings import Review
 from tests.servers.serving import serving
@@ -44,19 +44,21 @@ def answering(code: int, body: bytes) -> Iterator[tuple[str, list[str]]]:
         *((code, b'{"detail": "no"}', InputError, None) for code in (404, 400)),
     ],
 )
-def test_only_a_server_in_trouble_is_tried_again_and_then_said(code, body, kind, message) -> None:
+def test_only_a_server_in_trouble_is_tried_again_and_then_said(monkeypatch, code, body, kind, message) -> None:
+    monkeypatch.setenv("LABEL_STUDIO_API_KEY", "t" * 40)
     with answering(code, body) as (url, paths):
         with pytest.raises(kind, match=message) as error:
-            connect(Path("nowhere"), QUICK, url, "t" * 40)
+            connect(Path("nowhere"), QUICK, url)
         assert len(paths) == (3 if kind is ServerError else 1) and "t" * 40 not in str(error.value)
 
 
-def test_the_workspaces_own_server_is_told_how_to_start(tmp_path) -> None:
-    _store(tmp_path, Account("http://127.0.0.1:9", "a@b.org", "p", "t" * 40, "1"))
+def test_the_workspaces_own_server_is_told_how_to_start(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("LABEL_STUDIO_API_KEY", "t" * 40)
+    store_account(tmp_path, Account("http://127.0.0.1:9", "a@b.org", "p", "t" * 40, "1"))
     with pytest.raises(ServerError, match=f"quit review serve -w {tmp_path}"):
         connect(tmp_path, QUICK)
     with pytest.raises(ServerError) as other:
-        connect(tmp_path, QUICK, "http://127.0.0.1:10", "t" * 40)
+        connect(tmp_path, QUICK, "http://127.0.0.1:10")
     assert "quit review serve" not in str(other.value)
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from quit.annotation.server import LocalServer, _store, label_studio_programs, stored_account
+from quit.annotation.server import LocalServer, label_studio_programs, store_account, stored_account
 from quit.common.starting import healthy
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, MissingDependency, WorkspaceError
@@ -55,7 +55,7 @@ def test_serve_says_how_to_get_in_and_where_the_tasks_are_once_they_are_pushed(l
 def test_a_taken_port_and_newer_data_are_said(live, tmp_path) -> None:
     with taken_port() as port, pytest.raises(InputError, match=rf"Port {port} .* in use"):
         LocalServer(tmp_path, port=port).start()
-    _store(tmp_path, replace(live.account, version="99.0.0", pid=None))
+    store_account(tmp_path, replace(live.account, version="99.0.0", pid=None))
     with pytest.raises(WorkspaceError, match="written by Label Studio 99.0.0"):
         LocalServer(tmp_path).start()
 

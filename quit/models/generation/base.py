@@ -171,8 +171,12 @@ class ModelOptions:
         for name in ("token_field", "omit", "effort", "thinking", "thinking_tokens"):
             if (value := getattr(self, name)) != getattr(ModelOptions, name):
                 options[name] = value
-        name = f"{self.kind}/" * bool(self.kind) + model_identity(self.model, self.revision, self.kind == "chat")
-        return name + (f"+{hashlib.sha256(canonical(options)).hexdigest()[:8]}" if any(options.values()) else "")
+        name = model_identity(self.model, self.revision, self.kind == "chat")
+        if self.kind:
+            name = f"{self.kind}/{name}"
+        if any(options.values()):
+            name += f"+{hashlib.sha256(canonical(options)).hexdigest()[:8]}"
+        return name
 
 
 def free_memory() -> None:
@@ -208,7 +212,8 @@ def cache_key(identity: str, request: ChatRequest) -> bytes:
 
 def before_stop(text: str, stop: Sequence[str]) -> str:
     """Return a reply up to its first stop string. Some servers include it or ignore it."""
-    return text[: min((at for ending in stop if (at := text.find(ending)) >= 0), default=len(text))]
+    places = [text.find(ending) for ending in stop if ending in text]
+    return text[: min(places, default=len(text))]
 
 
 def answer_of(name: str, options: ModelOptions, text: str, finish_reason: str, reasoning: str | None = None) -> str:

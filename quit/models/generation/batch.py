@@ -155,9 +155,9 @@ class BatchGenerator:
                 notes.execute(f"UPDATE requests SET {again} WHERE tag = ? AND reply IS NULL", (why, tag))
             notes.execute("UPDATE requests SET tag = NULL WHERE tag = ?", (tag,))
             notes.execute("DELETE FROM batches WHERE tag = ?", (tag,))
-        costs, ledger = [self._paid(reply) for reply, *_ in rows if reply], self._account.ledger
-        reserve = Amount(*amounts)
-        cost = reserve if None in costs else Amount(*map(sum, zip(Amount(), *filter(None, costs))))
+        costs = [self._paid(reply) for reply, *_ in rows if reply]
+        ledger, reserve = self._account.ledger, Amount(*amounts)
+        cost = reserve if None in costs else Amount.total(paid for paid in costs if paid is not None)
         # What another workspace has reserved stays reserved there: taken back here, it would be spent here once more.
         ledger.settle(reserve if owner == ledger.owner else Amount(), cost, request=False)
 
@@ -245,7 +245,7 @@ class BatchGenerator:
         self, session: aiohttp.ClientSession, notes: sqlite3.Connection, portion: list[tuple[bytes, bytes, Amount]]
     ) -> None:
         """Make a batch. It is noted before, and found again by its tag if it is made and not noted."""
-        worst, ledger = Amount(*map(sum, zip(*(amount for _, _, amount in portion)))), self._account.ledger
+        worst, ledger = Amount.total(amount for _, _, amount in portion), self._account.ledger
         await ledger.reserve(worst, request=False)
         reserve = worst if ledger.is_capped else Amount()  # else a later build, with a cap, would take it back
         tag = uuid.uuid4().hex

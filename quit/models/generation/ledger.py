@@ -6,8 +6,9 @@ import asyncio
 import json
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +29,11 @@ class Amount(NamedTuple):
     def plus(self, other: Amount, times: float = 1.0) -> Amount:
         """Return the sum with ``times`` another amount; what is infinite there is left out."""
         return Amount(*(own + times * more if math.isfinite(more) else own for own, more in zip(self, other)))
+
+    @classmethod
+    def total(cls, amounts: Iterable[Amount]) -> Amount:
+        """Return the sum of amounts."""
+        return reduce(cls.plus, amounts, cls())
 
     def fits(self, cap: Amount) -> bool:
         """Whether neither money nor tokens are above a cap."""
@@ -109,9 +115,9 @@ class Ledger:
     def state(self) -> str:
         """What is spent, in words."""
         spent = self.spent
-        texts = (f"run.max_cost: {spent.cost:.4g} of {self.cap.cost:g}", f"run.max_tokens: {spent.tokens:,.0f} of "
-                 f"{self.cap.tokens:,.0f}")  # fmt: skip
-        return ", ".join(text for text, cap in zip(texts, self.cap) if math.isfinite(cap)) + " is spent"
+        cost = f"run.max_cost: {spent.cost:.4g} of {self.cap.cost:g}"
+        tokens = f"run.max_tokens: {spent.tokens:,.0f} of {self.cap.tokens:,.0f}"
+        return ", ".join(text for text, cap in zip((cost, tokens), self.cap) if math.isfinite(cap)) + " is spent"
 
     def _take(self, amount: Amount) -> None:
         self.spent = self.spent.plus(amount)

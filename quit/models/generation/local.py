@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from quit.common.rows import grouped
 from quit.errors import InputError
 from quit.models.generation.base import (
     ChatRequest,
@@ -323,9 +324,7 @@ def _products(pieces: Sequence[_Piece], tokens: int, device: Any) -> Iterator[_P
     """Yield the products of pieces of at most so many tokens."""
     import torch
 
-    groups: dict[int, list[_Piece]] = {}
-    for piece in pieces:
-        groups.setdefault(_room(piece.end), []).append(piece)
+    groups = grouped((_room(piece.end), piece) for piece in pieces)
     for keys, group in groups.items():
         for start in range(0, len(group), PIECES):
             part = group[start : start + PIECES]

@@ -77,7 +77,8 @@ class ServerGenerator:
                             try:
                                 task.result()
                             except ServerError:
-                                failed_replicas.add(replica := tasks[task])
+                                replica = tasks[task]
+                                failed_replicas.add(replica)
                                 if len(failed_replicas) == len(self._replicas):
                                     raise
                                 for position in queues[replica]:

@@ -16,6 +16,7 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
+from quit.common.rows import grouped
 from quit.errors import SettingsError
 from quit.models.loading import located
 from quit.settings import JudgeSettings, ReaderSettings, ServerSettings, Settings
@@ -116,11 +117,8 @@ def _share(part: float) -> float:
 
 def servings(settings: Settings) -> list[Serving]:
     """Return every (model, server) of a profile, in order of first use."""
-    users: dict[tuple[str, str], list[ReaderSettings | JudgeSettings]] = {}
     specifications: tuple[ReaderSettings | JudgeSettings, ...] = (*settings.readers, *settings.judges)
-    for spec in specifications:
-        if spec.kind == "server":
-            users.setdefault((spec.model or "", spec.server or ""), []).append(spec)
+    users = grouped(((spec.model or "", spec.server or ""), spec) for spec in specifications if spec.kind == "server")
     rows = []
     for (model, name), specs in users.items():
         server = settings.server(name)

@@ -46,6 +46,11 @@ _OPENERS = frozenset("i there this that based according given".split())
 _SMALL = frozenset("a an the of in on at to for and or but with by from".split())
 
 
+def cleaning_identity(sentences: Sentences) -> str:
+    """Return what cleaned answers depend on, beside the reply: a part of a reader's identity."""
+    return f"clean-{VERSION}{'+sentences' if sentences == 'judge' else ''}"
+
+
 def clean_answer(raw: str, finish_reason: str = "stop", sentences: Sentences = "drop", stop: Sequence[str] = ()) -> str:
     """Return the answer in a reply, or ``NO ANSWER``.
 

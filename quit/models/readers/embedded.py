@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from quit.common.arithmetic import on_grid, products
+from quit.common.rows import grouped
 from quit.errors import InputError
 from quit.models.protocols import NO_ANSWER, Encoder, Prompt, Reply
 from quit.models.readers.methods import Method, embedded_method, names_in
@@ -58,9 +59,9 @@ class EmbeddedReader:
 
     def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
         """Return one reply per prompt, in order. ``sample`` is ignored: the same prompt always gets the same reply."""
-        groups: dict[Key, list[int]] = {}
-        for row, prompt in enumerate(prompts):
-            groups.setdefault((prompt.question, prompt.coarse, prompt.fine, prompt.choices), []).append(row)
+        groups = grouped(
+            ((prompt.question, prompt.coarse, prompt.fine, prompt.choices), row) for row, prompt in enumerate(prompts)
+        )
         replies: list[Reply | None] = [None] * len(prompts)
         keys = list(groups)
         for start in range(0, len(keys), QUESTIONS_AT_ONCE):

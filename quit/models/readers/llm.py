@@ -38,7 +38,7 @@ class LLMReader:
             f"{self.generator.identity}|{self.prompt.identity}+{self.probe.identity}|{self.max_tokens} tokens, "
             f"temperature {self.temperature:g}/{self.probe_temperature:g}"
             f"{f', stop {json.dumps(self.stop)}' if self.stop else ''}"
-            f"|clean-{cleaning.VERSION}{'+sentences' if self.sentences == 'judge' else ''}"
+            f"|{cleaning.cleaning_identity(self.sentences)}"
         )
 
     def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:

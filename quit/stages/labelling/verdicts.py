@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.columns import rows_hash
 from quit.common.ids import content_hash
+from quit.common.rows import grouped, sql_rows, tuples
 from quit.models.protocols import NO_ANSWER
 from quit.settings import Review
 from quit.stages.labelling.answers import matching_rows
@@ -67,13 +68,10 @@ def contents(questions: pa.Table, ranked_hints: pa.Table, question_ids: Iterable
     ids = pa.array(sorted({*question_ids}), pa.string())
     some = questions.filter(pc.is_in(questions["question_id"], ids))
     hints = ranked_hints.filter(pc.and_(pc.is_in(ranked_hints["question_id"], ids), ranked_hints["selected"]))
-    hints_of: dict[str, list[str]] = {}
-    for question_id, hint in zip(hints["question_id"].to_pylist(), hints["hint"].to_pylist(), strict=True):
-        hints_of.setdefault(question_id, []).append(hint)
-    columns = (some[name].to_pylist() for name in ("question_id", "question", "answers"))
+    hints_of: dict[str, list[str]] = grouped(tuples(hints, "question_id", "hint"))
     return {
         question_id: {"", content_of(text, golds), content_of(text, golds, hints_of.get(question_id, []))}
-        for question_id, text, golds in zip(*columns, strict=True)
+        for question_id, text, golds in tuples(some, "question_id", "question", "answers")
     }
 
 
@@ -86,9 +84,8 @@ def fitting(rows: pa.Table, questions: pa.Table, ranked_hints: pa.Table) -> pa.T
         content = pc.if_else(of_hints, rows["content_with_hints"], content)
     seen = rows.select(["question_id"]).append_column("content", pc.fill_null(content, ""))
     pairs = seen.group_by(["question_id", "content"]).aggregate([])
-    question_ids, versions = pairs["question_id"].to_pylist(), pairs["content"].to_pylist()
-    now = contents(questions, ranked_hints, question_ids)
-    fits = [content in now.get(question_id, ()) for question_id, content in zip(question_ids, versions, strict=True)]
+    now = contents(questions, ranked_hints, pairs["question_id"].to_pylist())
+    fits = [content in now.get(question_id, ()) for question_id, content in tuples(pairs, "question_id", "content")]
     if all(fits):
         return rows
     return rows.filter(pa.array(matching_rows(seen, pairs.filter(pa.array(fits, pa.bool_())), "content") >= 0))
@@ -107,8 +104,8 @@ def live_reviews(reviews: pa.Table) -> pa.Table:
         ).to_arrow_table()
 
 
-def of_kind(live: pa.Table, blind: bool) -> pa.Table:
-    """Return the rows that were made on blind pages, or on all others."""
+def rows_of_pages(live: pa.Table, blind: bool) -> pa.Table:
+    """Return the rows that were made on blind pages, or with ``blind`` false those made on all others."""
     return live.filter(pc.equal(pc.fill_null(live.column("blind"), False), blind))
 
 
@@ -120,7 +117,8 @@ def unclear_annotations(reviews: pa.Table) -> list[dict]:
     """
     with duckdb.cursor() as connection:
         connection.register("reviews", reviews)
-        rows = connection.sql(
+        return sql_rows(
+            connection,
             f"""
             SELECT l.annotator, l.question_id, l.task, l.text AS ask,
                    coalesce(list(r.answer ORDER BY r.answer) FILTER (r.kind = 'answer' AND r.correct IS NULL), [])
@@ -128,9 +126,8 @@ def unclear_annotations(reviews: pa.Table) -> list[dict]:
             FROM ({_LATEST}) l JOIN reviews r USING (review_id)
             WHERE l.text IS NOT NULL GROUP BY ALL ORDER BY ALL
             """,
-            params={"states": ["submitted", "empty"]},
+            {"states": ["submitted", "empty"]},
         )
-        return rows.to_arrow_table().to_pylist()
 
 
 def votes(live: pa.Table) -> pa.Table:

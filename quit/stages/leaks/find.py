@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from quit.common.arithmetic import products
+from quit.common.rows import grouped
 from quit.models.protocols import Encoder, Equivalence, Pair
 from quit.settings import Leakage
 from quit.stages.leaks.containment import content_words, hints_of_occurrence, is_word_of
@@ -65,11 +66,12 @@ class Override:
 
 def overrides_by_hint(overrides: pa.Table | None) -> dict[str, list[Override]]:
     """Return hint id -> overrides, from the rows of the table ``overrides`` in force and of kind ``leak``."""
-    by_hint: dict[str, list[Override]] = {}
-    for row in overrides.to_pylist() if overrides is not None else ():
-        override = Override(row["decision"] == "leak", row["span"], row["answer"])
-        by_hint.setdefault(row["hint_id"], []).append(override)
-    return by_hint
+    if overrides is None:
+        return {}
+    return grouped(
+        (row["hint_id"], Override(row["decision"] == "leak", row["span"], row["answer"]))
+        for row in overrides.to_pylist()
+    )
 
 
 @dataclass(frozen=True, slots=True)

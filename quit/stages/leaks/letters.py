@@ -49,11 +49,12 @@ def _joined_letters(text: str) -> str:
 
 def _abbreviations(name: Sequence[Word]) -> set[str]:
     """Return the ways to abbreviate a name: with and without its little words, a number as digits or as it is."""
-    return {
-        "".join((form(word) if digits(word.text) else None) or word.plain[0] for word in words)
-        for words in (name, [word for word in name if word.plain not in _NO_INITIAL])
-        for form in (lambda word: digits(word.text), lambda word: word.plain, lambda word: word.plain[0])
-    }
+    abbreviations = set()
+    for words in (name, [word for word in name if word.plain not in _NO_INITIAL]):
+        abbreviations.add("".join(digits(word.text) or word.plain[0] for word in words))
+        abbreviations.add("".join(word.plain if digits(word.text) else word.plain[0] for word in words))
+        abbreviations.add("".join(word.plain[0] for word in words))
+    return abbreviations
 
 
 @lru_cache(maxsize=65536)
@@ -96,7 +97,8 @@ def _holds(word: Word, solid: str) -> bool:
     for rest in (word.plain.removeprefix(solid), word.plain.removesuffix(solid)):
         if rest == word.plain or rest in _NOT_COMPOUND_PARTS:
             continue
-        if len(solid) > 4 - (len(rest) > 2) and rest in _AFFIXES:
+        shortest = 4 if len(rest) > 2 else 5
+        if len(solid) >= shortest and rest in _AFFIXES:
             return True
         if len(rest) > 2 and len(solid) > 4 and (word.capital or lexicon().has(rest)):
             return True

@@ -88,7 +88,17 @@ class RetrievalComplexity:
         else:
             best, counted = complexity.answerability, complexity.answer_share
         difficulty = 1.0 - (best + counted + min(1.0, max(0.0, complexity.similarity))) / 3
-        bins = (("hard", self._settings.hard_from), ("medium", self._settings.medium_from))
-        name = next((name for name, least in bins if difficulty >= least), "easy")
-        figures = (complexity.answer_share, complexity.completeness, complexity.similarity)
-        return QuestionDifficulty(best, share, *figures, difficulty, name)
+        return QuestionDifficulty(
+            answerability=best,
+            answer_share=share,
+            near_share=complexity.answer_share,
+            completeness=complexity.completeness,
+            similarity=complexity.similarity,
+            difficulty=difficulty,
+            difficulty_bin=self._bin(difficulty),
+        )
+
+    def _bin(self, difficulty: float) -> str:
+        if difficulty >= self._settings.hard_from:
+            return "hard"
+        return "medium" if difficulty >= self._settings.medium_from else "easy"

@@ -87,8 +87,11 @@ def of_file(path: Path, questions: Sequence[Question]) -> list[Decomposition]:
 
 def _parents(value: Any, arms: int, where: str) -> tuple[int, ...]:
     """Return each arm's parent, -1 for none."""
-    values = [None] * arms if value is None else value
-    places = [-1 if parent is None else parent for parent in values] if isinstance(values, list) else []
+    places = []
+    if value is None:
+        places = [-1] * arms
+    elif isinstance(value, list):
+        places = [-1 if parent is None else parent for parent in value]
     fits = [type(parent) is int and -1 <= parent < place for place, parent in enumerate(places)]
     if len(fits) != arms or not all(fits):
         raise InputError(

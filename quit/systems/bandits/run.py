@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from quit.common.files import write_json
+from quit.common.rows import grouped
 from quit.models.generation import CachedGenerator
 from quit.models.prompting import load_prompt
 from quit.retrieval.built import BuiltCorpus
@@ -179,10 +180,7 @@ def write_reports(
     write_rows(folder / "reports.jsonl", rows)
     summary = []
     for policy in dict.fromkeys(name for name, _, _ in scored):
-        runs: dict[int, list[Report]] = {}
-        for name, repeat, report in scored:
-            if name == policy:
-                runs.setdefault(repeat, []).append(report)
+        runs = grouped((repeat, report) for name, repeat, report in scored if name == policy)
         of_policy = [report for run in runs.values() for report in run]
         row: dict[str, Any] = {"policy": policy, "repeats": len(runs), "reports": len(of_policy)}
         row["documents"] = statistics.fmean(len(report.documents) for report in of_policy)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from quit.common.rows import grouped
 from quit.contracts.benchmark import GRID
 from quit.errors import SettingsError
 from quit.evaluate.metrics import answer_value
@@ -49,8 +50,6 @@ def run_grid(request: BenchmarkRequest, settings: Settings, out: Path) -> pa.Tab
 
 def means(table: pa.Table) -> list[dict[str, float]]:
     """Return alpha, beta and the mean EM over all systems, readers and k, best first; ties keep the grid's order."""
-    values: dict[tuple[float, float], list[float]] = {}
-    for row in table.to_pylist():
-        values.setdefault((row["alpha"], row["beta"]), []).append(row["value"])
+    values = grouped(((row["alpha"], row["beta"]), row["value"]) for row in table.to_pylist())
     means = [{"alpha": alpha, "beta": beta, "EM": float(np.mean(of))} for (alpha, beta), of in values.items()]
     return sorted(means, key=lambda row: -row["EM"])

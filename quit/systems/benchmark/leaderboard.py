@@ -9,10 +9,12 @@ from typing import Any
 import pyarrow as pa
 from markupsafe import Markup
 
+from quit.common.rows import grouped
 from quit.errors import MissingDependency
 from quit.render import plots
 from quit.render.html import environment, template_text
 from quit.render.table import Plot, Table, interval, number, percent
+from quit.systems.benchmark.plugins import ORACLE
 
 _FIGURES = {
     "4 left": ("Hit@k by corpus, label 2 (the paper's figure 4, left)", "k", "Hit@k"),
@@ -25,9 +27,7 @@ _COMPARED = ("corpus", "metric", "reader", "a", "b", "a - b, points", "p, random
 
 def page(facts: Mapping[str, str], results: pa.Table, comparisons: pa.Table, figures: pa.Table) -> str:
     """Return the page. ``facts``: what was run, in words; the other three: the tables of these names."""
-    tables: dict[tuple[str, str, bool], list[dict[str, Any]]] = {}
-    for row in results.to_pylist():
-        tables.setdefault((row["corpus"], row["reader"], "by=subset" in row["metric"]), []).append(row)
+    tables = grouped(((row["corpus"], row["reader"], "by=subset" in row["metric"]), row) for row in results.to_pylist())
     templates = environment()
     templates.filters["as_text"] = as_text
     return templates.get_template("leaderboard.html").render(
@@ -48,7 +48,7 @@ def _table(corpus: str, reader: str, sets: bool, rows: Sequence[Mapping[str, Any
     for row in rows:
         key, metric = tuple(row[name] for name in names), row["metric"]
         systems.setdefault(key, {})[metric] = row
-        best[metric] = max(best.get(metric, 0.0), 0.0 if "oracle" in key else row["value"])
+        best[metric] = max(best.get(metric, 0.0), 0.0 if ORACLE in key else row["value"])
     title = f"Reader {reader}: {corpus}" if reader else f"Retrieval and reranking: {corpus}"
     title += ", sets of hints" if sets else ""
     return {"title": title, "names": names, "systems": systems, "best": best}
@@ -56,9 +56,7 @@ def _table(corpus: str, reader: str, sets: bool, rows: Sequence[Mapping[str, Any
 
 def _plots(rows: Sequence[Mapping[str, Any]]) -> Iterable[Plot]:
     """Yield figures 4 to 6, each with its table; figure 6 once per reader. Without matplotlib the tables alone."""
-    pieces: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        pieces.setdefault((row["figure"], row["reader"] if row["figure"] == "6" else ""), []).append(row)
+    pieces = grouped(((row["figure"], row["reader"] if row["figure"] == "6" else ""), row) for row in rows)
     for place, ((figure, reader), points) in enumerate(pieces.items()):
         title, across, up = _FIGURES[figure]
         lines: dict[str, dict[Any, float]] = {}
@@ -88,14 +86,12 @@ def _most_often_right(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, An
 
 
 def _comparisons(rows: Iterable[Mapping[str, Any]]) -> Table:
-    cells = [
-        [
-            *(row["corpus"], row["metric"], row["reader"], as_text(row["a"]), as_text(row["b"])),
-            f"{100 * row['difference']:+.2f} ({100 * row['low']:+.2f} to {100 * row['high']:+.2f})",
-            *(number(row[name], ".4f") for name in ("p_randomisation", "p_t", "p_holm")),
-        ]
-        for row in rows
-    ]
+    cells = []
+    for row in rows:
+        systems = (as_text(row["a"]), as_text(row["b"]))
+        difference = f"{100 * row['difference']:+.2f} ({100 * row['low']:+.2f} to {100 * row['high']:+.2f})"
+        p_values = [number(row[name], ".4f") for name in ("p_randomisation", "p_t", "p_holm")]
+        cells.append([row["corpus"], row["metric"], row["reader"], *systems, difference, *p_values])
     return Table("Paired comparisons", _COMPARED, cells, text=(1, 2, 3, 4))
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from quit.common.rows import tuples
 from quit.dataset.dataset import FULLY
 from quit.evaluate.significance import share_interval
 from quit.models.judges import rule
@@ -61,7 +62,7 @@ class RetrievedLabels:
 
 def known_verdicts(verdicts: pa.Table) -> dict[tuple[str, str], bool]:
     """Return (question, normalised answer) -> verdict of a release, people's included."""
-    rows = zip(*(verdicts[name].to_pylist() for name in ("question_id", "answer_key", "correct")), strict=True)
+    rows = tuples(verdicts, "question_id", "answer_key", "correct")
     return {(question, key): correct for question, key, correct in rows if correct is not None}
 
 

@@ -18,6 +18,7 @@ from quit.dataset.dataset import FULLY
 from quit.evaluate.metrics import READING, Measure, answer_value, under
 from quit.evaluate.significance import compare, intervals
 from quit.settings.benchmark import Benchmark
+from quit.systems.benchmark.plugins import ORACLE
 from quit.systems.benchmark.run import ReaderAnswers, System
 from quit.systems.benchmark.task import ReleasePassages, Task
 
@@ -96,7 +97,7 @@ class Scores:
 
     def add_optimal(self, reader: str, answers: Sequence[Sequence[str]]) -> None:
         """Add the row Optimal: a question's best answer over all its own passages, one passage at a time."""
-        key = (self.task.name, "oracle", "oracle", reader, "any", 1)
+        key = (self.task.name, ORACLE, ORACLE, reader, "any", 1)
         for name in READING:
             values = [
                 max((answer_value(name, answer, query.answers) for answer in set(replies)), default=0.0)
@@ -161,7 +162,7 @@ class Scores:
             for (key, name), values in self.values.items():
                 _, retriever, reranker, reader, strategy, k = key
                 is_compared = not reader or (strategy == settings.strategies[0] and k == max(settings.k))
-                if name == metric and is_compared and "oracle" not in (retriever, reranker):
+                if name == metric and is_compared and ORACLE not in (retriever, reranker):
                     system = f"{retriever} + {reranker}" if reranker else retriever
                     families.setdefault((reader, strategy, k), []).append((system, values))
             for (reader, strategy, k), systems in families.items():

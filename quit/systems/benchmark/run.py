@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from quit.common.progress import advance, note
+from quit.common.rows import tuples
 from quit.contracts.benchmark import ANSWERS, RANKINGS, RELABELLED
 from quit.dataset.dataset import Dataset
 from quit.models.protocols import NO_ANSWER, Prompt, Reader
@@ -352,8 +353,7 @@ def ranking_rows(questions: Sequence[str], rankings: Sequence[Ranking]) -> list[
 def rankings_of(table: pa.Table, questions: Sequence[str]) -> list[Ranking]:
     """Return the ranking of each question, empty where the table has no row of it."""
     rows: dict[str, tuple[list[int], list[float]]] = {question: ([], []) for question in questions}
-    columns = (table[name].to_pylist() for name in ("question_id", "row", "score"))
-    for question, row, score in zip(*columns, strict=True):
+    for question, row, score in tuples(table, "question_id", "row", "score"):
         rows[question][0].append(row)
         rows[question][1].append(score)
     return [

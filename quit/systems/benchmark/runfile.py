@@ -20,6 +20,7 @@ from quit.retrieval.protocols import Ranking
 from quit.retrieval.rankings import read_run
 from quit.settings.benchmark import Benchmark
 from quit.sources.fields import quote
+from quit.systems.benchmark.plugins import ORACLE
 from quit.systems.benchmark.results import Scores
 from quit.systems.benchmark.run import System
 from quit.systems.benchmark.task import ReleasePassages, ReleaseRelevance, release_task
@@ -76,7 +77,7 @@ def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> 
     ideal = Scores(task)
     if settings.by == "subset":
         best_first = [Ranking(*relevance.judgements(query)) for query in range(len(rankings))]
-        ideal.add_system(System(task, "oracle", "oracle", "", "", best_first), metrics)
+        ideal.add_system(System(task, ORACLE, ORACLE, "", "", best_first), metrics)
     missing = sum(question not in lines for question in question_ids)
     return RunScores(
         name=name,

@@ -9,6 +9,7 @@ passages are never in memory.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +21,7 @@ import numpy as np
 from quit.common.ids import passage_id
 from quit.common.progress import note
 from quit.common.safe import safe_id
-from quit.dataset.dataset import Dataset
+from quit.dataset.dataset import SPLITS, Dataset
 from quit.errors import InputError
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.corpus import Corpus
@@ -234,7 +235,7 @@ def release_task(dataset: Dataset, split: str) -> Task:
     """
     positions = np.arange(len(dataset.ids)) if split == "all" else dataset.positions(split)
     if not len(positions):
-        counts = ", ".join(f"{name} {len(dataset.positions(name))}" for name in ("train", "dev", "test"))
+        counts = ", ".join(f"{name} {len(dataset.positions(name))}" for name in SPLITS)
         raise InputError(f"The split {split!r} of the release has no question ({counts}). Name another with --split.")
     gold = dataset.aligned("questions")["answers"].to_pylist()
     types = dataset.aligned("descriptions").select(["coarse", "fine"]).to_pylist()
@@ -256,17 +257,14 @@ def release_task(dataset: Dataset, split: str) -> Task:
 
 def mean_words(passages: Passages) -> float:
     """Return the mean length of all passages in words, split on single spaces (paper, table 1 and section 5.1)."""
-    copies = {
-        part: sum(
-            len(members) for subset, members in zip(passages.subsets, passages.members, strict=True) if part in subset
-        )
-        for part in {part for subset in passages.subsets for part in subset}
-    }
-    words = sum(
-        len(text.split(" ")) * copies[part]
-        for group in range(passages.groups)
-        for part, text in enumerate(passages.parts(group))
-    )
+    copies: Counter[int] = Counter()  # part -> passages of a group that hold it
+    for subset, members in zip(passages.subsets, passages.members, strict=True):
+        for part in subset:
+            copies[part] += len(members)
+    words = 0
+    for group in range(passages.groups):
+        for part, text in enumerate(passages.parts(group)):
+            words += len(text.split(" ")) * copies[part]
     return words / len(passages)
 
 

@@ -64,11 +64,11 @@ def significance(
     measure over none is left out. ``substring``: cover-EM counts an answer within a word. ``holm``: the randomisation's
     p, corrected for the measures. The SUNAR paper marks differences at the 0.1 level and names no test (table 1).
     """
-    values = {
-        name: pair
-        for name in ("cover_em", "Recall@10", "nDCG@10")
-        if len((pair := (_values(before, name, substring), _values(after, name, substring)))[0])
-    }
+    values = {}
+    for name in ("cover_em", "Recall@10", "nDCG@10"):
+        old, new = _values(before, name, substring), _values(after, name, substring)
+        if len(old):
+            values[name] = (old, new)
     comparisons = paired([(new, old) for old, new in values.values()], resamples, seed)
     return {
         name: {"questions": len(old), "before": float(old.mean()), "after": float(new.mean()), **asdict(difference)}

@@ -134,8 +134,9 @@ class ExtractiveReader:
         stems, asks = _stems(question), self._asks(question)
         places = []
         for text in texts:
-            title, *parts = [*untitled((parts := sentences(text) or [""])[0]), *parts[1:]]
-            for at, part in enumerate(parts):
+            first, *others = sentences(text) or [""]
+            title, first = untitled(first)
+            for at, part in enumerate((first, *others)):
                 places.append((len(stems & _stems(f"{title} {part}")) / max(1, len(stems)), at, title, part))
         places = sorted(places, key=lambda place: -place[0])[:CLOSEST]
         vectors = self._encoder.encode([question, *(f"{title} {part}".strip() for _, _, title, part in places)])

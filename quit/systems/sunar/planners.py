@@ -170,7 +170,8 @@ class ReAct(LanguageModelPlanner):
             match = _ACTION.search(hop.raw)
             thought = _LABEL.sub("", hop.raw[: match.start()] if match else "").strip()
             action = hop.sub_question if _is_lookup(hop) else f"Search[{hop.sub_question}]"
-            lines += [f"Thought {number}: {thought}"] * bool(thought)
+            if thought:
+                lines.append(f"Thought {number}: {thought}")
             lines += [f"Action {number}: {action}", f"Observation {number}: {hop.answer}"]
         return "\n".join([*lines, f"Thought {len(path) + 1}:"])
 

@@ -129,9 +129,11 @@ def trace_path(path: Path, query_id: str) -> Path:
 
 
 def _traces_note(path: Path) -> str:
-    files = sorted((path / "traces").glob("*.json")) if (path / "traces").is_dir() else []
+    files = sorted((path / "traces").glob("*.json"))
+    if not files:
+        return " It has none yet."
     names = ", ".join(file.stem for file in files[:3])
-    return f" It has {len(files)}: {names}{', ...' if len(files) > 3 else ''}" if files else " It has none yet."
+    return f" It has {len(files)}: {names}{', ...' if len(files) > 3 else ''}"
 
 
 def _differences(earlier: dict[str, Any], description: dict[str, Any]) -> str:

@@ -50,11 +50,15 @@ def _documents(batch: Mapping[str, Any], relevant: set[str]) -> list[str]:
     results = zip(batch["documents"], batch["scores"], batch["rescored"], parents, strict=True)
     for row_number, (document, score, second_score, parent) in enumerate(results):
         if row_number < _SHOWN or document in relevant:
-            came = f"  < {parent}{'*' if parent in relevant else ''}" if parent else ""
-            rows.append(f"{document}{'*' if document in relevant else ''}  {score:.3f} -> {second_score:.3f}{came}")
+            row = f"{_marked(document, relevant)}  {score:.3f} -> {second_score:.3f}"
+            rows.append(f"{row}  < {_marked(parent, relevant)}" if parent else row)
     hidden_count = len(batch["documents"]) - len(rows)
     return [*rows, f"... and {hidden_count} more"] if hidden_count else rows
 
 
 def _names(documents: list[str], relevant: set[str]) -> str:
-    return " ".join(f"{document}{'*' if document in relevant else ''}" for document in documents) or "none"
+    return " ".join(_marked(document, relevant) for document in documents) or "none"
+
+
+def _marked(document: str, relevant: set[str]) -> str:
+    return f"{document}*" if document in relevant else document

@@ -68,7 +68,7 @@ def test_identity_is_that_of_the_weights(tmp_path):
 @pytest.mark.slow
 def test_agrees_with_people_on_questions_it_was_not_trained_on(model, data):
     """The figure of the model card, on the part of EVOUNA (Apache-2.0) that training leaves out."""
-    right = asked = 0
+    verdicts, pairs = [], []
     for record in json.loads((data / "evouna" / "NQ.json").read_text(encoding="utf-8")):
         flat = " ".join(record["question"].lower().split())
         if record["improper"] or int.from_bytes(hashlib.blake2b(flat.encode(), digest_size=8).digest(), "big") % 10:
@@ -77,10 +77,12 @@ def test_agrees_with_people_on_questions_it_was_not_trained_on(model, data):
         for system in ("fid", "gpt35"):
             verdict, answer = record[f"judge_{system}"], record[f"answer_{system}"]
             if isinstance(verdict, bool) and isinstance(answer, str):
-                chance = model.probability([Pair(record["question"], gold, answer) for gold in golds]).max()
-                right, asked = right + ((chance >= 0.5) == verdict), asked + 1
-    assert asked > 500
-    assert right / asked > 0.92
+                verdicts.append((verdict, len(golds)))
+                pairs += [Pair(record["question"], gold, answer) for gold in golds]
+    chances = iter(model.probability(pairs).tolist())  # all at once: many times faster
+    right = sum((max(next(chances) for _ in range(golds)) >= 0.5) == verdict for verdict, golds in verdicts)
+    assert len(verdicts) > 500
+    assert right / len(verdicts) > 0.92
 
 
 def test_numbers_months_and_folded_forms():

@@ -1,5 +1,6 @@
 """Caps on spending, against servers that count what they charge."""
 
+import asyncio
 import json
 import math
 import random
@@ -76,7 +77,7 @@ def test_a_kill_forgets_nothing_that_was_spent(tmp_path: Path) -> None:
     ledger = Ledger(cost=10.0)
     ledger.open(tmp_path / "spent.json", Amount(1.0, 500))
     for _ in range(37):
-        ledger._take(Amount(0.07, 10))
+        asyncio.run(ledger.reserve(Amount(0.07, 10), request=False))
     after = Ledger(cost=10.0)  # nothing was closed
     after.open(tmp_path / "spent.json", Amount())
     assert ledger.spent.cost == pytest.approx(1 + 37 * 0.07)

@@ -13,7 +13,7 @@ from quit.stages.labelling.verdicts import (
     disagreements,
     fitting,
     live_reviews,
-    of_kind,
+    rows_of_pages,
     unclear_annotations,
 )
 
@@ -186,6 +186,6 @@ def test_a_verdict_that_is_asked_back_about_is_none_until_its_annotator_says() -
 
 def test_blind_pages_and_all_others_are_apart() -> None:
     rows = [{**said("a", number)[0], "blind": blind} for number, blind in enumerate([True, False, None])]
-    assert of_kind(_table(rows), True)["review_id"].to_pylist() == ["a0v1"]
-    assert of_kind(_table(rows), False)["review_id"].to_pylist() == ["a1v1", "a2v1"]
+    assert rows_of_pages(_table(rows), True)["review_id"].to_pylist() == ["a0v1"]
+    assert rows_of_pages(_table(rows), False)["review_id"].to_pylist() == ["a1v1", "a2v1"]
     assert len(live_reviews(_table())) == 0
