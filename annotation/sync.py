@@ -181,8 +181,8 @@ class _Rows:
         annotator, editor, state = self._people_and_state(annotation)
         if state == "submitted" and reading.empty:
             state = "empty"
-        # Without what was ticked beforehand, which a task that becomes blind forgets.
-        answers = [answer[:3] for answer in reading.answers]
+        # Without what a later version of the task changes: the answers' order and spelling, what was ticked beforehand.
+        answers = sorted((key, accepted) for key, _, accepted, _ in reading.answers)
         digest = content_hash(
             state, reading.shown, answers, reading.missing, reading.flags, reading.note, reading.unknown, reading.ask,
             size=8,
