@@ -195,6 +195,7 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
     decisions = decide(live, settings)
     controls = controls_of(_without_absent(settings, "controls"))
     headers = live.filter(pc.equal(live.column("kind"), "annotation")).to_pylist()
+    set_aside = every.filter(pc.invert(pc.is_in(every["review_id"], live["review_id"].combine_chunks())))
     people: dict[str, dict[str, Any]] = {}
     for row in headers:
         person = people.setdefault(row["annotator"], {"annotator": row["annotator"], "questions": 0, "seconds": 0.0})
@@ -213,7 +214,8 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
             "rows": len(reviews),
             "annotations": len(headers),
             "questions": len({row["question_id"] for row in headers}),
-            "set_aside": len(every["review_id"].unique()) - len(headers),
+            "set_aside": len(set_aside["review_id"].unique()),
+            "set_aside_questions": sorted(set_aside["question_id"].unique().to_pylist()),
         },
         "annotators": sorted(people.values(), key=lambda row: row["annotator"]),
         "kinds": kinds(live, controls),
@@ -243,6 +245,7 @@ def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
     """Return what people did, their agreement and its effects, as sentences and tables. ``most``: rows per table,
     0 for all."""
     reviews, agreement, applied = status["reviews"], status["agreement"], status["applied"]
+    aside = reviews["set_aside_questions"]
     kinds = [
         ("yes" if row["blind"] else "no", *(f"{row[name]:,}" for name in ("annotators", "annotations", "questions",
          "twice")), number(row["seconds"], ",.0f"), number(row["alike"], ".1%"), number(row["alpha"]),
@@ -289,7 +292,8 @@ def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
         "disagreements open.",
         *(
             [f"Set aside: {counted(reviews['set_aside'], 'annotation')} of questions that had another text or other "
-             "gold answers. They count again when these come back."]
+             f"gold answers ({', '.join(aside[:3])}{', ...' if len(aside) > 3 else ''}). They count again when these "
+             "come back. To have such a question judged again, delete its annotations in Label Studio."]
             if reviews["set_aside"] else []
         ),
         f"Krippendorff's alpha {number(agreement['alpha'])} over the {agreement['items']:,} answers that two or more "

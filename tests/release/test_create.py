@@ -89,6 +89,8 @@ def test_annotations_of_a_question_that_changed_are_said(workspace: Workspace) -
     rows = said("ada", 1, question=question, x=True)
     ReviewStore(workspace).append([{**row, "content": "of another text"} for row in rows])
     label_update(str(workspace.path), False)
+    status = call_quit("review", "status", "-w", str(workspace.path)).out
+    assert f"Set aside: 1 annotation of questions that had another text or other gold answers ({question})." in status
     result = call_quit("release", "check", "-w", str(workspace.path))
     assert result.err.count("1 annotation is set aside") == 1
     facts = _create(workspace, "v1").facts
