@@ -196,6 +196,8 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
     controls = controls_of(_without_absent(settings, "controls"))
     headers = live.filter(pc.equal(live.column("kind"), "annotation")).to_pylist()
     set_aside = every.filter(pc.invert(pc.is_in(every["review_id"], live["review_id"].combine_chunks())))
+    ids = set_aside["question_id"].unique().to_pylist()
+    changed_questions = workspace.read_questions("questions", ids, ["question_id"])
     people: dict[str, dict[str, Any]] = {}
     for row in headers:
         person = people.setdefault(row["annotator"], {"annotator": row["annotator"], "questions": 0, "seconds": 0.0})
@@ -215,7 +217,7 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
             "annotations": len(headers),
             "questions": len({row["question_id"] for row in headers}),
             "set_aside": len(set_aside["review_id"].unique()),
-            "set_aside_questions": sorted(set_aside["question_id"].unique().to_pylist()),
+            "set_aside_questions": sorted(changed_questions["question_id"].to_pylist()),
         },
         "annotators": sorted(people.values(), key=lambda row: row["annotator"]),
         "kinds": kinds(live, controls),
@@ -292,8 +294,9 @@ def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
         "disagreements open.",
         *(
             [f"Set aside: {counted(reviews['set_aside'], 'annotation')} of questions that had another text or other "
-             f"gold answers ({', '.join(aside[:3])}{', ...' if len(aside) > 3 else ''}). They count again when these "
-             "come back. To have such a question judged again, delete its annotations in Label Studio."]
+             "gold answers. They count again when these come back."
+             + (f" Or have {', '.join(aside[:3])}{', ...' * (len(aside) > 3)} judged again: delete the annotations in "
+                "Label Studio." if aside else "")]
             if reviews["set_aside"] else []
         ),
         f"Krippendorff's alpha {number(agreement['alpha'])} over the {agreement['items']:,} answers that two or more "
