@@ -63,7 +63,7 @@ def filter_leaks(
     by_question: dict[str, list[dict]] = {}
     for hint in hints.to_pylist():
         by_question.setdefault(hint["question_id"], []).append(hint)
-    overrides_of = overrides_by_hint(overrides)
+    overrides_of = overrides_by_hint(overrides, hints)
     finding_rows, usable, rejects = [], [], []
     rows = questions.to_pylist()
     items = []

@@ -63,13 +63,24 @@ class Override:
         return all(own is None or normalize_answer(own) == normalize_answer(other) for own, other in pairs)
 
 
-def overrides_by_hint(overrides: pa.Table | None) -> dict[str, list[Override]]:
-    """Return hint id -> overrides, from the rows of the table ``overrides`` in force and of kind ``leak``."""
-    by_hint: dict[str, list[Override]] = {}
+def overrides_by_hint(overrides: pa.Table | None, hints: pa.Table) -> dict[str, list[Override]]:
+    """Return hint id -> overrides, from the rows of the table ``overrides`` in force and of kind ``leak``.
+
+    ``hints``: columns question_id, hint_id, hint. A decision is about a hint's text: an id is a place in the source,
+    where another hint may stand later.
+    """
+    by_text: dict[tuple[str, str], list[Override]] = {}
     for row in overrides.to_pylist() if overrides is not None else ():
         override = Override(row["decision"] == "leak", row["span"], row["answer"])
-        by_hint.setdefault(row["hint_id"], []).append(override)
-    return by_hint
+        by_text.setdefault((row["question_id"], row["hint"]), []).append(override)
+    if not by_text:
+        return {}
+    columns = (hints.column(name).to_pylist() for name in ("question_id", "hint", "hint_id"))
+    return {
+        hint_id: by_text[question_id, hint]
+        for question_id, hint, hint_id in zip(*columns)
+        if (question_id, hint) in by_text
+    }
 
 
 @dataclass(frozen=True, slots=True)
