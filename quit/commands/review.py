@@ -70,7 +70,8 @@ def serve(
         echo(f"Label Studio {account.version} is ready: {account.url}")
         echo(f"  your account     {account.email}, password {account.password}")
         last_project: int | None = -1
-        while True:
+        running = True
+        while running:
             facts = ReviewStore(opened).project
             project = facts["id"] if facts.get("tasks") and facts["url"] == account.url else None
             if project not in (None, last_project) or last_project == -1:  # at the start, and when a push has made it
@@ -78,8 +79,7 @@ def serve(
                 links = f"  for annotators   {studio.invitation(project)}\n  project          {page}" if project else ""
                 echo(links or f"  next             quit review push -w {shell_word(workspace)}")
                 last_project = project
-            if server.ended(1.0):
-                break
+            running = server.runs_on(1.0)
     finally:
         server.stop()
 
