@@ -80,8 +80,8 @@ def _funnel(facts: Facts, max_rows: int) -> Pieces:
     total = sum(row["questions"] for row in sources)
     by_source = ", ".join(f"{row['source']}: {row['questions']:,}" for row in sources)
     parts = [f"{count:,} {step}" for step, count in steps if not step.startswith("after ")]
-    parts.insert(1, f"{total:,} collected ({by_source})")
-    yield f"Questions: {', '.join(parts)}." + f" Source records: {records:,}." * (records != total)
+    parts.insert(1, f"{total:,} collected ({by_source})" + f" from {records:,} records" * (records != total))
+    yield f"Questions: {', '.join(parts)}."
     rejects = [
         (plain_name(row["reason"]), row["stage"], row["kind"], row["count"], row["example"]) for row in facts["rejects"]
     ]
