@@ -176,9 +176,20 @@ class LocalServer:
             "OMP_NUM_THREADS": "1",
         }
 
-    def ended(self, seconds: float) -> bool:
-        """Whether the server ends within ``seconds``, or does not run here at all."""
-        return self._process is None or self._process.ended(seconds) is not None
+    def runs_on(self, seconds: float) -> bool:
+        """Wait ``seconds`` for the server; False at once where this object has not started it.
+
+        Raises :class:`ServerError` when it ends meanwhile, which nobody asked of it.
+        """
+        if self._process is None:
+            return False
+        code = self._process.ended(seconds)
+        if code is None:
+            return True
+        raise ServerError(
+            f"Label Studio ended by itself (exit code {code}); {self.folder / 'server.log'} may say why. What was "
+            "submitted is kept: run the same command again."
+        )
 
     def stop(self) -> None:
         """Ask the server to end, and wait for it."""

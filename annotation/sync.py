@@ -23,7 +23,7 @@ from quit.settings import Settings
 from quit.stages.labelling.verdicts import unclear_annotations
 from quit.text.normalize import normalize_answer
 
-_LIGHT = ("id", "annotations_ids")
+_LIGHT = ("id", "meta", "annotations_ids")
 # The server applies this list to what is inside a task, too: the fields of annotations have to be named.
 _FULL = (
     *("id", "meta", "data", "annotations", "updated_at", "created_at", "result", "completed_by"),
@@ -76,13 +76,15 @@ def pull(
             rows.take(task)
         # Asked after everything was read: an annotation made meanwhile is not known yet, so none is withdrawn by
         # mistake.
-        rows.withdraw_missing(server.tasks(number, _LIGHT))
+        present = rows.withdraw_missing(server.tasks(number, _LIGHT))
         report.part = store.append(rows.new)
         report.rows = len(rows.new)
         report.verdicts = sum(row.get("correct") is not None for row in rows.new)
         questions = unclear_annotations(store.read())
         report.unclear = len(questions)
-        report.problems += _questions(questions, f"{server.url}/projects/{number}/data")
+        of_tasks = {task: f" {server.url}/projects/{number}/data?task={task}" for task in present}
+        links = [of_tasks.get(row["task"], "") if row["project"] == mark[0] else "" for row in questions]
+        report.problems += _questions(questions, links)
         counts: Any = server.ask(lambda studio: studio.projects.get(number))
         report.tasks = counts.task_number
         report.done = counts.finished_task_number
@@ -120,13 +122,14 @@ _ASK = {
 _MOST = 20  # questions to annotators that a pull lists
 
 
-def _questions(rows: Sequence[Mapping[str, Any]], tasks: str) -> list[str]:
-    """Return in words what annotators have to be asked; ``tasks``: the address of the project's tasks."""
+def _questions(rows: Sequence[Mapping[str, Any]], links: Sequence[str]) -> list[str]:
+    """Return in words what annotators have to be asked; ``links``: the address of each row's task, empty where the
+    project has it no more."""
     lines = [
         f"Ask {row['annotator']} about {row['question_id']}: "
         + _ASK[row["ask"]].format(", ".join(map(repr, row["answers"])))
-        + f" {tasks}?task={row['task']}"
-        for row in rows[:_MOST]
+        + link
+        for row, link in zip(rows[:_MOST], links)
     ]
     if len(rows) > _MOST:
         lines.append(f"{len(rows) - _MOST} more pages are unclear: quit review status --json lists them all.")
@@ -181,8 +184,8 @@ class _Rows:
         annotator, editor, state = self._people_and_state(annotation)
         if state == "submitted" and reading.empty:
             state = "empty"
-        # Without what was ticked beforehand, which a task that becomes blind forgets.
-        answers = [answer[:3] for answer in reading.answers]
+        # Without what a later version of the task changes: the answers' order and spelling, what was ticked beforehand.
+        answers = sorted((key, accepted) for key, _, accepted, _ in reading.answers)
         digest = content_hash(
             state, reading.shown, answers, reading.missing, reading.flags, reading.note, reading.unknown, reading.ask,
             size=8,
@@ -242,15 +245,20 @@ class _Rows:
             state = "overwritten"
         return annotator, editor, state
 
-    def withdraw_missing(self, tasks: Iterable[Any]) -> None:
-        """Append a withdrawal for every annotation that is gone while its task is there."""
-        present = {task.id: {int(text) for text in (task.annotations_ids or "").split(",") if text} for task in tasks}
+    def withdraw_missing(self, tasks: Iterable[Any]) -> set[int]:
+        """Append a withdrawal for every annotation that is gone while its task is there; return the tasks there are."""
+        present: dict[int, set[int]] = {}
+        questions: set[str | None] = set()
+        for task in tasks:
+            present[task.id] = {int(text) for text in (task.annotations_ids or "").split(",") if text}
+            questions.add(task_key(task))
         lost_tasks: set[int] = set()
         for number, header in sorted(self._headers.items()):
             if header["state"] == "withdrawn":
                 continue
             if header["task"] not in present:
-                lost_tasks.add(header["task"])
+                if header["question_id"] not in questions:
+                    lost_tasks.add(header["task"])
             elif number not in present[header["task"]]:
                 version = header["version"] + 1
                 columns = ("question_id", "kind", "annotator", "created", "updated", "project", "task", "annotation")
@@ -271,6 +279,7 @@ class _Rows:
                 "count: a task that is deleted withdraws nothing. Push again to create the tasks again; to withdraw a "
                 "review, delete the annotation, not the task."
             )
+        return {*present}
 
 
 def _rows_of(reading: Reading, header: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -1,8 +1,9 @@
 """From a question to review to a Label Studio task, and back from an annotation's result to what a person said.
 
 A task's version rises whenever what its annotators see changes. Each answer carries the version it came with
-(``since``) and, once it is gone, the one that lacked it (``until``), so an annotation made on an older version is read
-as what its annotator saw. The version travels with the result in a hidden field that the prediction fills in.
+(``since``) and, once it is gone or gold no more, the one that lacked it (``until``), so an annotation made on an older
+version is read as what its annotator saw. The version travels with the result in a hidden field that the prediction
+fills in.
 
 The data of a blind task hold no verdict, nor those of its earlier versions.
 """
@@ -83,12 +84,12 @@ def make_task(item: ReviewItem, former: Mapping[str, Any] | None = None) -> dict
     former = former or _NO_HISTORY
     version = former["version"] + 1
     past = former["answers"]
-    current = {row["alias"]: row for row in past if row["until"] is None}
+    current = {(row["alias"], row["gold"]): row for row in past if row["until"] is None}
     rows: list[dict[str, Any]] = []
     candidates = [{"value": f"({_NONE_TEXT})", "alias": NONE, "html": f"<i>{_NONE_TEXT}</i>", "hint": _NONE_TEXT}]
     for answer in item.answers:
         name = alias(item.question_id, answer.key)
-        row = current.pop(name, None)
+        row = current.pop((name, answer.gold), None)
         texts = {"alias": name, "key": answer.key, "answer": answer.forms[0], "gold": answer.gold}
         rows.append({**texts, "since": row["since"] if row else version, "until": None})
         forms, hint = " / ".join(answer.forms), ", ".join(answer.readers) or "gold"

@@ -70,8 +70,8 @@ def serve(
         echo(f"Label Studio {account.version} is ready: {account.url}")
         echo(f"  your account     {account.email}, password {account.password}")
         shown: int | None = None
-        at_the_start = True
-        while True:
+        at_the_start = running = True
+        while running:
             facts = ReviewStore(opened).project
             project = facts["id"] if facts.get("tasks") and facts["url"] == account.url else None
             if at_the_start or project not in (None, shown):  # and when a push has made it
@@ -79,8 +79,7 @@ def serve(
                 links = f"  for annotators   {studio.invitation(project)}\n  project          {page}" if project else ""
                 echo(links or f"  next             quit review push -w {shell_word(workspace)}")
                 shown, at_the_start = project, False
-            if server.ended(1.0):
-                break
+            running = server.runs_on(1.0)
     finally:
         server.stop()
 

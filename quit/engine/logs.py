@@ -23,7 +23,7 @@ from quit.errors import WorkspaceError
 from quit.store.parts import joined, log_number, read_log_part, write_log_part
 from quit.store.state_files import read_state
 
-KEY = ("kind", "question_id", "hint_id", "span", "answer")
+KEY = ("kind", "question_id", "hint", "span", "answer")
 """Columns that say what an override is about."""
 WITHDRAWN = "withdrawn"
 

@@ -99,7 +99,8 @@ _PASSAGES = """
     SELECT question_id, 'its hints, or their order, are others' AS reason FROM rehinted ORDER BY 1
 """
 # A row of `changes` explains a label only where it ends at the later release's label: it is compared with the labels
-# without any review, of which some may be in the earlier release already.
+# without any review, of which some may be in the earlier release already. It was taken back only where the later
+# release does not hold its answer as it left it.
 _LABELS = f"""
     WITH changed AS (
         SELECT o.question_id, o.permutation, o.label AS was, n.label AS now
@@ -114,7 +115,9 @@ _LABELS = f"""
         ) w ON w.question_id = c.question_id AND w.permutation = c.permutation AND w.after = c.now
         LEFT JOIN (
             SELECT question_id, permutation, before, min(reason) AS reason FROM old_changes
-            WHERE change = 'label' GROUP BY ALL
+            WHERE change = 'label' AND (after > before) <>
+                  ((question_id, answer_key) IN (SELECT (question_id, answer_key) FROM new_valid_answers))
+            GROUP BY ALL
         ) b ON b.question_id = c.question_id AND b.permutation = c.permutation AND b.before = c.now
     )
     SELECT question_id, count(*) FILTER (now > was) AS up, count(*) FILTER (now < was) AS down,

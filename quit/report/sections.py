@@ -80,9 +80,11 @@ def _funnel(facts: Facts, max_rows: int) -> Pieces:
     total = sum(row["questions"] for row in sources)
     by_source = ", ".join(f"{row['source']}: {row['questions']:,}" for row in sources)
     parts = [f"{count:,} {step}" for step, count in steps if not step.startswith("after ")]
-    parts.insert(1, f"{total:,} collected ({by_source})")
-    sentence = f"Questions: {', '.join(parts)}."
-    yield sentence if records == total else f"{sentence} Source records: {records:,}."
+    collected = f"{total:,} collected ({by_source})"
+    if records != total:
+        collected += f" from {records:,} records"
+    parts.insert(1, collected)
+    yield f"Questions: {', '.join(parts)}."
     rejects = [
         (plain_name(row["reason"]), row["stage"], row["kind"], row["count"], row["example"]) for row in facts["rejects"]
     ]

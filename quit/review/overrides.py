@@ -148,7 +148,7 @@ def _checked(workspace: Workspace, decision: Decision, hint: Mapping[str, Any]) 
         if decision.answer not in answers:
             raise InputError(f"{question} has no answer {decision.answer!r}.{did_you_mean(decision.answer, answers)}")
     texts = {name: _text(getattr(decision, name), name) for name in ("by", "reason")}
-    return {**asdict(decision), **texts, "question_id": question}
+    return {**asdict(decision), **texts, "question_id": question, "hint": hint["hint"]}
 
 
 def _answers(workspace: Workspace, question_id: str) -> list[str]:

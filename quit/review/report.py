@@ -194,6 +194,9 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
     decisions = decide(live, settings)
     controls = controls_of(_without_absent(settings, "controls"))
     headers = live.filter(pc.equal(live.column("kind"), "annotation")).to_pylist()
+    set_aside = every.filter(pc.invert(pc.is_in(every["review_id"], live["review_id"].combine_chunks())))
+    ids = set_aside["question_id"].unique().to_pylist()
+    changed_questions = workspace.read_questions("questions", ids, ["question_id"])
     people: dict[str, dict[str, Any]] = {}
     for row in headers:
         person = people.setdefault(row["annotator"], {"annotator": row["annotator"], "questions": 0, "seconds": 0.0})
@@ -213,7 +216,8 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
             "rows": len(reviews),
             "annotations": len(headers),
             "questions": len({row["question_id"] for row in headers}),
-            "set_aside": len(every["review_id"].unique()) - len(headers),
+            "set_aside": len(set_aside["review_id"].unique()),
+            "set_aside_questions": sorted(changed_questions["question_id"].to_pylist()),
         },
         "annotators": sorted(people.values(), key=lambda row: row["annotator"]),
         "kinds": kinds(live, controls),
@@ -237,6 +241,21 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
 def controls_of(settings: Review) -> Controls | None:
     """Return the control questions that the settings name, or None."""
     return load_controls(settings.controls) if settings.controls else None
+
+
+def _set_aside(reviews: dict[str, Any]) -> list[str]:
+    """Return a sentence on the annotations that do not count, if there are any."""
+    if not reviews["set_aside"]:
+        return []
+    sentence = (
+        f"Set aside: {counted(reviews['set_aside'], 'annotation')} of questions that had another text or other gold "
+        "answers. They count again when these come back."
+    )
+    question_ids = reviews["set_aside_questions"]
+    if question_ids:
+        names = ", ".join([*question_ids[:3], *(["..."] if len(question_ids) > 3 else [])])
+        sentence += f" Or have {names} judged again: delete the annotations in Label Studio."
+    return [sentence]
 
 
 def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
@@ -287,11 +306,7 @@ def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
         f"{counted(reviews['annotations'], 'annotation')} of {counted(reviews['questions'], 'question')} by "
         f"{counted(len(people), 'person', 'people')}; {status['decided']:,} verdicts settled, {status['open']:,} "
         "disagreements open.",
-        *(
-            [f"Set aside: {counted(reviews['set_aside'], 'annotation')} of questions that had another text or other "
-             "gold answers. They count again when these come back."]
-            if reviews["set_aside"] else []
-        ),
+        *_set_aside(reviews),
         f"Krippendorff's alpha {number(agreement['alpha'])} over the {agreement['items']:,} answers that two or more "
         "people judged."
         if agreement["items"]

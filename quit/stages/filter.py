@@ -62,7 +62,7 @@ def filter_leaks(
     go, and the question only when fewer than ``keep`` remain.
     """
     by_question = grouped((hint["question_id"], hint) for hint in hints.to_pylist())
-    overrides_of = overrides_by_hint(overrides)
+    overrides_of = overrides_by_hint(overrides, hints)
     finding_rows, usable, rejects = [], [], []
     rows = questions.to_pylist()
     items = []

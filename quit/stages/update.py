@@ -118,7 +118,7 @@ def update_stage(
     columns = contracts.table("labels").schema.names
     before = LabelTables(questions, ranked_hints, splits, verdicts, labels(columns), valid_answers)
     settled = settled_decisions(decisions, before, settings.review)
-    overrides = overrides_by_hint(context.overrides)
+    overrides = overrides_by_hint(context.overrides, ranked_hints)
     by_labeler = {
         labeler.name: answers_of(labeler.name, answers, distinct_answers, settled.touched)
         for labeler in settings.labelers

@@ -98,6 +98,8 @@ def test_a_deleted_task_withdraws_nothing(store, server, settings, pushed) -> No
     assert report.withdrawn == 0 and "were deleted on the server" in report.problems[0]
     assert _verdicts(store, settings) == {("q004", "tin"): True}
     assert push(store, server, settings, [item(number) for number in range(6)]).remade == 1
+    [problem] = pull(store, server, settings).problems  # the task that she did is no more
+    assert problem.startswith("Ask ") and problem.endswith("else tick the answer.")
 
 
 def test_what_nobody_said_is_asked_back_about_until_it_is_said(store, server, settings, pushed, people) -> None:

@@ -13,9 +13,10 @@ import httpx
 import pytest
 
 from quit.annotation.server import LocalServer, label_studio_programs, store_account, stored_account
+from quit.common.children import SupervisedProcess
 from quit.common.starting import healthy
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, MissingDependency, WorkspaceError
+from quit.errors import InputError, MissingDependency, ServerError, WorkspaceError
 from quit.review.store import ReviewStore
 from tests.label_studio import first_server
 from tests.paths import ROOT
@@ -58,6 +59,16 @@ def test_a_taken_port_and_newer_data_are_said(live, tmp_path) -> None:
     store_account(tmp_path, replace(live.account, version="99.0.0", pid=None))
     with pytest.raises(WorkspaceError, match="written by Label Studio 99.0.0"):
         LocalServer(tmp_path).start()
+
+
+def test_a_server_that_ends_by_itself_is_said(tmp_path) -> None:
+    server = LocalServer(tmp_path)
+    assert not server.runs_on(0.0)  # another process has started it
+    server._process = SupervisedProcess(["sh", "-c", "read line; exit 3"], stdin=subprocess.PIPE)
+    assert server.runs_on(0.0)
+    server._process.communicate()
+    with pytest.raises(ServerError, match=r"ended by itself \(exit code 3\); .*server.log"):
+        server.runs_on(10.0)
 
 
 def test_a_damaged_account_file_is_said(tmp_path) -> None:

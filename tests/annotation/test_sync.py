@@ -1,5 +1,6 @@
 """What a pull makes of annotations, without a server: edits at earlier times, lost accounts, bad data."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -162,10 +163,25 @@ def test_a_text_that_no_table_can_hold_is_kept_without_its_bad_characters(take, 
     assert "sure ?" in store.read()["text"].to_pylist()
 
 
-def test_a_task_that_becomes_blind_changes_no_review(take, store: ReviewStore) -> None:
-    take(annotation())
-    rows = store.read()
+BLIND = with_blind([item(0)], 1.0, "seed")[0]
+GOLD, TIN = item(0).answers
+
+
+@pytest.mark.parametrize(
+    ("version", "ticks"),
+    [
+        (BLIND, ("gold", "tin")),
+        (item(0, TIN, GOLD), ("gold", "tin")),
+        (item(0, TIN), ("gold", "tin")),
+        (item(0, replace(GOLD, forms=("GOLD",)), TIN), ("gold", "tin")),
+        (replace(item(0, replace(TIN, gold=True), GOLD), gold_answers=("Gold", "Tin")), ("gold",)),
+        (replace(item(0, replace(GOLD, gold=False), TIN), gold_answers=("Zinc",)), ("tin",)),
+    ],
+    ids=["blind", "another order", "an answer less", "another spelling", "one more is gold", "gold no more"],
+)
+def test_another_version_of_a_task_changes_no_review(take, store: ReviewStore, version: Any, ticks: tuple) -> None:
     first = make_task(item(0))
-    [blind] = with_blind([item(0)], 1.0, "seed")
-    take(annotation(), task=next_version(blind, SimpleNamespace(**first)))
+    asked = take(annotation(ticks=ticks), task=first)
+    rows = store.read()
+    assert take(annotation(ticks=ticks), task=next_version(version, SimpleNamespace(**first))) == asked
     assert store.read().equals(rows) and True in rows["suggested"].to_pylist()

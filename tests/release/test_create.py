@@ -86,13 +86,16 @@ def test_gates_refuse_and_a_waiver_is_written_down(workspace: Workspace) -> None
 
 def test_annotations_of_a_question_that_changed_are_said(workspace: Workspace) -> None:
     question = workspace.read("splits")["question_id"][0].as_py()
-    rows = said("ada", 1, question=question, x=True)
+    rows = [*said("ada", 1, question=question, x=True), *said("ada", 2, question="gone", x=True)]
     ReviewStore(workspace).append([{**row, "content": "of another text"} for row in rows])
     label_update(str(workspace.path), False)
+    status = call_quit("review", "status", "-w", str(workspace.path)).out
+    assert "Set aside: 2 annotations of questions that had another text or other gold answers." in status
+    assert f"Or have {question} judged again" in status
     result = call_quit("release", "check", "-w", str(workspace.path))
-    assert result.err.count("1 annotation is set aside") == 1
+    assert result.err.count("2 annotations are set aside") == 1
     facts = _create(workspace, "v1").facts
-    assert facts["content"]["reviews"]["set_aside"] == 1 and "verification" not in facts
+    assert facts["content"]["reviews"]["set_aside"] == 2 and "verification" not in facts
 
 
 def test_targets_that_must_not_be_overwritten(workspace: Workspace, tmp_path: Path) -> None:

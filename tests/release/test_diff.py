@@ -19,7 +19,8 @@ def _changed() -> small.Rows:
         if row["question_id"] == "q2" and row["permutation"].startswith("1"):
             row["label"], row["labelers"] = 2, ["one"]
             rows["changes"].append({"question_id": "q2", "change": "label", "permutation": row["permutation"],
-                "before": 1, "after": 2, "reviews": ["r"], "reason": "'Wrong' accepted by 2 of 2"})  # fmt: skip
+                "before": 1, "after": 2, "answer_key": "wrong", "reviews": ["r"],
+                "reason": "'Wrong' accepted by 2 of 2"})  # fmt: skip
     rows["valid_answers"].append({"question_id": "q2", "answer": "Wrong", "answer_key": "wrong"})
     accepted = {"answer": "Wrong", "reviews": ["r"], "reason": "'Wrong' accepted by 2 of 2"}
     rows["changes"] += [
@@ -58,6 +59,15 @@ def test_the_way_back_is_the_opposite(tmp_path: Path) -> None:
     reasons = ["taken back: 'Wrong' accepted by 2 of 2"]
     assert changes["labels"] == [{"question_id": "q2", "up": 0, "down": 2, "reasons": reasons}]
     assert [row["answer"] for row in changes["answers_removed"]] == ["Wrong"]
+
+
+def test_a_review_that_still_counts_is_not_taken_back(tmp_path: Path) -> None:
+    after = _changed()  # the rule for label 2 is stricter
+    for row in after["labels"]:
+        if row["question_id"] == "q2":
+            row["label"] = 1
+    changes = _diff(tmp_path, _changed(), after)
+    assert changes["labels"] == [{"question_id": "q2", "up": 0, "down": 4, "reasons": ["no reason is recorded"]}]
 
 
 def test_a_question_with_other_hints_is_named_and_its_labels_are_not_compared(tmp_path: Path) -> None:

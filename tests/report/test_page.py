@@ -82,6 +82,13 @@ def test_hints_and_what_models_wrote_are_text(tmp_path) -> None:
     assert not {"script", "img", "b", "i"} & set(page.tags)
 
 
+def test_records_of_one_question_are_counted(tmp_path) -> None:
+    rows = tiny.rows()
+    rows["origins"].append({**rows["origins"][0], "position": 9, "record_id": "9"})
+    page = Parsed(render(gather(tiny.workspace(tmp_path / "W", rows), tiny.settings()), rows=50))
+    assert "4 collected (jsonl: 3, wikihint: 1) from 5 records, 3 in train, dev or test" in page.text
+
+
 def test_every_plot_has_a_name_and_a_table_and_no_two_share_an_id(html) -> None:
     page = Parsed(html)
     assert len(page.ids) == len(set(page.ids))

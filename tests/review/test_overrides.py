@@ -80,6 +80,17 @@ def test_leak_adds_a_finding_that_discards(workspace: Workspace, source: Path) -
     assert "person" in reasons["jsonl-clean"]
 
 
+def test_an_override_follows_its_hint_to_another_place_in_the_source(workspace, source: Path, tmp_path: Path) -> None:
+    add(workspace, [Decision(LEAKY, "no_leak", "ada", "Fine."), Decision(CLEAN, "leak", "ada", "It is known.")])
+    records = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines()]
+    for record in records:
+        record["hints"].append(record["hints"].pop(0))
+    _run(workspace.path, write_lines(tmp_path / "two.jsonl", records))
+    assert _usable(workspace) == {"jsonl-leaky"}
+    [finding] = [row for row in workspace.read("leak_findings").to_pylist() if row["method"] == "person"]
+    assert finding["span"] == "William Herschel saw it from his garden in Bath."
+
+
 def test_an_override_is_for_the_next_build_and_reruns_the_filter_and_what_follows(workspace, source: Path) -> None:
     running = _planned(workspace.path, source)
     before, run = running.fingerprints, running.stage_run("filter")
@@ -99,7 +110,7 @@ def test_the_last_row_of_a_key_counts(workspace: Workspace) -> None:
         add(workspace, [Decision(LEAKY, decision, "ada", "Changed my mind.")])
     add(workspace, [Decision(LEAKY, "leak", "ada", "This span only.", span="blankets")])
     rows = in_force(Log(workspace, "overrides").read(), "leak")
-    assert [row[2:] for row in contents(rows)] == [[LEAKY, None, None, "no_leak"], [LEAKY, "blankets", None, "leak"]]
+    assert [row[3:] for row in contents(rows)] == [[None, None, "no_leak"], ["blankets", None, "leak"]]
     assert len(in_force(Log(workspace, "overrides").read(), "label")) == 0
     first = listed(workspace)[0]["override_id"]
     with pytest.raises(InputError, match="not in force: ov-[0-9a-f]{10} has taken its place"):

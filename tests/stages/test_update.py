@@ -200,8 +200,8 @@ def test_an_accepted_answer_removes_a_question_where_it_is_a_word_of_a_hint(meth
 
     readers = [{"name": labeler, "role": "labeler"} for labeler in LABELERS]
     settings = Settings(leakage={"method": method}, readers=readers)
-    people = [{"hint_id": f"a-h{n:02d}", "decision": decision, "span": None, "answer": None} for n in range(len(HINTS))]
-    overrides = pa.Table.from_pylist(people) if decision else None
+    person = {"question_id": "a", "hint": hint, "decision": decision, "span": None, "answer": None}
+    overrides = pa.Table.from_pylist([person]) if decision else None
     update = update_stage.function(
         Context({}, settings, SimpleNamespace(equivalence=None, encoder=None), overrides=overrides),
         *(tables.questions, contracts.table("ranked_hints").from_rows(hints), tables.splits),

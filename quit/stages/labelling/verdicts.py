@@ -112,15 +112,16 @@ def rows_of_pages(live: pa.Table, blind: bool) -> pa.Table:
 def unclear_annotations(reviews: pa.Table) -> list[dict]:
     """Return the annotations about which their annotators have to be asked, by annotator and question.
 
-    Keys: ``annotator``, ``question_id``, ``task``, ``ask`` (``empty``, ``both`` or ``gold``: see the column ``text`` of
-    ``reviews``) and ``answers``: those without a verdict. One that its annotator updated is judged as it is now.
+    Keys: ``annotator``, ``question_id``, ``project``, ``task``, ``ask`` (``empty``, ``both`` or ``gold``: see the
+    column ``text`` of ``reviews``) and ``answers``: those without a verdict. One that its annotator updated is judged
+    as it is now.
     """
     with duckdb.cursor() as connection:
         connection.register("reviews", reviews)
         return sql_rows(
             connection,
             f"""
-            SELECT l.annotator, l.question_id, l.task, l.text AS ask,
+            SELECT l.annotator, l.question_id, l.project, l.task, l.text AS ask,
                    coalesce(list(r.answer ORDER BY r.answer) FILTER (r.kind = 'answer' AND r.correct IS NULL), [])
                    AS answers
             FROM ({_LATEST}) l JOIN reviews r USING (review_id)

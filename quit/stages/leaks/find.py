@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from quit.common.arithmetic import products
-from quit.common.rows import grouped
+from quit.common.rows import grouped, tuples
 from quit.models.protocols import Encoder, Equivalence, Pair
 from quit.settings import Leakage
 from quit.stages.leaks.containment import content_words, hints_of_occurrence, is_word_of
@@ -64,14 +64,23 @@ class Override:
         return all(own is None or normalize_answer(own) == normalize_answer(other) for own, other in pairs)
 
 
-def overrides_by_hint(overrides: pa.Table | None) -> dict[str, list[Override]]:
-    """Return hint id -> overrides, from the rows of the table ``overrides`` in force and of kind ``leak``."""
-    if overrides is None:
+def overrides_by_hint(overrides: pa.Table | None, hints: pa.Table) -> dict[str, list[Override]]:
+    """Return hint id -> overrides, from the rows of the table ``overrides`` in force and of kind ``leak``.
+
+    ``hints``: columns question_id, hint_id, hint. A decision is about a hint's text: an id is a place in the source,
+    where another hint may stand later.
+    """
+    if not overrides:
         return {}
-    return grouped(
-        (row["hint_id"], Override(row["decision"] == "leak", row["span"], row["answer"]))
+    by_text = grouped(
+        ((row["question_id"], row["hint"]), Override(row["decision"] == "leak", row["span"], row["answer"]))
         for row in overrides.to_pylist()
     )
+    return {
+        hint_id: by_text[question_id, hint]
+        for question_id, hint, hint_id in tuples(hints, "question_id", "hint", "hint_id")
+        if (question_id, hint) in by_text
+    }
 
 
 @dataclass(frozen=True, slots=True)

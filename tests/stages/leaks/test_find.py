@@ -83,12 +83,15 @@ def test_a_person_finds_what_no_rule_does() -> None:
     assert (leak.span, leak.answer, leak.method) == ("it", "Congo", "person")
 
 
-def test_overrides_are_read_by_hint() -> None:
-    rows = zip(("a", "leak", "it", "Nile"), ("b", "no_leak", None, None), ("a", "leak", None, "x"), strict=True)
-    decisions = pa.table(dict(zip(("hint_id", "decision", "span", "answer"), map(list, rows), strict=True)))
-    expected = {"a": [Override(True, "it", "Nile"), Override(True, None, "x")], "b": [Override(False)]}
-    assert overrides_by_hint(decisions) == expected
-    assert overrides_by_hint(None) == {}
+def test_overrides_are_of_a_hint_of_their_question_with_the_same_text() -> None:
+    rows = [("q", "A.", "leak", "it", "Nile"), ("q", "B.", "no_leak", None, None), ("q", "A.", "leak", None, "x")]
+    names = ("question_id", "hint", "decision", "span", "answer")
+    decisions = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
+    texts = {"q-h00": "B.", "q-h01": "C.", "q-h02": "A.", "p-h00": "A."}
+    hints = pa.table({"question_id": [name[0] for name in texts], "hint_id": [*texts], "hint": [*texts.values()]})
+    expected = {"q-h02": [Override(True, "it", "Nile"), Override(True, None, "x")], "q-h00": [Override(False)]}
+    assert overrides_by_hint(decisions, hints) == expected
+    assert overrides_by_hint(None, hints) == {}
 
 
 class Near:
