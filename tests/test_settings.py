@@ -62,6 +62,17 @@ def test_a_profile_is_printed_to_be_copied_and_its_copy_loads(tmp_path) -> None:
     assert load(str(marked)).settings.split.seed == "other"
 
 
+def test_no_limit_of_questions_can_stand_over_a_profile_that_has_one(tmp_path) -> None:
+    limited, profile = tmp_path / "limited.toml", tmp_path / "all.toml"
+    limited.write_text("[collect]\nquestions = 18\n", encoding="utf-8")
+    profile.write_text("", encoding="utf-8")
+    lifted = load(str(limited), ["collect.questions=0"]).settings
+    assert load(str(limited)).settings.collect.questions == 18 and lifted.collect.questions is None
+    assert lifted.recorded() == load(str(profile)).settings.recorded()  # so the same tables are current
+    with pytest.raises(SettingsError, match="'collect.questions' is -1"):
+        load(str(limited), ["collect.questions=-1"])
+
+
 def test_a_card_is_read_from_a_profile_or_a_file_of_its_own(tmp_path) -> None:
     path = tmp_path / "card.toml"
     path.write_text('[card]\nname = "Rivers"\nauthors = ["Ada"]\n')

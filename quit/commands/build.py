@@ -46,8 +46,8 @@ FirstQuestionsOption = Annotated[
     typer.Option(
         "--questions",
         min=0,
-        help="Only the first so many questions of all sources together, before the filter (collect.questions); 0: all "
-        "again.",
+        help="Only the first so many questions of all sources together, before the filter (collect.questions); 0: all, "
+        "whatever the profile says.",
     ),
 ]
 

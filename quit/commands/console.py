@@ -131,7 +131,7 @@ def print_plan(plan: Plan) -> None:
     if plan.remembered:
         words = ", ".join(f"--set {text}" for text in plan.remembered)
         words = words.replace("--set profile=", "--profile ").replace("--set collect.questions=", "--questions ")
-        if "--questions" in words:
+        if "--questions" in words and "--questions 0" not in words:
             words += "; --questions 0 for all"
         pieces.insert(0, f"As the last build: {words}")
     lines = [*plan.lines, *([plan.total] if len(plan.lines) > 1 else [])]

@@ -46,7 +46,7 @@ def build(
         models: Objects by name: with ``answer(prompts)`` a reader, which returns a string per :class:`quit.Prompt`;
             with ``verdicts(items)`` the judge, or one of a jury, which returns True, False or None (unreadable) per
             :class:`quit.JudgeItem`. They work with the runner ``threads`` only.
-        questions: Only the first so many questions; 0 for all again.
+        questions: Only the first so many questions; 0 for all, whatever the profile says.
         shards: Parts per table; the result is the same.
         runner: ``threads`` or ``ray``; the result is the same.
         add: Keep the sources of the last build before these.
@@ -111,7 +111,7 @@ def plan(
         sources: As :func:`build` takes them.
         profile: As :func:`build` takes it.
         settings: As :func:`build` takes them.
-        questions: Only the first so many questions; 0 for all again.
+        questions: Only the first so many questions; 0 for all, whatever the profile says.
         throughput: Replies per second.
         block: Tokens per block of the server's prefix cache.
         sample: Questions whose prompts are counted.
@@ -202,7 +202,7 @@ def as_built(
 ) -> tuple[list[str], str, list[str]]:
     """Return the sources of a workspace's last build, and profile and overrides: as given, else those of that build.
 
-    ``changes``: settings with an argument of their own. None keeps that of the last build, 0 takes it back.
+    ``changes``: settings with an argument of their own. None keeps that of the last build.
     """
     from quit.settings import without
 
@@ -217,5 +217,4 @@ def as_built(
         texts = override_texts(settings)
         texts = [*without([text for text in before if text.partition("=")[0] in changes], texts), *texts]
     new = [f"{key}={value}" for key, value in changes.items() if value is not None]
-    texts = [text for text in (*without(texts, new), *new) if text not in {f"{key}=0" for key in changes}]
-    return last.get("sources", []), profile or last.get("profile", "embedded"), texts
+    return last.get("sources", []), profile or last.get("profile", "embedded"), [*without(texts, new), *new]

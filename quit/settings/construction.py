@@ -19,10 +19,15 @@ class Collect(Section):
     )
     questions: int | None = Field(
         None,
-        ge=1,
+        ge=0,
         description="Take only the first N usable questions of all sources together, before the filter; the others "
-        "are listed in `rejects`. All if not set. `quit build --questions N` sets it.",
+        "are listed in `rejects`. 0, or not set: all. `quit build --questions N` sets it.",
     )
+
+    @field_validator("questions")
+    @classmethod
+    def _zero_is_all(cls, value: int | None) -> int | None:
+        return value or None
 
 
 class Leakage(Section):

@@ -68,7 +68,7 @@ def test_settings_keep_those_that_have_an_argument_of_their_own(few_built: Path,
     for settings, questions, expected in (
         (None, None, ["collect.questions=5", "judge.threshold=0.7"]),
         ({"judge.threshold": 0.6}, None, ["collect.questions=5", "judge.threshold=0.6"]),
-        ({"judge.threshold": 0.6}, 0, ["judge.threshold=0.6"]),
+        ({"judge.threshold": 0.6}, 0, ["judge.threshold=0.6", "collect.questions=0"]),
         ([], 7, ["collect.questions=7"]),
     ):
         assert building.as_built(Workspace(folder), None, settings, {"collect.questions": questions})[2] == expected

@@ -96,6 +96,7 @@ def test_what_an_amount_buys(source: Path, tmp_path: Path) -> None:
         (("--questions", "2"), "As the last build: --profile embedded, --set judge.threshold=0.6"),
         (("-p", "embedded", "--set", "judge.threshold=0.7"), "As the last build: --questions 1; --questions 0 for all"),
         (("-p", "embedded", "--set", "judge.threshold=0.7", "--questions", "0"), "2 questions, 650 passages"),
+        (("-p", "embedded", "--set", "collect.questions=0"), "2 questions, 650 passages"),
     ],
 )
 def test_a_plan_says_first_what_it_takes_from_the_last_build(source, tmp_path, more, top) -> None:
