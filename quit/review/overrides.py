@@ -108,11 +108,22 @@ def read_decisions(path: Path) -> list[Decision]:
 
 
 def listed(workspace: TableReader, question_id: str | None = None) -> list[dict[str, Any]]:
-    """Return the log, oldest first (of one question), each row with ``in_force``."""
+    """Return the log, oldest first (of one question), each row with ``in_force``, and ``hint_gone``: whether its
+    question has no hint with that text any more."""
     log = workspace.read("overrides")
     ruling = set(in_force(log).column("override_id").to_pylist())
-    rows = [{**row, "in_force": row["override_id"] in ruling} for row in log.to_pylist()]
-    return [row for row in rows if question_id in (None, row["question_id"])]
+    rows = [row for row in log.to_pylist() if question_id in (None, row["question_id"])]
+    question_ids = {row["question_id"] for row in rows}
+    hints = workspace.read_questions("hints", [*question_ids], ["question_id", "hint"]).to_pylist() if rows else []
+    texts = {(hint["question_id"], hint["hint"]) for hint in hints}
+    return [
+        {
+            **row,
+            "in_force": row["override_id"] in ruling,
+            "hint_gone": (row["question_id"], row["hint"]) not in texts,
+        }
+        for row in rows
+    ]
 
 
 def _hints(workspace: Workspace, hint_ids: Iterable[str]) -> dict[str, dict[str, Any]]:

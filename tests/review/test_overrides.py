@@ -57,7 +57,8 @@ def test_no_leak_keeps_the_finding_and_the_question_and_withdrawn_gives_the_old_
     findings = workspace.read("leak_findings").to_pylist()
     assert findings and all(row["overridden"] for row in findings if row["hint_id"] == LEAKY)
     life = story(workspace, "jsonl-leaky")
-    assert life["overrides"] == [{**row, "in_force": True}] and life["leak_findings"][0]["overridden"]
+    assert life["overrides"] == [{**row, "in_force": True, "hint_gone": False}]
+    assert life["leak_findings"][0]["overridden"]
 
     withdraw(workspace, row["override_id"], "ben", "It does leak.")
     pipeline = _planned(workspace.path, source)
@@ -89,6 +90,21 @@ def test_an_override_follows_its_hint_to_another_place_in_the_source(workspace, 
     assert _usable(workspace) == {"jsonl-leaky"}
     [finding] = [row for row in workspace.read("leak_findings").to_pylist() if row["method"] == "person"]
     assert finding["span"] == "William Herschel saw it from his garden in Bath."
+
+
+def test_a_list_says_which_override_has_no_hint_any_more(workspace, source: Path, tmp_path: Path) -> None:
+    add(workspace, [Decision(LEAKY, "no_leak", "ada", "Fine."), Decision(CLEAN, "leak", "ada", "It is known.")])
+    text = source.read_text(encoding="utf-8").replace("Lesotho blankets are", "The blankets of Lesotho are")
+    edited = tmp_path / "two.jsonl"
+    edited.write_text(text, encoding="utf-8")
+    _run(workspace.path, edited)
+    assert [(row["hint_id"], row["in_force"], row["hint_gone"]) for row in listed(workspace)] == [
+        (LEAKY, True, True),
+        (CLEAN, True, False),
+    ]
+    for command in (("override", "list"), ("show", "jsonl-leaky")):
+        words = " ".join(call_quit(*command, "-w", workspace.path).out.split())
+        assert words.count("No hint of the question has that text now") == 1
 
 
 def test_an_override_is_for_the_next_build_and_reruns_the_filter_and_what_follows(workspace, source: Path) -> None:
@@ -178,7 +194,7 @@ def test_on_the_command_line(workspace: Workspace, tmp_path: Path) -> None:
     decision = ("leak", "--hint", LEAKY, "--decision", "no_leak", "--by", "ada", "--reason", "Fine.", "--json")
     [row] = run(*decision).json()
     assert row["hint_id"] == LEAKY
-    assert run("list", "--json").json() == [{**row, "in_force": True}]
+    assert run("list", "--json").json() == [{**row, "in_force": True, "hint_gone": False}]
     refusal = run("withdraw", "ov-0", "--by", "ada", code=3).err
     assert refusal.count("\n") == 1 and row["override_id"] in refusal
     run("withdraw", row["override_id"], "--by", "ada")
