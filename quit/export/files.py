@@ -23,7 +23,7 @@ from quit.common.files import file_checksum, read_json, sync
 from quit.common.progress import note
 from quit.dataset.dataset import Dataset
 from quit.dataset.release import Release, fingerprint_of
-from quit.errors import InputError, SettingsError, WorkspaceError, did_you_mean
+from quit.errors import InputError, QuitError, SettingsError, WorkspaceError, did_you_mean
 from quit.export.training import FineTuning
 from quit.models.protocols import Encoder
 from quit.settings.card import Card
@@ -217,15 +217,19 @@ class Publication:
     ) -> list[Manifest]:
         """Write each format: ``write`` gets its name and folder and returns the manifest's facts.
 
-        Raises ``WorkspaceError`` when the disk refuses.
+        Raises ``WorkspaceError`` when the disk refuses, and what ``write`` raises; both say what was written before.
         """
         manifests: list[Manifest] = []
         for name in formats:
+            names = ", ".join(manifest.format for manifest in manifests)
+            earlier = f" Finished before: {names}." if names else ""
             try:
                 manifests.append(self._write_one(name, write, versions[name]))
+            except QuitError as error:
+                if not earlier:
+                    raise
+                raise type(error)(f"{error} {name} was not written to {self.out}.{earlier}") from error
             except OSError as error:
-                names = ", ".join(manifest.format for manifest in manifests)
-                earlier = f" Finished before: {names}." if names else ""
                 raise WorkspaceError(
                     f"The export {name} could not be written to {self.out}: {error.strerror or error}. What was there "
                     f"before is unchanged.{earlier} Make room or choose another folder, then run the export again."

@@ -134,6 +134,17 @@ def test_what_cannot_be_written_is_one_clear_error(tables, tmp_path, formats, be
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
 
 
+def test_an_error_in_a_later_format_says_what_was_written_before(tables, tmp_path):
+    absent = tmp_path / "absent"
+    with pytest.raises(InputError, match="absent holds no results") as alone:
+        export(tables, ["huggingface"], tmp_path / "out", benchmark=absent)
+    with pytest.raises(InputError) as later:
+        export(tables, ["squad", *JSON, "huggingface"], tmp_path / "out", benchmark=absent)
+    where = f"huggingface was not written to {tmp_path / 'out'}. Finished before: squad, release-json."
+    assert str(later.value) == f"{alone.value} {where}"
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["release-json", "squad"]
+
+
 def test_an_earlier_export_is_replaced_only_when_asked_and_without_a_users_file(tables, tmp_path):
     export(tables, JSON, tmp_path)
     before, notes = files_of(tmp_path), tmp_path / "release-json" / "notes.md"
