@@ -136,10 +136,26 @@ class Server:
     def email(self, number: int) -> str:
         """Return the e-mail of an account; ``user-7`` where the server names it no more."""
         if number not in self._people:
-            users = self.ask(lambda studio: studio.users.list())
-            self._people.update({user.id: user.email for user in users if user.id and user.email})
+            self._people.update(self._accounts())
             self._people.setdefault(number, f"user-{number}")
         return self._people[number]
+
+    def lacks_adjudicator(self) -> str:
+        """Return what to say where the person who settles disagreements has no account here, "" where all is well."""
+        name = self._settings.adjudicator
+        if self._settings.adjudication != "adjudicator" or not name:
+            return ""
+        if name.lower() in {email.lower() for email in self._accounts().values()}:
+            return ""
+        return (
+            f"review.adjudicator is {name}, and {self.url} has no such account: disagreements wait until that person "
+            "has one and annotates. Check the address."
+        )
+
+    def _accounts(self) -> dict[int, str]:
+        """Return number -> e-mail of every account."""
+        users = self.ask(lambda studio: studio.users.list())
+        return {user.id: user.email for user in users if user.id and user.email}
 
 
 def connect(workspace: Path, settings: Review, url: str | None = None) -> Server:

@@ -66,6 +66,8 @@ def pull(
         number = report.project = facts.id
         if problem := edited(server, facts):
             report.problems.append(problem)
+        if problem := server.lacks_adjudicator():
+            report.problems.append(problem)
         rows = _Rows(store, server, report)
         mark = [store.project["key"], number]
         cursor = None if full or store.sync.get("project") != mark else store.sync.get("cursor")

@@ -182,17 +182,40 @@ def load_people(path: str | Path) -> dict[str, dict[str, str | None]]:
     return people
 
 
+def people_without_annotations(settings: Review, annotators: set[str]) -> list[str]:
+    """Return in words whom settings name although no annotation is theirs; nothing before the first annotation."""
+    names = {name.lower() for name in annotators}
+    if not names:
+        return []
+    lines = []
+    adjudicator = settings.adjudicator or ""
+    if settings.adjudication == "adjudicator" and adjudicator.lower() not in names:
+        lines.append(
+            f"review.adjudicator is {adjudicator}, who has no annotation that counts: disagreements wait until there "
+            "is one. Check the address."
+        )
+    absent = sorted(load_people(settings.people).keys() - names) if settings.people else []
+    if absent:
+        some = ", ".join([*absent[:3], *(["..."] if len(absent) > 3 else [])])
+        lines.append(
+            f"review.people names {some}, and no annotation that counts is theirs: cards leave them out. Check the "
+            "addresses."
+        )
+    return lines
+
+
 def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
     """Return the state of a workspace's review as JSON-like values; nothing is asked of a server.
 
-    A file of control questions that is no longer there is left out, and the log says so.
+    A file of control questions or of people that is no longer there is left out, and the log says so.
     """
+    settings = _without_absent(settings, "people", "controls")
     store = ReviewStore(workspace)
     reviews = store.read()
     every = live_reviews(reviews)
     live = store.fitting(every)
     decisions = decide(live, settings)
-    controls = controls_of(_without_absent(settings, "controls"))
+    controls = controls_of(settings)
     headers = live.filter(pc.equal(live.column("kind"), "annotation")).to_pylist()
     set_aside = every.filter(pc.invert(pc.is_in(every["review_id"], live["review_id"].combine_chunks())))
     ids = set_aside["question_id"].unique().to_pylist()
@@ -233,7 +256,7 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
             "waiting": len(set(store.parts) - set(store.applied)) if store.applied else len(store.parts),
             **change_counts(workspace),
         },
-        "problems": list(sync.get("problems") or []),
+        "problems": [*(sync.get("problems") or ()), *people_without_annotations(settings, set(people))],
         **audit_figures(workspace, settings),
     }
 

@@ -10,6 +10,7 @@ import pytest
 from quit.annotation import project
 from quit.annotation.client import Server
 from quit.annotation.project import label_config, push
+from quit.annotation.sync import pull
 from quit.annotation.tasks import SUGGESTIONS, alias
 from quit.errors import InputError, ServerError
 from quit.review.controls import Controls
@@ -144,6 +145,18 @@ def test_tasks_deleted_by_hand_are_made_anew_and_a_deleted_project_is_said(store
     with pytest.raises(InputError, match="no project of this workspace.*--new-project"):
         push(store, server, settings, [item(1)])
     assert push(store, server, settings, [item(1)], new_project=True).created
+
+
+def test_an_adjudicator_without_an_account_is_told(store, server, live, settings, people) -> None:
+    def problems(address: str) -> list[list[str]]:
+        review = settings.review.model_copy(update={"adjudication": "adjudicator", "adjudicator": address})
+        settling = settings.model_copy(update={"review": review})
+        studio = live.client(settling)
+        return [push(store, studio, settling, [item(1)]).problems, pull(store, studio, settling).problems]
+
+    assert problems("Ada@example.org") == [[], []]  # as servers compare addresses
+    for [problem] in problems("adda@example.org"):
+        assert problem.startswith(f"review.adjudicator is adda@example.org, and {server.url} has no such account")
 
 
 def test_personal_access_tokens_work(live, settings) -> None:

@@ -60,6 +60,10 @@ class Memory:
         facts = SimpleNamespace(id=1, description=self.description, label_config=label_config(), **counts)
         return call(SimpleNamespace(projects=SimpleNamespace(list=lambda **_: [facts], get=lambda _: facts)))
 
+    def lacks_adjudicator(self) -> str:
+        """The settings of these tests name none."""
+        return ""
+
     def newest_change(self, project: int) -> None:
         """Every pull reads every task."""
 
