@@ -331,7 +331,10 @@ def _import_once(server: Server, project: int, chunk: Sequence[ReviewItem]) -> N
 
 
 def _change(server: Server, project: int, items: Mapping[int, ReviewItem], review: Review) -> None:
-    """Give changed tasks (by number) a new version, the digest last: a killed push begins them again."""
+    """Give changed tasks (by number) a new version, the digest last: a killed push begins them again.
+
+    What is done until then is read as of the old page, whose data have the old version.
+    """
     if len(items) * 10 < review.page_tasks:
         tasks = _each(items, lambda number: server.ask(lambda studio: studio.tasks.get(str(number))))
     else:
@@ -343,7 +346,7 @@ def _change(server: Server, project: int, items: Mapping[int, ReviewItem], revie
     predictions: Any = [
         {"task": task.id, **versions[task.id]["predictions"][0]}
         for task in tasks
-        if versions[task.id]["predictions"][0]["result"] not in [prediction.result for prediction in task.predictions]
+        if versions[task.id]["predictions"][0]["result"] != _newest_result(task.predictions)
     ]
     for chunk in _chunks(predictions, review):
         _import_predictions(server, project, chunk)
@@ -358,6 +361,10 @@ def _change(server: Server, project: int, items: Mapping[int, ReviewItem], revie
     _each(old_predictions, lambda number: server.ask(lambda studio: studio.predictions.delete(number)))
     values = {number: {name: versions[number][name] for name in ("data", "meta")} for number in versions}
     _each(values, lambda number: _update(server, number, **values[number]))
+
+
+def _newest_result(predictions: Sequence[Any]) -> Any:
+    return max(predictions, key=lambda prediction: prediction.id).result if predictions else None
 
 
 def _import_predictions(server: Server, project: int, predictions: Any) -> None:

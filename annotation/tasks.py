@@ -2,8 +2,8 @@
 
 A task's version rises whenever what its annotators see changes. Each answer carries the version it came with
 (``since``) and, once it is gone or gold no more, the one that lacked it (``until``), so an annotation made on an older
-version is read as what its annotator saw. The version travels with the result in a hidden field that the prediction
-fills in.
+version is read as what its annotator saw. The version travels with the result in a hidden field that the page fills in
+from the same data: when a page of a newer version is updated, that version is one more line of the field.
 
 The data of a blind task hold no verdict, nor those of its earlier versions.
 """
@@ -82,7 +82,7 @@ def make_task(item: ReviewItem, former: Mapping[str, Any] | None = None) -> dict
     Everything that goes into HTML is escaped: names come from models and sources.
     """
     former = former or _NO_HISTORY
-    version = former["version"] + 1
+    version = int(former["version"]) + 1
     past = former["answers"]
     current = {(row["alias"], row["gold"]): row for row in past if row["until"] is None}
     rows: list[dict[str, Any]] = []
@@ -102,7 +102,7 @@ def make_task(item: ReviewItem, former: Mapping[str, Any] | None = None) -> dict
     ticks = {} if item.blind else former["ticked"]
     data = {
         "key": item.question_id,
-        "version": version,
+        "version": str(version),  # a text field takes texts only
         "question": item.question,
         "gold": "; ".join(item.gold_answers),
         "hints_html": f"<ol>{''.join(f'<li>{escape(hint)}</li>' for hint in item.hints)}</ol>",
@@ -113,19 +113,13 @@ def make_task(item: ReviewItem, former: Mapping[str, Any] | None = None) -> dict
         "blind": [*former["blind"], *([version] if item.blind else ())],
     }
     meta = {"key": item.question_id, "version": version, "digest": digest(item), "history": _history(data)}
-    return {"data": data, "meta": meta, "predictions": [_prediction(item, version)]}
+    return {"data": data, "meta": meta, "predictions": [_prediction(item)]}
 
 
-def _prediction(item: ReviewItem, version: int) -> dict[str, Any]:
+def _prediction(item: ReviewItem) -> dict[str, Any]:
     ticks = _ticks(item)
-    values: dict[str, tuple[str, dict[str, Any]]] = {"shown": ("textarea", {"text": [str(version)]})}
-    if ticks:
-        values["correct"] = ("choices", {"choices": ticks})
-    result = [
-        {"from_name": name, "to_name": "question", "type": kind, "value": value}
-        for name, (kind, value) in values.items()
-    ]
-    return {"model_version": SUGGESTIONS, "result": result}
+    choices = {"from_name": "correct", "to_name": "question", "type": "choices", "value": {"choices": ticks}}
+    return {"model_version": SUGGESTIONS, "result": [choices] if ticks else []}
 
 
 def _versions(item: ReviewItem) -> list[str]:
@@ -212,8 +206,8 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Readin
         elif name == "note":
             note += [text.strip() for text in texts if text.strip()]
         elif name == "shown":
-            if texts and str(texts[0]).isdecimal():
-                version = min(version, int(texts[0]))
+            if texts and str(texts[-1]).isdecimal():
+                version = min(version, int(texts[-1]))
         else:
             unknown.append(f"{name}: {value}")
     answers, ask = _verdicts(data, version, ticks, gold_is_wrong="gold_wrong" in flags)
@@ -234,21 +228,23 @@ def _verdicts(
     data: Mapping[str, Any], version: int, ticked: set[str], gold_is_wrong: bool
 ) -> tuple[tuple[tuple[str, str, bool | None, bool | None], ...], str | None]:
     """Return ``answers`` and ``ask`` of a :class:`Reading`."""
+    shown = [
+        row for row in data["answers"] if row["since"] <= version and (row["until"] is None or version < row["until"])
+    ]
+    # The page keeps ticks that it cannot show: of an answer that is gone, or of one that a newer prediction ticks.
+    ticked = ticked & {NONE, *(row["alias"] for row in shown)}
     ask = "both" if {NONE} < ticked else None
     if not ticked:
         ask = "empty"
     asks_gold = ask is None and not gold_is_wrong
     suggestions = data["ticked"].get(str(version))
     answers: dict[str, tuple[str, str, bool | None, bool | None]] = {}
-    for row in data["answers"]:
+    for row in shown:
         name = row["alias"]
-        if name in answers:
-            continue
-        if name in ticked or (row["since"] <= version and (row["until"] is None or version < row["until"])):
-            verdict: bool | None = name in ticked
-            if asks_gold and not verdict and row["gold"]:
-                ask, verdict = "gold", None
-            elif ask in ("empty", "both"):
-                verdict = None
-            answers[name] = (row["key"], row["answer"], verdict, None if suggestions is None else name in suggestions)
+        verdict: bool | None = name in ticked
+        if asks_gold and not verdict and row["gold"]:
+            ask, verdict = "gold", None
+        elif ask in ("empty", "both"):
+            verdict = None
+        answers[name] = (row["key"], row["answer"], verdict, None if suggestions is None else name in suggestions)
     return tuple(answers.values()), ask

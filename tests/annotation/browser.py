@@ -93,6 +93,11 @@ class Annotator:
         field.click()
         field.send_keys(f"{text}\n")
 
+    def click(self, button: str) -> None:
+        """Press the button with this text, once it is there and can be pressed."""
+        path = f"//button[normalize-space()='{button}' and not(@disabled)]"
+        self.until(lambda: self.driver.find_elements("xpath", path))[0].click()
+
     def press(self, *keys: str) -> None:
         """Press the last key while those before it are held."""
         self.driver.switch_to.active_element.send_keys(*keys)

@@ -11,6 +11,7 @@ from itertools import combinations, pairwise
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from quit.annotation import project
 from quit.annotation.client import connect
 from quit.annotation.project import push
 from quit.annotation.sync import pull
@@ -214,6 +215,43 @@ def test_a_page_of_sixty_answers_by_mouse_and_keyboard(store, server, settings, 
     assert [row["answer"] for row in rows if row["kind"] == "missing"] == ["A <b>quite</b> new name"]
     assert {row["shown"] for row in rows} == {2}
     assert [row["text"] for row in rows if row["kind"] == "flag"] == ["ambiguous"]
+
+
+def test_an_annotation_is_of_the_page_that_was_seen_whatever_a_push_has_sent(
+    store, server, settings, page, monkeypatch
+) -> None:
+    """A push dies before it has sent the new page, whose ticks are there; then the old page's annotation is updated."""
+    page.resize(1440, 900)
+    first = _year(0)
+    number = push(store, server, settings, [first]).project
+    gold, *others = first.answers
+    added = ReviewAnswer("1971", ("1971",), 3, ("a",), True, 0.9, False)
+    second = replace(first, gold_answers=("1969", "'69"), answers=(gold, *others[:2], added))
+    with monkeypatch.context() as dying:
+        dying.setattr(project, "_update", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            push(store, server, settings, [second])
+    page.open(number)
+    page.dismiss_instructions()
+    assert "1971" not in page.candidates()
+    page.press(Keys.CONTROL, Keys.ENTER)
+    page.until(lambda: "No More Tasks" in page.driver.page_source)
+    assert push(store, server, settings, [second]).changed == 1
+    pull(store, server, settings)
+
+    def verdicts(version: int) -> dict[str, bool]:
+        rows = [row for row in store.read().to_pylist() if row["version"] == version and row["kind"] == "answer"]
+        assert {row["shown"] for row in rows} == {version}
+        return {row["answer_key"]: row["correct"] for row in rows}
+
+    assert verdicts(1) == {"1969": True, "1963": False, "1970": False, "apollo": False}
+    [task] = server.tasks(number, ["id"])
+    page.driver.get(f"{page.url}/projects/{number}/data?task={task.id}")
+    page.until(lambda: "1971" in page.candidates())
+    page.type("Anything to know, then Enter", "seen again")
+    page.click("Update")
+    page.until(lambda: pull(store, server, settings).versions == 1)
+    assert verdicts(2) == {"1969": True, "1963": False, "1970": False, "1971": True}  # now the page shows that tick
 
 
 def test_a_blind_page_has_no_ticks_and_no_judge(store, server, settings, page) -> None:

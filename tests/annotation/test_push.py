@@ -75,7 +75,10 @@ def test_a_changed_question_gets_a_new_version_and_keeps_the_old_prediction(stor
     assert set(ticked) == {alias("q001", "gold"), alias("q001", "tin")}
     # An answer that is gone stays known, so that what people said about it stays readable.
     push(store, server, settings, [replace(item(1), answers=(gold,)), item(2)])
-    rows = {row["key"]: row["until"] for row in _tasks(server, first.project)["q001"].data["answers"]}
+    task = _tasks(server, first.project)["q001"]
+    [ticks] = max(task.predictions, key=lambda prediction: prediction.id).result  # the first version's again
+    assert len(task.predictions) == 3 and ticks["value"] == {"choices": [alias("q001", "gold")]}
+    rows = {row["key"]: row["until"] for row in task.data["answers"]}
     assert rows == {"gold": None, "tin": 3, "zinc": 3}
 
 

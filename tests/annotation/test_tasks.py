@@ -20,6 +20,10 @@ def _answer(key: str, **more) -> ReviewAnswer:
     return replace(ReviewAnswer(key, (key.title(),), 4, ("one",), False, 0.2, False), **more)
 
 
+def _shown(*lines: str) -> dict:
+    return {"from_name": "shown", "value": {"text": [*lines]}}
+
+
 ANSWERS = (_answer("ada", verdict=True), _answer("ben", forms=(EVIL, "Ben")))
 ITEM = ReviewItem("q1", "dev", f"Who? {EVIL}", (EVIL,), (EVIL, "Two."), ANSWERS)
 
@@ -47,8 +51,23 @@ def test_each_version_is_read_as_its_annotator_saw_it(versions: list[set[str]]) 
     for keys in versions:
         data = make_task(replace(ITEM, answers=tuple(_answer(key) for key in sorted(keys))), data)["data"]
     for number, keys in enumerate(versions, start=1):
-        reading = read_result([{"from_name": "shown", "value": {"text": [str(number)]}}], data)
+        reading = read_result([_shown(str(number))], data)
         assert {key for key, *_ in reading.answers} == keys
+
+
+@pytest.mark.parametrize(
+    ("lines", "ticked", "accepted"),
+    [
+        (["1"], ["ada", "cy"], {"ada": True, "ben": False}),  # ticked by a prediction of the second version
+        (["1", "2"], ["ada", "ben"], {"ada": True, "cy": False}),  # ticked on the first, which was updated
+        (["1"], ["cy"], {"ada": None, "ben": None}),  # nothing that the page showed is ticked
+    ],
+)
+def test_an_annotation_is_of_the_last_page_and_of_what_that_showed(lines: list, ticked: list, accepted: dict) -> None:
+    data = make_task(replace(ITEM, answers=(ANSWERS[0], _answer("cy"))), make_task(ITEM)["data"])["data"]
+    reading = read_result([*page_result("q1", *ticked, shown=None), _shown(*lines)], data)
+    assert reading.shown == int(lines[-1])
+    assert {key: verdict for key, _, verdict, _ in reading.answers} == accepted
 
 
 def test_what_a_person_said_is_read_whole() -> None:
@@ -92,7 +111,7 @@ def test_a_blind_task_does_not_depend_on_any_judge() -> None:
     assert len(tasks) == 1 and len({json.dumps(make_task(item)) for item in judged}) == 4
     [text] = tasks
     assert not any(word in text for word in ("judge", "2nd", "unreadable", "0.9"))
-    assert [entry["from_name"] for entry in json.loads(text)["predictions"][0]["result"]] == ["shown"]
+    assert [entry["from_name"] for entry in json.loads(text)["predictions"][0]["result"]] == []
 
 
 def test_a_task_that_becomes_blind_keeps_no_verdict_and_reads_older_pages_as_they_were() -> None:
@@ -119,11 +138,11 @@ def test_data_that_were_edited_are_put_back(name: str) -> None:
     assert not up_to_date(ITEM, task)
     again, later = next_version(ITEM, task), next_version(changed, task)
     assert up_to_date(ITEM, SimpleNamespace(**again)) and up_to_date(changed, SimpleNamespace(**later))
-    assert again == make_task(ITEM) if history else again["data"]["version"] == 2
-    assert later["data"]["version"] == 2 and ("1" in later["data"]["seen"]) is not history
+    assert again == make_task(ITEM) if history else again["data"]["version"] == "2"
+    assert later["data"]["version"] == "2" and ("1" in later["data"]["seen"]) is not history
     task = SimpleNamespace(**later)
     del task.data["seen"]
-    assert next_version(changed, task)["data"]["version"] == 3
+    assert next_version(changed, task)["data"]["version"] == "3"
 
 
 def test_the_page_offers_every_flag() -> None:
