@@ -38,7 +38,8 @@ def run(
     """Find complex questions: no retrieved document answers them, and all together do not cover everything asked.
 
     One of the indexes must be dense. Writes complexity.parquet (one row per question) and complexity.json (counts, and
-    agreement with known labels: hops, complex or not, types).
+    agreement with known labels: hops, complex or not, types). A figure that is not defined in more than 2.5% of the
+    bootstrap resamples has no interval (null, shown as –): there are too few questions.
 
     Example: `quit complexity run --corpus C --index BM25 --index DENSE`
     """
@@ -114,4 +115,5 @@ def _figures(part: dict[str, Any], before: str = "") -> Iterator[tuple[str, ...]
         elif isinstance(value, dict) and value["value"] is None:
             yield label, "not defined", "", ""
         elif isinstance(value, dict):
-            yield label, f"{value['value']:.3f}", f"{value['low']:.3f} to {value['high']:.3f}", f"{value['p']:.3f}"
+            interval = "–" if value["low"] is None else f"{value['low']:.3f} to {value['high']:.3f}"
+            yield label, f"{value['value']:.3f}", interval, f"{value['p']:.3f}"

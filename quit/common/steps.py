@@ -26,6 +26,8 @@ class Steps:
     def __init__(self, folder: Path, plan: Mapping[str, Any]) -> None:
         self._folder = folder
         if read_json(folder / "plan.json") != json.loads(json_bytes(plan)):
+            with writing(folder):
+                (folder / "plan.json").unlink(missing_ok=True)  # first: what is left of its steps counts no more
             shutil.rmtree(folder, ignore_errors=True)
             write_json(folder / "plan.json", plan)
 

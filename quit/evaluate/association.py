@@ -15,11 +15,16 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 Statistic = Callable[[np.ndarray, np.ndarray], float | None]
+MOST_UNDEFINED = 0.025
+"""Share of the resamples that may lack the statistic: what is left out of a 95% interval on one side."""
 
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """A statistic, its 95% bootstrap interval, its permutation p (two-sided if signed); None: not defined."""
+    """A statistic, its 95% bootstrap interval, its permutation p (two-sided if signed); None: not defined.
+
+    The interval is not defined where the statistic is not in more than 2.5% of the resamples.
+    """
 
     value: float | None
     low: float | None
@@ -59,14 +64,10 @@ def associate(
             bootstrap.append(value)
         shuffled = statistic(x, y[rng.permutation(len(y))])
         as_extreme += shuffled is not None and abs(shuffled) >= abs(observed) - 1e-12
-    low, high = np.quantile(bootstrap, (0.025, 0.975)) if bootstrap else (None, None)
-    return Association(
-        float(observed),
-        None if low is None else float(low),
-        None if high is None else float(high),
-        as_extreme / (resamples + 1),
-        len(x),
-    )
+    low, high = None, None
+    if resamples - len(bootstrap) <= MOST_UNDEFINED * resamples:
+        low, high = np.quantile(bootstrap, (0.025, 0.975)).tolist()
+    return Association(float(observed), low, high, as_extreme / (resamples + 1), len(x))
 
 
 def kendall_tau_b(values: np.ndarray, labels: np.ndarray) -> float | None:

@@ -83,9 +83,9 @@ def published_files(folder: Path) -> list[tuple[str, int]]:
 
 
 def push(folder: Path, target: Target) -> Published:
-    """Upload an export in one commit. The repository is made where there is none, private unless the target is public;
-    one that exists stays as visible as it is. Files of an earlier upload that this one lacks are deleted. The commit
-    gets the target's tag; a tag of the same data stays where it is.
+    """Upload an export. The repository is made where there is none, private unless the target is public;
+    one that exists stays as visible as it is. Files of an earlier upload that this one lacks are deleted. The last
+    commit gets the target's tag; a tag of the same data stays where it is.
 
     Raises ``SettingsError`` for a token that is missing or refused, for a repository that is public although the
     target is not, for one with files but no manifest of ours, and for a tag of other data; ``ServerError`` where the
@@ -95,7 +95,7 @@ def push(folder: Path, target: Target) -> Published:
 
     manifest = verify(folder)
     api = HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None, token=token())
-    with _refusals(api.endpoint, target):
+    with _refusals(api.endpoint, target, "What was there before is unchanged"):
         url = api.create_repo(target.repository, repo_type="dataset", private=not target.public, exist_ok=True)
         public = not api.dataset_info(target.repository).private
         if public and not target.public:
@@ -104,6 +104,7 @@ def push(folder: Path, target: Target) -> Published:
             )
         _manifest_there(api, target.repository)
         has_tag = not target.tag or _is_tagged(api, target, manifest)
+    with _refusals(api.endpoint, target, f"The new files may be there{target.tag and ', without the tag'}"):
         commit = api.upload_folder(
             repo_id=target.repository,
             repo_type="dataset",
@@ -157,8 +158,8 @@ def _data(manifest: Manifest) -> set[tuple[str, str]]:
 
 
 @contextmanager
-def _refusals(endpoint: str, target: Target) -> Iterator[None]:
-    """Turn what the hub's client raises into errors that say what to do."""
+def _refusals(endpoint: str, target: Target, outcome: str) -> Iterator[None]:
+    """Turn what the hub's client raises into errors that say what to do; ``outcome``: what is there then."""
     from huggingface_hub.errors import HfHubHTTPError, HTTPError, OfflineModeIsEnabled
 
     try:
@@ -169,11 +170,10 @@ def _refusals(endpoint: str, target: Target) -> Iterator[None]:
         if status in _REFUSED:
             raise SettingsError(f"{refusal}: {_REFUSED[status]}.") from None
         kind = ServerError if status == 429 or status >= 500 else QuitError
-        raise kind(f"{refusal}: {shown(str(error))}. What was there before is unchanged; run it again.") from None
+        raise kind(f"{refusal}: {shown(str(error))}. {outcome}; run it again.") from None
     except OfflineModeIsEnabled:
         raise SettingsError("HF_HUB_OFFLINE is set, so nothing can be published: unset it.") from None
     except (HTTPError, OSError) as error:
         raise ServerError(
-            f"{endpoint} could not be reached ({shown(str(error)) or type(error).__name__}). "
-            "Nothing was published; run it again."
+            f"{endpoint} could not be reached ({shown(str(error)) or type(error).__name__}). {outcome}; run it again."
         ) from None

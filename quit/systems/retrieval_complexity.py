@@ -223,7 +223,8 @@ def agreement(results: Sequence[ComplexityResult], settings: Complexity) -> dict
     ``correct``: share of a language model's own answers that are correct, of complex and other questions, and Pearson's
     correlation of that with complex and with each score (the paper reports it for complex).
     ``kinds``: Cramér's V of complex and the source's type, epsilon squared of each score by type, over whole questions.
-    A part is left out where its labels are not known.
+    A part is left out where its labels are not known. An interval is None where its statistic is not defined (all
+    values or labels equal) in more than 2.5% of the resamples, as with few questions.
     """
     figures: dict[str, Any] = {}
     with_label = [rating for rating in results if rating.question.label is not None]

@@ -38,3 +38,17 @@ def test_a_step_killed_while_its_files_are_written_is_missing_and_can_be_made(tm
 def test_another_plan_throws_the_steps_away(tmp_path: Path) -> None:
     _add(Steps(tmp_path, PLAN), 0, "")
     assert Steps(tmp_path, {**PLAN, "corpus": "b"}).finished() == 0
+
+
+def test_of_steps_that_were_half_thrown_away_none_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Steps(tmp_path, PLAN)
+    _add(steps, 0, "whole")
+
+    def killed(folder: Path, **_: object) -> None:
+        (folder / "00000" / "text").unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("quit.common.steps.shutil.rmtree", killed)
+        Steps(tmp_path, {**PLAN, "corpus": "b"})
+    assert Steps(tmp_path, PLAN).finished() == 0

@@ -75,6 +75,20 @@ def test_nothing_to_say() -> None:
         associate([1, 2], [1], kendall_tau_b, seed=0)
 
 
+@pytest.mark.parametrize("items", [6, 200])
+def test_no_interval_where_resamples_lack_the_statistic(items: int) -> None:
+    # One positive in six: a resample lacks it with probability (5/6)^6 = 33%; in 200 items, a third of them positive,
+    # with (2/3)^200.
+    labels = np.arange(items) % 6 < (1 if items == 6 else 2)
+    predicted = np.arange(items) % 6 < 2
+    association = associate(predicted, labels, matthews, seed=1, resamples=200)
+    assert association.value == pytest.approx(matthews_corrcoef(labels, predicted)) and association.p is not None
+    if items == 6:
+        assert association.low is None and association.high is None
+    else:
+        assert association.low == association.high == 1.0
+
+
 def test_spearman_against_a_worked_example() -> None:
     # Ranks 1 2.5 2.5 4 against 1 3 2 4: 1 - 6 * 0.5 / 60 without ties; with mean ranks 0.9487 (scipy 1.16 gives the
     # same).

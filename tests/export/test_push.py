@@ -102,6 +102,19 @@ def test_what_the_hub_refuses_is_told_without_the_token(
     assert not server.asked or variables.get("HF_TOKEN", TOKEN).strip(), "without a token nothing is asked"
 
 
+@pytest.mark.parametrize(
+    ("failing_at", "said"), [("/refs", "before is unchanged"), ("/tag/", "may be there, without the tag")]
+)
+def test_what_ends_half_way_says_what_is_there_and_is_made_whole_by_another_run(folder, server, failing_at, said):
+    server.failing, server.failing_at = 500, failing_at
+    with pytest.raises(ServerError, match=rf"\(500\).*{said}.*; run it again"):
+        push(folder, Target("org/data", tag="v1"))
+    assert server.repositories["org/data"]["files"] == (files_of(folder) if failing_at == "/tag/" else {})
+    server.failing = 0
+    push(folder, Target("org/data", tag="v1"))
+    assert server.repositories["org/data"]["tags"] == {"v1": files_of(folder)}
+
+
 def test_a_changed_file_is_not_published(folder, server, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "huggingface")
     with (copy / "README.md").open("a") as card:

@@ -28,7 +28,7 @@ from quit.models.generation.base import ChatRequest, Completion, ModelOptions, O
 from quit.models.generation.ledger import Account, Amount
 from quit.models.generation.limits import pause
 from quit.models.generation.meter import Meter
-from quit.models.generation.replica import MAX_BYTES, PassingFault, Replica, choice_of, is_withheld
+from quit.models.generation.replica import MAX_BYTES, PassingFault, Replica, is_withheld
 from quit.models.generation.server import run
 from quit.models.generation.serving import CONNECT_SECONDS
 from quit.settings import ServerSettings
@@ -205,8 +205,7 @@ class BatchGenerator:
             except PassingFault as fault:
                 again.append((str(fault), key))
                 continue
-            if requests[positions[key]].choices:
-                completion = replace(completion, text=choice_of(completion.text))
+            completion = self._replica.fitted(completion, requests[positions[key]])
             if completion.is_empty and not failures:
                 again.append(("an empty reply", key))
                 continue

@@ -33,6 +33,7 @@ from quit.text.words import counted
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})  # HTTP codes of passing faults
 _OVERLOADED = frozenset({429, 503, 529})
 _BYTES_A_TOKEN = 4.0  # for token budgets before the server's own count is known
+CHARACTERS_A_TOKEN = 128  # of a reply, at most: about the longest entry of common vocabularies, a run of spaces
 MAX_BYTES = 4 << 20  # bytes of a reply, after decompression; a thousand times what a long one has
 _QUOTED = 1 << 16  # bytes of it that are looked at for a message
 _RETRY_AFTER_CAP = 300.0  # seconds of a Retry-After that are honoured
@@ -214,8 +215,7 @@ class Replica:
             self._failed_connections = 0
             if self._origin is None:
                 self._origin = asyncio.ensure_future(self.ask_origin(batch.session))
-            text = choice_of(completion.text) if request.choices else completion.text
-            completion = replace(completion, text=text, origin=await asyncio.shield(self._origin))
+            completion = replace(self.fitted(completion, request), origin=await asyncio.shield(self._origin))
             self._limiter.succeeded()
             if completion.prompt_tokens:
                 self._tokens.correct(estimate - tokens_used(completion, body, max_tokens))
@@ -332,6 +332,15 @@ class Replica:
         if contains_secret(completion.text):
             raise PassingFault("a reply that repeats the API key")
         return completion
+
+    def fitted(self, completion: Completion, request: ChatRequest) -> Completion:
+        """Return a completion as its request asks for it: the choice alone; of a server that goes on past
+        ``max_tokens``, the first 128 characters per token, as a reply that was cut."""
+        text = choice_of(completion.text) if request.choices else completion.text
+        limit = CHARACTERS_A_TOKEN * self.max_tokens(request)
+        if len(text) > limit:
+            return replace(completion, text=text[:limit], finish_reason="length")
+        return replace(completion, text=text)
 
     def fault(self, status: int, content: bytes | bytearray, headers: Mapping[str, str]) -> QuitError:
         """Return what to raise for a reply of another status than 200: a :class:`PassingFault`, or one for good."""

@@ -148,6 +148,17 @@ def test_a_reply_takes_no_more_memory_than_its_bound(fault: rude.Fault) -> None:
             tracemalloc.stop()
 
 
+@pytest.mark.parametrize("thinking_tokens", [0, 8])
+def test_of_a_server_that_ignores_max_tokens_the_beginning_is_kept_as_a_cut_reply(thinking_tokens: int) -> None:
+    text = "Maseru is it. " * 200_000  # 2.8 MB, which the server says it has finished
+    options = replace(RUDE, thinking_tokens=thinking_tokens)
+    with RudeServer(lambda number, payload: rude.Fault(content=text)) as server:
+        replies: list[Completion] = []
+        _generator(server.base_url, options=options).generate(_requests(1), lambda at, reply: replies.append(reply))
+    tokens = 32 + thinking_tokens
+    assert [(reply.text, reply.finish_reason) for reply in replies] == [(text[: 128 * tokens], "length")]
+
+
 @pytest.mark.parametrize("status", [301, 307])
 def test_a_redirect_is_not_followed_and_its_host_is_named(status: int) -> None:
     with RudeServer() as other:
