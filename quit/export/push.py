@@ -83,9 +83,9 @@ def published_files(folder: Path) -> list[tuple[str, int]]:
 
 
 def push(folder: Path, target: Target) -> Published:
-    """Upload an export. The repository is made where there is none, private unless the target is public;
-    one that exists stays as visible as it is. Files of an earlier upload that this one lacks are deleted. The last
-    commit gets the target's tag; a tag of the same data stays where it is.
+    """Upload an export. The repository is made where there is none, private unless the target is public; one that
+    exists stays as visible as it is. Files of an earlier upload that this one lacks are deleted. The last commit gets
+    the target's tag; a tag of the same data stays where it is.
 
     Raises ``SettingsError`` for a token that is missing or refused, for a repository that is public although the
     target is not, for one with files but no manifest of ours, and for a tag of other data; ``ServerError`` where the
@@ -104,7 +104,8 @@ def push(folder: Path, target: Target) -> Published:
             )
         _manifest_there(api, target.repository)
         has_tag = not target.tag or _is_tagged(api, target, manifest)
-    with _refusals(api.endpoint, target, f"The new files may be there{target.tag and ', without the tag'}"):
+    without_tag = ", without the tag" if target.tag else ""
+    with _refusals(api.endpoint, target, f"The new files may be there{without_tag}"):
         commit = api.upload_folder(
             repo_id=target.repository,
             repo_type="dataset",
