@@ -140,17 +140,17 @@ class Server:
             self._people.setdefault(number, f"user-{number}")
         return self._people[number]
 
-    def lacks_adjudicator(self) -> str:
-        """Return what to say where the person who settles disagreements has no account here, "" where all is well."""
+    def absent_adjudicator(self) -> list[str]:
+        """Return in a sentence that the person who settles disagreements has no account here, if so."""
         name = self._settings.adjudicator
         if self._settings.adjudication != "adjudicator" or not name:
-            return ""
+            return []
         if name.lower() in {email.lower() for email in self._accounts().values()}:
-            return ""
-        return (
+            return []
+        return [
             f"review.adjudicator is {name}, and {self.url} has no such account: disagreements wait until that person "
             "has one and annotates. Check the address."
-        )
+        ]
 
     def _accounts(self) -> dict[int, str]:
         """Return number -> e-mail of every account."""

@@ -148,8 +148,7 @@ def push(
             item for item in order if item.question_id in tasks and not up_to_date(item, tasks[item.question_id])
         ]
         report.problems += absent_controls(items, controls)
-        if problem := server.lacks_adjudicator():
-            report.problems.append(problem)
+        report.problems += server.absent_adjudicator()
         for chunk in _chunks(new, review):
             _import(server, number, chunk)
             report.new += len(chunk)

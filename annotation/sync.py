@@ -66,8 +66,7 @@ def pull(
         number = report.project = facts.id
         if problem := edited(server, facts):
             report.problems.append(problem)
-        if problem := server.lacks_adjudicator():
-            report.problems.append(problem)
+        report.problems += server.absent_adjudicator()
         rows = _Rows(store, server, report)
         mark = [store.project["key"], number]
         cursor = None if full or store.sync.get("project") != mark else store.sync.get("cursor")

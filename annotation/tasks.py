@@ -228,18 +228,18 @@ def _verdicts(
     data: Mapping[str, Any], version: int, ticked: set[str], gold_is_wrong: bool
 ) -> tuple[tuple[tuple[str, str, bool | None, bool | None], ...], str | None]:
     """Return ``answers`` and ``ask`` of a :class:`Reading`."""
-    shown = [
+    page_rows = [
         row for row in data["answers"] if row["since"] <= version and (row["until"] is None or version < row["until"])
     ]
     # The page keeps ticks that it cannot show: of an answer that is gone, or of one that a newer prediction ticks.
-    ticked = ticked & {NONE, *(row["alias"] for row in shown)}
+    ticked = ticked & {NONE, *(row["alias"] for row in page_rows)}
     ask = "both" if {NONE} < ticked else None
     if not ticked:
         ask = "empty"
     asks_gold = ask is None and not gold_is_wrong
     suggestions = data["ticked"].get(str(version))
     answers: dict[str, tuple[str, str, bool | None, bool | None]] = {}
-    for row in shown:
+    for row in page_rows:
         name = row["alias"]
         verdict: bool | None = name in ticked
         if asks_gold and not verdict and row["gold"]:

@@ -30,6 +30,7 @@ def test_show_tells_a_questions_whole_life_by_its_own_id_too(built: Path) -> Non
         (["show", "-w", "W", "geo-01"], 3, "There is no question 'geo-01'. The nearest: jsonl-geo-001"),
         (["show", "-w", "W", "nope"], 3, "There is no question 'nope'.\n"),
         (["export", "-w", "W", "-f", "hugginface"], 4, "'huggingface'"),
+        (["status", "-w", "/nowhere"], 7, "/nowhere is not a workspace. Name another folder, or build it: quit build"),
     ],
 )
 def test_mistakes_are_answered_with_one_line(built: Path, arguments: list[str], code: int, message: str) -> None:

@@ -216,8 +216,8 @@ def override_line(row: dict[str, Any]) -> str:
     """Return one override as a line of a list; one that was replaced or withdrawn says so, and one whose hint is
     gone."""
     mark = "" if row["in_force"] else " (no more)"
-    gone = ". No hint of the question has that text now, so it changes nothing" if row["hint_gone"] else ""
-    return f"Override {row['override_id']}{mark}: {describe_override(row)}{gone}"
+    remark = ". No hint of the question has that text now, so it changes nothing" if row["hint_gone"] else ""
+    return f"Override {row['override_id']}{mark}: {describe_override(row)}{remark}"
 
 
 def print_question(life: dict[str, Any], passages: int) -> None:

@@ -69,16 +69,16 @@ def serve(
             studio = connect(opened.path, review)
         echo(f"Label Studio {account.version} is ready: {account.url}")
         echo(f"  your account     {account.email}, password {account.password}")
-        shown: int | None = None
+        last_project: int | None = None
         at_the_start = running = True
         while running:
             facts = ReviewStore(opened).project
             project = facts["id"] if facts.get("tasks") and facts["url"] == account.url else None
-            if at_the_start or project not in (None, shown):  # and when a push has made it
+            if at_the_start or project not in (None, last_project):  # and when a push has made it
                 page = f"{account.url}/projects/{project}/data"
                 links = f"  for annotators   {studio.invitation(project)}\n  project          {page}" if project else ""
                 echo(links or f"  next             quit review push -w {shell_word(workspace)}")
-                shown, at_the_start = project, False
+                last_project, at_the_start = project, False
             running = server.runs_on(1.0)
     finally:
         server.stop()

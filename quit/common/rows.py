@@ -15,7 +15,8 @@ V = TypeVar("V")
 
 
 def tuples(table: pa.Table | pa.RecordBatch, *columns: str) -> Iterator[tuple[Any, ...]]:
-    """Return the rows of some columns, each as a tuple in the order of ``columns``."""
+    """Return the rows of some columns, each as a tuple in the order of ``columns``. Raises ``KeyError`` for a column
+    that the table lacks."""
     return zip(*(table.column(name).to_pylist() for name in columns), strict=True)
 
 

@@ -96,7 +96,7 @@ class _Work:
         self.refs, self.settings = refs, settings
         self.documents: set[bytes] = set()
         self.queries: dict[bytes, bytes] = {}
-        self.records: set[bytes] = set()
+        self.parents: dict[bytes, str] = {}  # of each record: the id of its whole question
         self.folders = Steps(folder, plan)
         self.steps: list[dict[str, Any]] = []
         for number in range(self.folders.finished()):
@@ -108,7 +108,7 @@ class _Work:
         self.documents.update(map(bytes.fromhex, ids))
         for row in pq.read_table(step / "queries.parquet").to_pylist():
             self.queries[_key(row["query_id"])] = _query_digest(row)
-            self.records.add(_key(row["source"], row["record_id"]))
+            self.parents[_key(row["source"], row["record_id"])] = row["parent_id"] or row["query_id"]
 
     def run(self) -> None:
         """Do the steps that are missing; the records of finished ones are read and skipped."""
@@ -155,18 +155,21 @@ class _Work:
 
     def _add_queries(self, record: CorpusRecord, ids: list[str], rows: Rows, counts: Counter[str]) -> list[Reject]:
         record_queries = record.queries if self.settings.sub_questions else record.queries[:1]
-        query_rows, known = self._named(record, record_queries)
-        same = [_query_digest(row) for row in query_rows]
-        if known and [self.queries.get(_key(row["query_id"])) for row in query_rows] == same:
-            counts["repeated_queries"] += len(query_rows)
-            return []
-        if known:
+        key = _key(record.source, record.record_id)
+        is_repeated = key in self.parents
+        parent = self.parents[key] if is_repeated else self._new_parent(record, record_queries)
+        query_rows = [_query_row(parent, query, record) for query in record_queries]
+        digests = [_query_digest(row) for row in query_rows]
+        if is_repeated:
+            if [self.queries.get(_key(row["query_id"])) for row in query_rows] == digests:
+                counts["repeated_queries"] += len(query_rows)
+                return []
             detail = f"an earlier question has the id {record.record_id!r} and says something else; that one is kept"
             where = (record.source, record.file, record.position, record.record_id)
             return [Reject(STAGE, "record", "duplicate_id", detail, *where)]
         if query_rows:
-            self.records.add(_key(record.source, record.record_id))
-        for row, query, digest in zip(query_rows, record_queries, same, strict=True):
+            self.parents[key] = parent
+        for row, query, digest in zip(query_rows, record_queries, digests, strict=True):
             self.queries[_key(row["query_id"])] = digest
             rows["queries"].append(row)
             counts["questions" if query.hop is None else "sub_questions"] += 1
@@ -182,17 +185,13 @@ class _Work:
             ]
         return []
 
-    def _named(self, record: CorpusRecord, queries: Sequence[RawQuery]) -> tuple[list[dict[str, Any]], bool]:
-        """Return the rows of a record's queries, and whether an earlier record has its id.
-
-        Where another id of the source differs in punctuation alone, the later one's queries end in a hash of theirs.
-        """
-        known = _key(record.source, record.record_id) in self.records
-        plain = record.record_id if record.source == "quit" else question_id(record.source, record.record_id)
-        hashed = f"{plain}-{content_hash(record.record_id, size=8)}"
-        rows = [_query_row(plain, query, record) for query in queries]
-        taken = _key(hashed) in self.queries if known else any(_key(row["query_id"]) in self.queries for row in rows)
-        return [_query_row(hashed, query, record) for query in queries] if taken else rows, known
+    def _new_parent(self, record: CorpusRecord, queries: Sequence[RawQuery]) -> str:
+        """Return the id of a record's whole question; it ends in a hash where another id of the source, which differs
+        in punctuation alone, would give the same one."""
+        parent = record.record_id if record.source == "quit" else question_id(record.source, record.record_id)
+        if any(_key(_query_row(parent, query, record)["query_id"]) in self.queries for query in queries):
+            return f"{parent}-{content_hash(record.record_id, size=8)}"
+        return parent
 
     def tables(self, name: str) -> Iterator[pa.Table]:
         """Yield a table, one piece per step."""

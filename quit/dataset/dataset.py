@@ -80,7 +80,8 @@ class Dataset:
     All except ``answers`` (reader -> its answers) are tables of that name. ``splits`` decides which questions are
     exported and in which order; the other tables may hold more. ``passages``, ``labels`` and the rows of ``answers``
     keep a question together, permutations depth first. Of these only question_id, permutation and label or number are
-    read, from files block by block; question ids and permutations may be dictionary-encoded.
+    read, from files block by block; question ids and permutations may be dictionary-encoded. Of ``hints`` only hint_id,
+    source and url are read.
     ``verdicts`` holds one row per question and answer_key: the verdict in force. ``readers`` is in profile order.
 
     ``provenance`` may have: ``settings``, ``fingerprints``, ``program_version``, ``release`` (its name), ``reviews``

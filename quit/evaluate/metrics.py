@@ -86,7 +86,8 @@ class Measure:
 
 
 def with_largest_k(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return rows of ``results``; of what readers say to several passages, only those with the most passages."""
+    """Return rows of ``results`` (columns reader, strategy, k): of what readers say to several passages, only those
+    with the most passages."""
     largest = max((row["k"] for row in results if row["strategy"] != "any"), default=0)
     return [row for row in results if not row["reader"] or row["strategy"] == "any" or row["k"] == largest]
 
@@ -166,8 +167,8 @@ def mean(values: Sequence[float | None] | np.ndarray, policy: str = "zero") -> f
 
     Raises ``SettingsError`` for an unknown policy.
     """
-    counted = under(values, policy)
-    return float(np.mean(counted)) if len(counted) else 0.0
+    scores = under(values, policy)
+    return float(np.mean(scores)) if len(scores) else 0.0
 
 
 def under(values: Sequence[float | None] | np.ndarray, policy: str) -> np.ndarray:

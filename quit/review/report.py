@@ -182,7 +182,7 @@ def load_people(path: str | Path) -> dict[str, dict[str, str | None]]:
     return people
 
 
-def people_without_annotations(settings: Review, annotators: set[str]) -> list[str]:
+def absent_people(settings: Review, annotators: set[str]) -> list[str]:
     """Return in words whom settings name although no annotation is theirs; nothing before the first annotation."""
     names = {name.lower() for name in annotators}
     if not names:
@@ -256,7 +256,7 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
             "waiting": len(set(store.parts) - set(store.applied)) if store.applied else len(store.parts),
             **change_counts(workspace),
         },
-        "problems": [*(sync.get("problems") or ()), *people_without_annotations(settings, set(people))],
+        "problems": [*(sync.get("problems") or ()), *absent_people(settings, set(people))],
         **audit_figures(workspace, settings),
     }
 

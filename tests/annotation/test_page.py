@@ -225,8 +225,8 @@ def test_an_annotation_is_of_the_page_that_was_seen_whatever_a_push_has_sent(
     first = _year(0)
     number = push(store, server, settings, [first]).project
     gold, *others = first.answers
-    added = ReviewAnswer("1971", ("1971",), 3, ("a",), True, 0.9, False)
-    second = replace(first, gold_answers=("1969", "'69"), answers=(gold, *others[:2], added))
+    fourth_answer = ReviewAnswer("1971", ("1971",), 3, ("a",), True, 0.9, False)
+    second = replace(first, gold_answers=("1969", "'69"), answers=(gold, *others[:2], fourth_answer))
     with monkeypatch.context() as dying:
         dying.setattr(project, "_update", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):

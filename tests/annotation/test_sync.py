@@ -60,9 +60,9 @@ class Memory:
         facts = SimpleNamespace(id=1, description=self.description, label_config=label_config(), **counts)
         return call(SimpleNamespace(projects=SimpleNamespace(list=lambda **_: [facts], get=lambda _: facts)))
 
-    def lacks_adjudicator(self) -> str:
+    def absent_adjudicator(self) -> list[str]:
         """The settings of these tests name none."""
-        return ""
+        return []
 
     def newest_change(self, project: int) -> None:
         """Every pull reads every task."""
@@ -185,7 +185,7 @@ GOLD, TIN = item(0).answers
 )
 def test_another_version_of_a_task_changes_no_review(take, store: ReviewStore, version: Any, ticks: tuple) -> None:
     first = make_task(item(0))
-    asked = take(annotation(ticks=ticks), task=first)
+    before = take(annotation(ticks=ticks), task=first)
     rows = store.read()
-    assert take(annotation(ticks=ticks), task=next_version(version, SimpleNamespace(**first))) == asked
+    assert take(annotation(ticks=ticks), task=next_version(version, SimpleNamespace(**first))) == before
     assert store.read().equals(rows) and True in rows["suggested"].to_pylist()

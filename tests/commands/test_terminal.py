@@ -146,7 +146,6 @@ def test_no_color_and_quiet_are_heeded(built: Path, tmp_path: Path) -> None:
         assert (code, out, err) == (0, "", ""), arguments
 
 
-@pytest.mark.slow
 def test_a_name_between_colons_is_no_emoji() -> None:
     out = SafeConsole(file=io.StringIO())
     out.print("probe:one: done")
@@ -155,6 +154,7 @@ def test_a_name_between_colons_is_no_emoji() -> None:
     assert printed.count(":one:") == 3 and ":mali:" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shell", "code", "message"),
     [

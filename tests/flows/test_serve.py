@@ -38,7 +38,7 @@ QUICK = {
     "PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "2",
     "PREFECT_SERVER_DEPLOYMENTS_CONCURRENCY_SLOT_WAIT_SECONDS": "1",
 }
-"""The server looks for due schedules and free slots more often than each minute and half minute."""
+"""Seconds between two looks of the server for due schedules (else 60), and of a run for a free slot (else 30)."""
 
 
 class Live:
@@ -172,7 +172,7 @@ def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(se
         (place / "mine.jsonl").write_text("\n".join(QUESTIONS) + "\n", encoding="utf-8")
         until(lambda: len(worked()) == 2, every=LOOK)
         assert len(Workspace.open(place / "W").read("questions")) == questions + 1
-    finally:  # the runs that wait would stand in the way of other tests
+    finally:  # waiting runs would delay the next tests
         server.client.delete(f"deployments/{identity}/schedules/{schedule['id']}")
         for run in server.runs_of("build/build-W"):
             if run["state_type"] == "SCHEDULED":

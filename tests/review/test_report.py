@@ -8,7 +8,7 @@ import pytest
 from quit import contracts
 from quit.errors import InputError
 from quit.release.create import hashed_people
-from quit.review.report import flags, load_people, people_without_annotations, review_status, verification
+from quit.review.report import absent_people, flags, load_people, review_status, verification
 from quit.settings import Review
 from quit.stages.labelling.verdicts import live_reviews
 from tests.report import tiny
@@ -93,12 +93,12 @@ def test_people_are_listed_as_in_table_9_without_names(tmp_path: Path) -> None:
 def test_people_whom_settings_name_are_told_where_no_annotation_is_theirs(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "people.jsonl", [{"annotator": "BEN"}, {"annotator": "bem"}])
     settings = Review(adjudication="adjudicator", adjudicator="Chef@example.org", people=str(path))
-    adjudicator, people = people_without_annotations(settings, {"ada", "ben"})
+    adjudicator, people = absent_people(settings, {"ada", "ben"})
     assert "review.adjudicator is Chef@example.org, who has no annotation" in adjudicator
     assert "review.people names bem, and" in people
-    assert people_without_annotations(settings, {"chef@example.org", "ben", "bem"}) == []
-    assert people_without_annotations(settings, set()) == []  # nobody has begun
-    assert people_without_annotations(Review(adjudicator="chef@example.org"), {"ada"}) == []  # the majority decides
+    assert absent_people(settings, {"chef@example.org", "ben", "bem"}) == []
+    assert absent_people(settings, set()) == []  # nobody has begun
+    assert absent_people(Review(adjudicator="chef@example.org"), {"ada"}) == []  # the majority decides
 
 
 def test_files_that_are_gone_are_left_out_and_the_log_says_so(tmp_path: Path, caplog) -> None:

@@ -203,9 +203,9 @@ def test_labels_of_a_file_are_what_complexity_is_compared_with(tmp_path: Path) -
     agreement = rrcp.agreement(rated, SETTINGS)["known_complex"]
     assert (agreement["items"], agreement["positive"], agreement["complex"]["accuracy"]) == (3, 2, pytest.approx(1 / 3))
     whole = rrcp.write(rated, tmp_path, {}, SETTINGS)
-    shown = markdown(pieces(whole))
-    assert "Known to be complex (2 of 3)" in shown
-    assert "| complex matthews | -0.500 | – |" in shown, "a resample of three questions often has one label alone"
+    page = markdown(pieces(whole))
+    assert "Known to be complex (2 of 3)" in page
+    assert "| complex matthews | -0.500 | – |" in page, "a resample of three questions often has one label alone"
     assert pq.read_table(tmp_path / "complexity.parquet")["known_complex"].to_pylist() == [True, False, None, None]
 
 

@@ -82,11 +82,7 @@ class _Recording(TransformersGenerator):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("model", "dtype"),
-    [("llama", "float32"), ("qwen3", "bfloat16"), ("gemma3", "float32"), ("gemma3", "bfloat16")],
-    indirect=["model"],
-)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_token_has_the_same_bits_in_any_company_and_order(model: Path, dtype: str, tmp_path: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -116,7 +112,7 @@ def test_a_model_with_layers_without_attention_is_refused() -> None:
 
 
 def test_samples_follow_their_number() -> None:
-    first, again, other = (_generate(_llama(), _requests(1.0, sample)[:3]) for sample in (1, 1, 2))
+    first, again, other = (_generate(_llama(), _requests(1.0, sample)) for sample in (1, 1, 2))
     assert first == again
     assert first != other
 
