@@ -1,4 +1,4 @@
-"""What the terminal shows: tables and one question's story. Colour only where the terminal has it."""
+"""What the terminal shows: tables, plans and summaries. Colour only where the terminal has it."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from quit.common.rows import grouped
-from quit.engine.pipeline import Pipeline
 from quit.engine.usage import origin_lines, origins
-from quit.engine.workspace import Workspace
 from quit.errors import shell_word
-from quit.operations.plan import Plan
 from quit.render import terminal
-from quit.render.table import BASES, Table, number, plain_name
-from quit.settings import Loaded
+from quit.render.table import VERDICTS, Table, number
 from quit.status.asked import asked, asked_tables
 from quit.status.replies import cut_replies, readers_table, replies_table
-from quit.status.summary import JudgeAgreement, judges_compared, left_out, stages_table, summary
+from quit.status.summary import judges_compared, left_out, stages_table, summary
 from quit.text.words import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from quit.engine.pipeline import Pipeline
+    from quit.engine.workspace import Workspace
+    from quit.operations.plan import Plan
+    from quit.settings import Loaded
     from quit.settings.benchmark import Benchmark
+    from quit.status.summary import JudgeAgreement
     from quit.systems.benchmark.runfile import RunScores
 
 _OUT = terminal.OUT
@@ -90,8 +90,8 @@ def print_disagreements(agreements: Sequence[JudgeAgreement], rows: Sequence[dic
         _show("There is one judge only: no language model judged this workspace.")
         return
     cells = [
-        (f"{row['passages']:,}", _verdict(row["correct"]),
-         f"{row['second']}: {_verdict(row['second_correct'])} {number(row['second_probability'], '.2f', '')}".strip(),
+        (f"{row['passages']:,}", VERDICTS[row["correct"]],
+         f"{row['second']}: {VERDICTS[row['second_correct']]} {number(row['second_probability'], '.2f', '')}".strip(),
          row["answer"],
          "; ".join(row["gold"]), row["question"])
         for row in rows[: limit or None]
@@ -204,135 +204,3 @@ def print_checks(checks: Sequence[Any]) -> None:
         mark = "[green]ok[/]   " if check.ok else "[red]fault[/]"
         remedy = "" if check.ok or not check.remedy else f"\n      {escape(check.remedy)}"
         _OUT.print(f"{mark} {check.what}: {escape(check.found)}{remedy}")
-
-
-def describe_override(row: dict[str, Any]) -> str:
-    """Return one override as a line: what, which, who, when, why."""
-    which = "".join(f" {row[key]!r}" for key in ("span", "answer") if row[key])
-    return f"{row['decision']} {row['hint_id'] or ''}{which}, by {row['by']} at {row['created_at']} ({row['reason']})"
-
-
-def override_line(row: dict[str, Any]) -> str:
-    """Return one override as a line of a list; one that was replaced or withdrawn says so, and one whose hint is
-    gone."""
-    mark = "" if row["in_force"] else " (no more)"
-    remark = ". No hint of the question has that text now, so it changes nothing" if row["hint_gone"] else ""
-    return f"Override {row['override_id']}{mark}: {describe_override(row)}{remark}"
-
-
-def print_question(life: dict[str, Any], passages: int) -> None:
-    """Print one question's story; ``passages`` limits how many passages are listed (0: all)."""
-    _OUT.print(f"[bold]{escape(life['question_id'])}[/]")
-    if question := life["question"]:
-        gold = "Gold" if all(row["origin"] for row in life["valid_answers"]) else "Answers as published"
-        _OUT.print(f"{escape(question['question'])}\n{gold}: {escape('; '.join(question['answers']))}")
-    _print_origins(life)
-    _print_hints(life)
-    _print_probe_and_split(life)
-    if life["passages"]:
-        _print_passages(life, passages)
-    _print_verdicts(life)
-    _print_reviews(life)
-
-
-def _print_origins(life: dict[str, Any]) -> None:
-    for row in life["origins"]:
-        _OUT.print(f"From {row['source']} {escape(row['where'])} ({escape(row['record_id'])})")
-    for row in life["rejects"]:
-        where = escape(f" {row['hint_id']}" if row["hint_id"] else "")
-        _OUT.print(
-            f"[yellow]Left out[/] at {row['stage']}{where}: {plain_name(row['reason'])} ({escape(row['detail'])})"
-        )
-    if life["candidates"]:
-        _OUT.print(f"Candidates: {escape(', '.join(life['candidates']))}")
-    if life["drawn_candidates"]:
-        names = ", ".join(row["candidate"] for row in life["drawn_candidates"])
-        _OUT.print(f"Candidates drawn from the collection: {escape(names)}")
-
-
-def _print_hints(life: dict[str, Any]) -> None:
-    several = len({row["file"] for row in life["hints"]}) > 1  # one file is named above
-    rows = [
-        (row["rank"] if row["selected"] else "", row["hint_id"].rpartition("-")[2],
-         number(row["convergence"], ".2f", ""), row["hint"], *[row["file"]] * several)
-        for row in life["hints"]
-    ]  # fmt: skip
-    if rows:
-        note = "digit: in the passages below; id: place in the source; both from 0"
-        heads = ("digit", "id", "convergence", "hint", *["from"] * several)
-        _OUT.print()
-        _show(Table("Hints", heads, rows, (1, 3, 4), note))
-    for row in life["leak_findings"]:
-        overridden = "; overridden: no leak" if row["overridden"] else ""
-        _OUT.print(
-            f"Leak in {row['hint_id']}: {escape(row['span'])!r} for {escape(row['answer'])!r} "
-            f"({plain_name(row['method'])}, {row['probability']:.2f}{overridden})"
-        )
-    for row in life["overrides"]:
-        terminal.sentence(override_line(row), _OUT)
-
-
-def _print_probe_and_split(life: dict[str, Any]) -> None:
-    if (row := life["description"]) and row["coarse"]:
-        producer = escape(row["type_producer"].partition("@")[0])
-        difficulty = f"difficulty {row['difficulty']:.2f} ({row['difficulty_bin']})"
-        names = f"{plain_name(row['coarse'])}, {plain_name(row['fine'])}"
-        _OUT.print(f"\nType {escape(names)} ({producer}); {difficulty}")
-    for row in life["probe"]:
-        if row["repetition"] == 0:
-            _OUT.print(f"Without hints, {row['reader']}: {escape(row['answer'])} ({_verdict(row['correct'])})")
-    if row := life["split"]:
-        parametric = {True: " (parametrically answerable)", False: " (not parametrically answerable)", None: ""}
-        _OUT.print(f"Split: {row['split']}{parametric[row['parametric']]}")
-
-
-def _print_passages(life: dict[str, Any], limit: int) -> None:
-    """Print passages with their labels and each distinct answer with the numbers of the readers that gave it."""
-    rows = life["passages"]
-    by_answers = sorted(rows, key=lambda row: -len(row["answers"]))  # not every reader is asked about every passage
-    names = dict.fromkeys(name for row in by_answers for name in row["answers"])
-    numbers = {name: position for position, name in enumerate(names, 1)}
-    _OUT.print(f"\n[bold]{counted(len(rows), 'passage')}[/]; readers in brackets, * is a labeler:")
-    for name, position in numbers.items():
-        mark = "*" if name in life["labelers"] else " "
-        _OUT.print(f"  {position}{mark} {escape(name)}", soft_wrap=True)
-    lines = []
-    for row in rows[: limit or None]:
-        numbers_of = grouped((answer, str(numbers[name])) for name, answer in row["answers"].items())
-        answers = (f"{answer} ({' '.join(readers)})" for answer, readers in numbers_of.items())
-        label = str(row["label"]) + ("" if row["predicted"] is None else f" (predicted, {row['predicted']:.2f})")
-        lines.append((row["permutation"], label, ", ".join(answers)))
-    _show(Table("", ("passage", "label", "answers"), lines, (2,), more=len(rows) - len(lines)))
-
-
-def _print_verdicts(life: dict[str, Any]) -> None:
-    has_votes = any(row["votes"] for row in life["verdicts"])
-    rows = [
-        ("unknown" if (row["correct"], row["basis"]) == (None, None) else _verdict(row["correct"]), row["answer"],
-         row["passages"], BASES.get(row["basis"], "published"),
-         *[", ".join(f"{vote['judge']}: {_verdict(vote['correct'])}" for vote in row["votes"])] * has_votes)
-        for row in life["verdicts"]
-    ]  # fmt: skip
-    if rows:
-        _OUT.print()
-        heads = ("verdict", "answer", "times given", "because of", *["each judge"] * has_votes)
-        _show(Table("Verdicts", heads, rows, (1, 3, 4)))
-        _OUT.print(f"Valid answers: {escape('; '.join(row['answer'] for row in life['valid_answers']))}")
-
-
-def _print_reviews(life: dict[str, Any]) -> None:
-    for row in life["reviews"]:
-        if row["kind"] == "annotation":
-            _OUT.print(f"Reviewed by {escape(row['annotator'])} ({row['state']}, version {row['version']})")
-        elif row["text"]:
-            _OUT.print(f"  {row['kind']}: {escape(row['text'])}")
-    for row in life["changes"]:
-        what = row["change"].replace("_", " ")
-        if row["change"] == "label":
-            what = f"{row['passages']} labels {row['before']} -> {row['after']}"
-        cause = "review" if row["reviews"] or what.startswith("answer") else "the second leakage filter"
-        _OUT.print(f"Changed by {cause}: {what}: {escape(row['reason'])}")
-
-
-def _verdict(correct: bool | None) -> str:
-    return {True: "correct", False: "wrong", None: "unreadable"}[correct]

@@ -67,7 +67,7 @@ def override_list(
 
     Example: `quit override list --question jsonl-geo-003`
     """
-    from quit.commands.console import override_line
+    from quit.commands.question import override_line
     from quit.review.overrides import listed
 
     rows = listed(open_workspace(workspace), question)
@@ -92,7 +92,7 @@ def override_withdraw(
 
 
 def _print(rows: list[dict[str, Any]], as_json: bool, nothing: str, workspace: Path) -> None:
-    from quit.commands.console import describe_override
+    from quit.commands.question import describe_override
 
     lines = [f"{row['override_id']}: {describe_override(row)}" for row in rows]
     show(rows, as_json, [*lines, f"Applied by the next: quit build -w {shell_word(workspace)}"] if rows else [nothing])

@@ -67,7 +67,7 @@ def show(
 
     Examples: `quit show jsonl-geo-003 --passages 20`, `quit show jsonl-geo-003 --why`
     """
-    from quit.commands.console import print_question
+    from quit.commands.question import print_question
     from quit.library.tables import open_tables
     from quit.status import why as reasons
 

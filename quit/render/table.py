@@ -87,6 +87,8 @@ def short_identity(identity: str) -> str:
 
 BASES = {"exact": "equals a gold answer", "no_answer": "no answer", "model": "the judge", "review": "people"}
 """What a verdict rests on, in words."""
+VERDICTS = {True: "correct", False: "wrong", None: "unreadable"}
+"""A judge's verdict in words."""
 TABLE_1 = (
     ("questions", "questions", ",.0f"),
     ("passages", "passages", ",.0f"),

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from rich.text import Text
 
-from quit.commands import console
+from quit.commands import console, question
 from quit.common.terminal import SafeConsole
 from quit.operations.plan import Line, Plan
 from quit.render import terminal
@@ -42,7 +42,8 @@ def drawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Si
     file = io.StringIO()
     width = request.param or terminal.WIDEST
     out = SafeConsole(file=file, highlight=False, width=width, force_terminal=bool(request.param), color_system=None)
-    monkeypatch.setattr(console, "_OUT", out)
+    for module in (console, question):
+        monkeypatch.setattr(module, "_OUT", out)
     return SimpleNamespace(text=file.getvalue, terminal=bool(request.param))
 
 
@@ -57,7 +58,7 @@ def _lines(drawn: SimpleNamespace) -> list[str]:
 
 
 def test_a_question_names_its_readers_whole_and_marks_labelers(drawn: SimpleNamespace) -> None:
-    console.print_question(LIFE, 0)
+    question.print_question(LIFE, 0)
     lines = _lines(drawn)
     readers = [line for line in lines if line.startswith("  ") and line[2:3].isdigit()]
     assert readers == [f"  {n}{'*' if n < 4 else ' '} {name}" for n, name in enumerate(READERS, start=1)]
@@ -73,7 +74,7 @@ def test_a_question_in_full(drawn: SimpleNamespace) -> None:
     story, expected = (
         Path(__file__).with_name(f"question.{kind}").read_text(encoding="utf-8") for kind in ("json", "txt")
     )
-    console.print_question({**LIFE, **json.loads(story)}, 2)
+    question.print_question({**LIFE, **json.loads(story)}, 2)
     lines = [" ".join(line.split()) for line in _lines(drawn) if line]
     shown = [line for line in lines if "Constantinople" not in line and "continents" not in line]
     assert shown == expected.splitlines()
@@ -130,7 +131,7 @@ def test_what_a_terminal_would_obey_is_shown(drawn: SimpleNamespace) -> None:
         "hints": [{**LIFE["hints"][0], "hint": HOSTILE}],
         "verdicts": [{"correct": True, "basis": "rules", "answer": HOSTILE, "passages": 1, "votes": []}],
     }
-    console.print_question({**LIFE, "candidates": [HOSTILE], **life}, 0)
+    question.print_question({**LIFE, "candidates": [HOSTILE], **life}, 0)
     console.print_rows(pa.table({"reply": [HOSTILE]}))
     console._OUT.print(Text(HOSTILE))
     shown = re.sub(r"\x1b\[[\d;]*m", "", drawn.text())
