@@ -38,11 +38,8 @@ def _on_a_terminal(*arguments: str, **variables: str) -> tuple[int, str, str]:
 
     reader = threading.Thread(target=read)
     reader.start()
-    names = (
-        "quit.commands.console",
-        "quit.commands.question",
-        "quit.library.progress",
-    )  # they look at the terminal when they are imported
+    # They look at the terminal when they are imported.
+    names = ("quit.commands.console", "quit.commands.question", "quit.library.progress")
     imported = {name: sys.modules.pop(name) for name in names if name in sys.modules}
     with os.fdopen(theirs, "w") as terminal:
         result = call_quit(
