@@ -32,6 +32,7 @@ from quit.text.words import counted
 
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})  # HTTP codes of passing faults
 _OVERLOADED = frozenset({429, 503, 529})
+_REFUSED_PROMPT = (FILTERED, "invalid_prompt")  # codes of an error: Azure's, OpenAI's
 _BYTES_A_TOKEN = 4.0  # for token budgets before the server's own count is known
 CHARACTERS_A_TOKEN = 128  # of a reply, at most: about the longest entry of common vocabularies, a run of spaces
 MAX_BYTES = 4 << 20  # bytes of a reply, after decompression; a thousand times what a long one has
@@ -425,9 +426,10 @@ def _error_text(content: bytes | bytearray) -> str:
 
 
 def is_withheld(status: int, content: bytes | bytearray) -> bool:
-    """Whether an error says that the vendor's filter refuses the prompt: Azure's HTTP 400 with this code."""
-    with suppress(ValueError, KeyError, TypeError, RecursionError):
-        return status == 400 and FILTERED.encode() in content and json.loads(content)["error"]["code"] == FILTERED
+    """Whether an error says that the vendor's filter refuses the prompt: HTTP 400 with Azure's code or OpenAI's."""
+    if status == 400 and any(code.encode() in content for code in _REFUSED_PROMPT):
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
+            return json.loads(content)["error"]["code"] in _REFUSED_PROMPT
     return False
 
 

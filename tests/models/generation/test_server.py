@@ -115,11 +115,22 @@ def test_an_empty_reply_counts_after_one_more_attempt() -> None:
 
 
 _REFUSAL = b'{"choices": [{"finish_reason": "stop", "message": {"content": null, "refusal": "I cannot help."}}]}'
-_REFUSED_PROMPT = rude.Fault(400, body=json.dumps({"error": batches.REFUSED_PROMPT}).encode())
+_REFUSED_PROMPTS = [
+    rude.Fault(400, body=json.dumps({"error": error}).encode())
+    for error in (
+        batches.REFUSED_PROMPT,
+        {
+            "message": "Invalid prompt: flagged as a possible breach of the content management policy.",
+            "type": "invalid_request_error",
+            "param": None,
+            "code": "invalid_prompt",
+        },
+    )
+]
 
 
 @pytest.mark.parametrize(
-    "fault", [rude.Fault(content="It w", finish_reason="content_filter"), rude.Fault(body=_REFUSAL), _REFUSED_PROMPT]
+    "fault", [rude.Fault(content="It w", finish_reason="content_filter"), rude.Fault(body=_REFUSAL), *_REFUSED_PROMPTS]
 )
 def test_a_withheld_reply_is_no_answer_or_unread_and_is_paid_once(fault: rude.Fault, tmp_path: Path, notes) -> None:
     with RudeServer(lambda number, payload: fault) as server, GenerationCache(tmp_path / "g.sqlite") as cache:
@@ -133,7 +144,7 @@ def test_a_withheld_reply_is_no_answer_or_unread_and_is_paid_once(fault: rude.Fa
         with GenerationCache(tmp_path / "other.sqlite") as other:
             assert other.merge(tmp_path / "replies.jsonl") == (3, 0)
     assert len(server.requests) == 3
-    assert len(notes) == (fault is _REFUSED_PROMPT) == ("content management policy" in "".join(notes))
+    assert len(notes) == (fault in _REFUSED_PROMPTS) == ("content management policy" in "".join(notes))
 
 
 @pytest.mark.parametrize("fault", [rude.ENDLESS, rude.GZIP_BOMB], ids=["endless", "bomb"])
