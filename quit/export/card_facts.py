@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from quit.dataset.statistics import Statistics
 from quit.errors import InputError
 from quit.evaluate.labels import ReaderAgreement, SharedAnswers, SplitLabels
 from quit.evaluate.metrics import with_largest_k
+from quit.render.table import markdown_cell
 from quit.settings.card import Card
 
 METRICS = ("Hit(rel=2)@1", "Hit(rel=2)@10", "MRR(rel=2)@100", "nDCG@10", "EM", "F1")
@@ -202,7 +202,7 @@ def title(dataset: Dataset | Origin, card: Card) -> str:
 
 def cell(value: Any) -> str:
     """Return a value for a table or a line: HTML, bars and line ends escaped, a dash for None."""
-    return "–" if value is None else " ".join(escape(str(value), quote=False).replace("|", "\\|").split())
+    return "–" if value is None else markdown_cell(str(value))
 
 
 def code(value: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 
@@ -43,12 +44,12 @@ class Plot(Table):
 
 
 def markdown(pieces: Iterable[Table | str]) -> str:
-    """Return tables and sentences as Markdown; of their texts only what would break a table is escaped."""
+    """Return tables and sentences as Markdown; the texts in tables are escaped (:func:`markdown_cell`)."""
     texts: list[str] = []
     for piece in pieces:
         if isinstance(piece, Table):
             lines = [piece.heads, ["---"] * len(piece.heads), *piece.cells]
-            table = "\n".join("| " + " | ".join(map(_escaped, line)) + " |" for line in lines)
+            table = "\n".join("| " + " | ".join(map(markdown_cell, line)) + " |" for line in lines)
             more = f"and {piece.more:,} more" if piece.more else ""
             texts += filter(None, (piece.title and f"### {piece.title}", table, more, piece.note))
         else:
@@ -56,8 +57,9 @@ def markdown(pieces: Iterable[Table | str]) -> str:
     return "\n\n".join(texts) + "\n"
 
 
-def _escaped(cell: str) -> str:
-    return " ".join(cell.replace("|", "\\|").split())
+def markdown_cell(text: str) -> str:
+    """Return a text for a cell or a line of Markdown: HTML and bars escaped, on one line."""
+    return " ".join(escape(text, quote=False).replace("|", "\\|").split())
 
 
 def _text(value: Any) -> str:

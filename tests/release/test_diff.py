@@ -80,11 +80,11 @@ def test_a_question_with_other_hints_is_named_and_its_labels_are_not_compared(tm
 
 def test_a_question_with_another_text_is_named(tmp_path: Path) -> None:
     after = copy.deepcopy(small.rows())
-    after["questions"][0]["question"] = "Which river floods Egypt?"
+    after["questions"][0]["question"] = "Which <b>river|floods Egypt?"
     changes = _diff(tmp_path, small.rows(), after)
-    texts = {"before": "Which river runs through Cairo?", "after": "Which river floods Egypt?"}
+    texts = {"before": "Which river runs through Cairo?", "after": "Which <b>river|floods Egypt?"}
     assert changes["reworded"] == [{"question_id": "q1", **texts}]
-    assert texts["after"] in changelog(changes)
+    assert "Which &lt;b&gt;river\\|floods Egypt?" in changelog(changes)
 
 
 def test_a_question_that_a_stage_left_out_is_told_with_its_reason(tmp_path: Path) -> None:
