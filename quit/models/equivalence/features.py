@@ -242,17 +242,6 @@ def _share(weights: Sequence[tuple[str, float]]) -> float:
     return sum(len(word) * value for word, value in weights) / max(1, total)
 
 
-def likeness(reference: str, candidate: str) -> float:
-    """Return how to rank references for a candidate: 3 equal, from 2 on contained, else shared trigrams, 0 to 1."""
-    first, second = " ".join(folded(reference)), " ".join(folded(candidate))
-    if first == second:
-        return 3.0
-    if first and f" {first} " in f" {second} ":
-        return 2.0 + min(len(first), 999) / 1000
-    trigrams = _trigrams(first)
-    return len(trigrams & _trigrams(second)) / max(1, len(trigrams))
-
-
 def lexical(question: str, reference: str, candidate: str) -> list[float]:
     """Return the features of one pair in the order of NAMES; ``candidate`` has been through :func:`clean`."""
     gold, answer, question_words = folded(reference), folded(candidate), set(folded(question))
