@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from quit.engine.pipeline import Pipeline
     from quit.engine.workspace import Workspace
     from quit.operations.plan import Plan
-    from quit.settings import Loaded
     from quit.settings.benchmark import Benchmark
     from quit.status.summary import JudgeAgreement
     from quit.systems.benchmark.runfile import RunScores
@@ -190,12 +189,6 @@ def _short(number: float) -> str:
         if number >= size:
             return f"{number / (1e3 if letter == 'k' else size):,.1f}{letter}"
     return f"{number:,.0f}"
-
-
-def print_settings(loaded: Loaded) -> None:
-    """Print every setting, its value and its origin."""
-    rows = [(key, origin, value) for key, value, origin in loaded.rows()]
-    _show(Table("", ("setting", "from", "value"), rows, (1, 2)))
 
 
 def print_checks(checks: Sequence[Any]) -> None:

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from quit.commands import options
-from quit.commands.options import open_workspace, place, print_json
+from quit.commands.options import open_workspace, place, print_json, show
 from quit.errors import SettingsError
+from quit.render.table import Table
 
 
 def settings(
@@ -27,7 +28,6 @@ def settings(
     Examples: `quit settings --profile paper --set labels.max_new_tokens=16`, `quit settings -w workspace`, `quit
     settings --profile embedded --toml > mine.toml`
     """
-    from quit.commands.console import print_settings
     from quit.settings import load, profile_file
 
     if toml:
@@ -40,11 +40,9 @@ def settings(
 
         build = last_build_options(open_workspace(workspace))
         profile, set_ = build["profile"], [*build["overrides"], *(set_ or ())]
-    loaded = load(profile, set_ or ())
-    if as_json:
-        print_json([{"key": key, "value": value, "origin": origin} for key, value, origin in loaded.rows()])
-    else:
-        print_settings(loaded)
+    rows = [{"key": key, "value": value, "origin": origin} for key, value, origin in load(profile, set_ or ()).rows()]
+    cells = [(row["key"], row["origin"], row["value"]) for row in rows]
+    show(rows, as_json, [Table("", ("setting", "from", "value"), cells, (1, 2))])
 
 
 def doctor(
