@@ -12,10 +12,13 @@ from quit.engine.workspace import Workspace
 from quit.errors import QuitError, SettingsError
 from quit.library.arguments import Overrides, Runner, Sources, override_texts, source_texts, temporary_sources
 from quit.library.tables import Tables
+from quit.models.factory import Models
+from quit.models.user_classes import register_models
+from quit.settings import Settings, load, without
+from quit.sources import parse_source
 
 if TYPE_CHECKING:
     from quit.operations.plan import Plan
-    from quit.settings import Settings
 
 
 def build(
@@ -65,8 +68,6 @@ def build(
     """
     from quit.library import jobs
     from quit.library.progress import BuildConsole
-    from quit.models.user_classes import register_models
-    from quit.settings import load, without
 
     changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions}
     opened = Workspace(workspace)
@@ -186,9 +187,6 @@ def check(
     """
     from quit.library.checking import examine
     from quit.library.progress import working
-    from quit.models.factory import Models
-    from quit.settings import load
-    from quit.sources import parse_source
 
     with temporary_sources(sources) as source_names:
         refs = [parse_source(text) for text in source_names]
@@ -204,8 +202,6 @@ def as_built(
 
     ``changes``: settings with an argument of their own. None keeps that of the last build.
     """
-    from quit.settings import without
-
     if (changes.get("collect.questions") or 0) < 0:
         raise SettingsError(f"questions is {changes['collect.questions']}: give a number from 1, or 0 for all.")
     last: dict[str, Any] = {}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quit.common.progress import note
+from quit.errors import CapReached, InputError, require, shell_word
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -56,7 +57,6 @@ def build(
     from quit.engine.execution import execute
     from quit.engine.planning import locked_build
     from quit.engine.usage import capped
-    from quit.errors import CapReached, require
     from quit.operations.plan import plan
     from quit.operations.replies import check_servers, forget_replies
 
@@ -133,7 +133,6 @@ def review(
 def _push(pipeline: Pipeline, url: str, project: int, new_project: bool, repair: bool) -> dict[str, Any]:
     from quit.annotation.client import connect
     from quit.annotation.project import push
-    from quit.errors import InputError
     from quit.review.audit import draw_audit
     from quit.review.items import review_items
     from quit.review.report import controls_of
@@ -319,7 +318,6 @@ def _benchmark(request: Any, settings: Any, out: Path) -> dict[str, Any]:
 def _release_of(folder: str) -> Release:
     from quit.dataset.release import is_release, newest_release, open_release
     from quit.engine.workspace import Workspace
-    from quit.errors import InputError, shell_word
 
     if is_release(folder) or not (workspace := Workspace(folder)).exists:
         return open_release(folder)

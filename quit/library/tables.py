@@ -19,16 +19,15 @@ from quit.dataset.release import Release, open_release, releases_of
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
 from quit.library.arguments import Format, Overrides, Split, override_texts
+from quit.models.protocols import Encoder
 from quit.release.view import open_to_read
+from quit.settings import Settings, load_card, of_section
 from quit.text.words import counted
 
 if TYPE_CHECKING:
     import datasets
     import pandas as pd
     import polars as pl
-
-    from quit.models.protocols import Encoder
-    from quit.settings import Settings
 
 _COUNTS = """
     SELECT split, count(DISTINCT question_id) AS questions, count(*) AS passages, count(*) FILTER (label = 2) AS fully
@@ -266,7 +265,6 @@ class Tables:
         from quit.dataset.dataset import Dataset
         from quit.dataset.workspace import dataset_of
         from quit.engine.planning import last_build
-        from quit.settings import Settings, load_card
 
         about = load_card(card) if card else None
         if isinstance(release := self._opened, Release):
@@ -355,7 +353,6 @@ class Tables:
         return gather(self._opened, self._page_settings(settings), [Path(release) for release in releases])
 
     def _page_settings(self, settings: Overrides | None) -> Settings:
-        from quit.settings import of_section
         from quit.status.stages import settings_of
 
         return settings_of(self._opened, of_section("pages", override_texts(settings)))

@@ -9,13 +9,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
-if TYPE_CHECKING:
-    from quit.models.factory import Models
-    from quit.settings import Settings
+from quit.models.factory import Models
+from quit.settings import Settings
 
 Tables = Mapping[str, pa.Table]
 

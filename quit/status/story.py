@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import duckdb
 
 from quit.common.ids import passage_id
 from quit.common.rows import grouped, sql_rows
@@ -13,9 +15,6 @@ from quit.render.table import plain_name
 from quit.review.overrides import listed
 from quit.sources.fields import shown_file, unit
 from quit.status.stages import settings_of
-
-if TYPE_CHECKING:
-    import duckdb
 
 _MINE = "WHERE question_id IN $ids"
 _QUERIES = {

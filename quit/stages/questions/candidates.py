@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from quit.models.factory import Models
 from quit.models.protocols import CandidateSource, Drawn, Encoder, Equivalence, Pair
 from quit.models.question_type import QuestionTypeClassifier
-from quit.settings import Convergence, QuestionTypeSettings
+from quit.settings import Convergence, QuestionTypeSettings, Settings
 from quit.stages.questions.question_type import question_types
 from quit.text.normalize import normalize_answer
-
-if TYPE_CHECKING:
-    from quit.models.factory import Models
-    from quit.settings import Settings
 
 VERSION = 1
 
