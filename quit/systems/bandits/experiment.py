@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from quit.common.arithmetic import on_grid
 from quit.errors import InputError, SettingsError
+from quit.evaluate.significance import intervals
 from quit.settings.bandits import Bandits
 from quit.systems.bandits import metrics
 from quit.systems.bandits.policies import Policy
@@ -70,10 +70,10 @@ class Grid:
         ``value``: macro average. ``low``, ``high``: 95% bootstrap interval over requests. ``difference``: from the
         baseline at the same budget, flat, paired by request, with its interval; None where the baseline was not run.
         """
-        counts = self._resamples()
         names = [policy.name for policy in self.policies]
         means = np.moveaxis(self.means, 0, -1)
-        base = means[names.index(BASELINE), 0] if BASELINE in names else None
+        gains = means - (means[names.index(BASELINE), 0] if BASELINE in names else np.nan)
+        bounds, gain_bounds = self._bounds(means), self._bounds(gains)
         rows = []
         axes = (names, self.structures, self.settings.budgets, metrics.NAMES)
         for at in np.ndindex(*map(len, axes)):
@@ -82,12 +82,11 @@ class Grid:
                 continue
             row = dict(zip(("policy", "structure", "budget", "metric"), map(getitem, axes, at), strict=True))
             row |= {"value": float(values.mean()), "run_sd": float(self.spread[at])}
-            row["low"], row["high"] = _interval(counts, values)
+            row["low"], row["high"] = bounds[at].tolist()
             row |= {"difference": None, "difference_low": None, "difference_high": None}
-            if base is not None:
-                gain = values - base[at[2:]]
-                row["difference"] = float(gain.mean())
-                row["difference_low"], row["difference_high"] = _interval(counts, gain)
+            if BASELINE in names:
+                row["difference"] = float(gains[at].mean())
+                row["difference_low"], row["difference_high"] = gain_bounds[at].tolist()
             rows.append(row)
         return rows
 
@@ -100,25 +99,26 @@ class Grid:
         """
         if "tree" not in self.structures:
             return []
-        counts = self._resamples()
+        means = np.moveaxis(self.means, 0, -1)
+        bounds = self._bounds(means[:, 1] - means[:, 0])
         rows = []
         for (number, policy), (at, budget) in product(enumerate(self.policies), enumerate(self.settings.budgets)):
             for metric in COMPARED:
-                flat, tree = self.means[:, number, :, at, metrics.NAMES.index(metric)].T
+                column = metrics.NAMES.index(metric)
+                flat, tree = means[number, :, at, column]
                 if np.isnan(tree).any():
                     continue
-                low, high = _interval(counts, tree - flat)
+                low, high = bounds[number, at, column].tolist()
                 gain = float(tree.mean() / flat.mean() - 1) if flat.mean() else None
                 row = {"policy": policy.name, "budget": budget, "metric": metric}
                 row |= {"flat": float(flat.mean()), "tree": float(tree.mean())}
                 rows.append(row | {"gain": gain, "low": low, "high": high})
         return rows
 
-    def _resamples(self) -> np.ndarray:
-        """Return how often each request is in each resample of the bootstrap, shape (resamples, requests)."""
-        count = len(self.requests)
-        generator = np.random.default_rng(self.settings.seed)
-        return generator.multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
+    def _bounds(self, values: np.ndarray) -> np.ndarray:
+        """Return 95% bootstrap intervals over requests, the last axis of ``values``, which they replace."""
+        columns = values.reshape(-1, values.shape[-1]).T
+        return intervals(columns, RESAMPLES, self.settings.seed).reshape(*values.shape[:-1], 2)
 
 
 def evaluate(
@@ -196,11 +196,6 @@ def _measure(
             values[number, tree] = np.stack([measures[name].T for name in metrics.NAMES], axis=1)
             ndcg[number, tree] = at_cutoffs.mean(axis=0)
     return values, ndcg
-
-
-def _interval(counts: np.ndarray, values: np.ndarray) -> tuple[float, float]:
-    low, high = np.quantile(counts @ on_grid(values) / len(values), (0.025, 0.975))
-    return float(low), float(high)
 
 
 def rank_relevance(requests: Sequence[Request]) -> dict[str, Any]:
