@@ -59,14 +59,9 @@ def test_the_doctor_finds_a_healthy_installation_and_a_damaged_workspace(workspa
     assert [check["what"] for check in damaged.json() if not check["ok"]] == ["workspace"]
 
 
-def test_help_is_instant_and_telemetry_is_off() -> None:
-    def printed(code: str) -> str:
-        return run_process(sys.executable, "-c", code).out.strip()
-
-    code = "import sys, quit.cli; print([m for m in ('torch', 'prefect', 'pyarrow', 'duckdb') if m in sys.modules])"
-    assert printed(code) == "[]"
+def test_telemetry_is_off() -> None:
     code = "import quit.flows.build; from prefect.settings import get_current_settings as s; print(s().server)"
-    assert "analytics_enabled=False" in printed(code)
+    assert "analytics_enabled=False" in run_process(sys.executable, "-c", code).out
 
 
 def test_fine_tuning_choices_reach_the_export(built: Path, tmp_path: Path) -> None:
