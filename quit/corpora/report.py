@@ -37,7 +37,7 @@ def write_report(
         "hop_width": min(WIDTH, graph.k),
     }
     files = [out / "report.json"]
-    files.append(_plot_graph(numbers, graph, out / "graph.png"))
+    files.append(_plot_graph(numbers, out / "graph.png"))
     if numbers["reach"]:
         files.append(_plot_reach(numbers["reach"], DEPTH, out / "reach.png"))
     write_json(files[0], numbers)
@@ -72,7 +72,7 @@ def _by_rank(graph: NeighbourhoodGraph) -> dict[str, Any]:
     }
 
 
-def _plot_graph(numbers: dict[str, Any], graph: NeighbourhoodGraph, target: Path) -> Path:
+def _plot_graph(numbers: dict[str, Any], target: Path) -> Path:
     degrees, similarity = numbers["in_degree"], numbers["similarity_by_rank"]
     with picture(target, 11, 4.2, 2) as (left, right):
         from matplotlib import colormaps
