@@ -125,18 +125,18 @@ def _around_texts(dataset: Dataset, block: Block, order: np.ndarray, readers: li
     """Return what the lines of ``retriever.jsonl`` have before a passage's id and after its text: columns with a value
     per passage of the block, and constants."""
     heads = [
-        _dump({"question": dataset.question_of[position], "answers": dataset.valid_answers_of[position]})[:-1]
+        json.dumps({"question": dataset.question_of[position], "answers": dataset.valid_answers_of[position]})[:-1]
         + ', "contexts": [{"id": "'
         for position in block.positions.tolist()
     ]
     head, tail = np.zeros((2, len(heads), len(order)), dtype=np.int64)
     head[:, 0], tail[:, -1] = np.arange(1, len(heads) + 1), 1
     codes = block.codes[:, order]
-    values = pa.array([_dump(value) for value in block.values])
+    values = pa.array([json.dumps(value) for value in block.values])
     answers: list[Any] = []
     for number, name in enumerate(readers):
         reader_codes = codes[:, :, codes.shape[2] - len(readers) + number]
-        answers += [f"{', ' if number else ''}{_dump(name)}: ", values.take(pa.array(reader_codes.ravel()))]
+        answers += [f"{', ' if number else ''}{json.dumps(name)}: ", values.take(pa.array(reader_codes.ravel()))]
     return [
         pa.array([', {"id": "', *heads]).take(pa.array(head.ravel())),
         *answers,
@@ -160,10 +160,6 @@ def _write_corpus(dataset: Dataset, passages: _Passages, folder: ExportFolder) -
     folder.record("corpus.jsonl", len(order))
 
 
-def _dump(value: Any) -> str:
-    return json.dumps(value)
-
-
 def _escape(text: str) -> str:
     """Return a text as it is written between quotes."""
-    return _dump(text)[1:-1]
+    return json.dumps(text)[1:-1]
