@@ -101,9 +101,8 @@ class Lines:
                 rows = write(pc.binary_join_element_wise(before, ids, between, texts, after, ""))
         return rows
 
-    def write_queries(self, folder: ExportFolder, name: str, positions: np.ndarray | None = None) -> int:
-        """Write ``id <tab> question`` for each question; return how many."""
-        positions = np.arange(len(self.ids)) if positions is None else positions
+    def write_queries(self, folder: ExportFolder, name: str, positions: np.ndarray) -> int:
+        """Write ``id <tab> question`` for some questions; return how many."""
         lines = (f"{self.ids[position]}\t{one_line(self.dataset.question_of[position])}\n" for position in positions)
         return write_texts(folder, name, lines)
 
