@@ -110,8 +110,7 @@ def test_properties(graph, initial, scores, b, c, k) -> None:
         return np.array([scores[row] for row in rows])
 
     edges = Edges(dict(enumerate(graph)), 15)
-    R = Ranking(np.array(initial, dtype=np.int64), np.arange(len(initial), 0, -1, dtype=np.float32))
-    pool = nar(R, edges, score, b=b, c=c, neighbours=k)
+    pool = nar(ranking(*initial), edges, score, b=b, c=c, neighbours=k)
     assert len(calls) == len(set(calls)), "a document was scored twice"
     reached, frontier = set(initial), set(initial)
     while frontier:
