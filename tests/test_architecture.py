@@ -3,13 +3,19 @@ docstrings a rule of ruff, both in pyproject.toml."""
 
 import sys
 
+import pytest
+
 from tests.paths import ROOT
 from tests.running import run_process
 
+OUTER = ("torch", "prefect", "label_studio_sdk", "quit.flows", "quit.annotation")
 
-def test_the_command_line_is_there_at_once_because_it_loads_outer_layers_late() -> None:
-    late = ("torch", "prefect", "pyarrow", "duckdb", "label_studio_sdk", "quit.flows", "quit.annotation")
-    code = f"import sys, quit.cli; print([name for name in {late} if name in sys.modules])"
+
+@pytest.mark.parametrize(
+    ("module", "late"), [("quit.cli", (*OUTER, "pyarrow", "duckdb")), ("quit.commands.console", OUTER)]
+)
+def test_the_command_line_is_there_at_once_because_it_loads_outer_layers_late(module, late) -> None:
+    code = f"import sys, {module}; print([name for name in {late} if name in sys.modules])"
     assert run_process(sys.executable, "-c", code).out.strip() == "[]"
 
 
