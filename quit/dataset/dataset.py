@@ -89,8 +89,7 @@ class Dataset:
     ``verification`` (the same as facts: :func:`quit.review.report.verification`)
     and ``sources``, a list of mappings with any of name, file, checksum, licence, citation, url. ``statistics``: a
     release's own (``quit.dataset.statistics.Statistics.to_dict``), None where they have to be computed. ``cut``: reader
-    -> how many of its replies ran into the token limit, where that is known. ``question_roles``: without rows where a
-    release lacks it. ``selection``, ``selection_rounds``: with
+    -> how many of its replies ran into the token limit, where that is known. ``selection``, ``selection_rounds``: with
     ``labels.partial = "estimated"``; ``controls``: with ``probe.controls``. ``fill_in``: how to have every labeler
     asked about every passage.
 

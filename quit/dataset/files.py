@@ -31,8 +31,6 @@ TABLES = tuple(name for name, table in contracts.TABLES.items() if table.release
 _BEHIND_PASSAGES = ("splits", "questions", "ranked_hints", "valid_answers", "labels")
 HISTORY = ("changes", "rejects")
 """Tables that also hold questions which left the dataset."""
-ROLES = ("hint_roles", "question_roles")
-"""Tables that follow from the others: a release may lack them."""
 ROWS_A_GROUP = 1 << 17
 QUESTIONS_A_CHUNK = 2048
 """Questions whose rows of all tables are in memory together (:meth:`TableFiles.chunks`)."""

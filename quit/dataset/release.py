@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from quit.common.files import file_checksum
 from quit.common.ids import content_hash
 from quit.common.ranges import WHOLE, Range
-from quit.dataset.files import ROLES, TABLES, TableFiles
+from quit.dataset.files import TABLES, TableFiles
 from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, refuse_newer
@@ -216,7 +216,7 @@ def verify(path: str | Path) -> Release:
     for name, entry in entries.items():
         if fault := _fault(files, name, entry):
             faults.append(f"{entry['file']}: {fault}")
-    faults += [f"tables/{name}.parquet: is not listed" for name in TABLES if name not in entries and name not in ROLES]
+    faults += [f"tables/{name}.parquet: is not listed" for name in TABLES if name not in entries]
     listed_files = {DESCRIPTION, *(entry["file"] for entry in entries.values())}
     present = (file for file in sorted(release.path.rglob("*")) if not file.is_dir())
     faults += [

@@ -396,7 +396,7 @@ def _dictionary(codes: np.ndarray | pa.Array, values: pa.Array) -> pa.Dictionary
 def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> dict[str, pa.Array]:
     rows = pa.array(positions)
     questions, descriptions = (dataset.aligned(name).take(rows) for name in ("questions", "descriptions"))
-    question_roles = dataset.question_roles  # null where a release has no roles
+    question_roles = dataset.question_roles  # null where a question has no roles
     roles = question_roles.take(pc.index_in(plain(questions["question_id"]), plain(question_roles["question_id"])))
     names = ("coarse", "fine", "type_producer", "difficulty", "difficulty_bin", "difficulty_producer")
     return {

@@ -39,13 +39,6 @@ def test_missing_and_foreign_files_are_named(tmp_path: Path) -> None:
         verify(tmp_path)
 
 
-def test_a_release_without_roles_is_whole_and_is_exported(tmp_path: Path) -> None:
-    rows = {name: rows for name, rows in small.rows().items() if not name.endswith("_roles")}
-    release = small.freeze(tmp_path, rows)
-    assert verify(tmp_path).content_id == release.content_id
-    assert len(Dataset.of_release(tmp_path).question_roles) == 0
-
-
 def test_the_newest_release_is_that_of_the_current_tables_else_the_last_by_name(
     tmp_path: Path,
 ) -> None:
