@@ -21,7 +21,7 @@ UNREADABLE = (OSError, pa.ArrowException, ValueError)
 """Errors of reading a damaged Parquet file; the last one for names and texts that are not UTF-8."""
 _HASH = b"quit.rows"
 _WHOLE: set[tuple[Any, ...]] = set()  # marks of the parts of logs whose rows were compared with their hash
-_GROUP = 1 << 20
+_GROUP = 1 << 15  # rows: more than a shard of 64 questions has passages
 _ROWS = 1 << 17  # read at a time where only their checksums are of interest
 
 
@@ -103,9 +103,7 @@ def read_part(path: Path, columns: Sequence[str] | None = None, shard: Range = W
     Raises :class:`WorkspaceError` for one that cannot be read.
     """
     try:
-        if columns is None:
-            return pq.read_table(path, partitioning=None)
-        with pq.ParquetFile(path, read_dictionary=[key for key in KEYS if key in columns]) as file:
+        with pq.ParquetFile(path, read_dictionary=[key for key in KEYS if key in (columns or ())]) as file:
             if shard == WHOLE or file.num_row_groups < 2:
                 return file.read(columns)
             bounds = question_bounds(path)

@@ -234,6 +234,7 @@ def test_too_little_memory_is_not_taken_for_damage(workspace: Workspace, table: 
         raise OSError("Unknown error: Failed to launch worker thread: Resource temporarily unavailable")
 
     monkeypatch.setattr(pq, "read_table", fail)
+    monkeypatch.setattr(pq.ParquetFile, "read", fail)
     with pytest.raises(WorkspaceError, match="too little memory") as error:
         workspace.read(table)
     assert "cannot be read" not in str(error.value)
