@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from quit.common.rows import tuples
-from quit.common.safe import TEXT_RULE, json_text, one_line
+from quit.common.safe import TEXT_RULE, json_text, one_line, safe_id
 from quit.export.files import ExportFolder, Manifest, Publication, requested_formats
 from quit.export.lines import write_texts
 from quit.retrieval.built import BuiltCorpus, query_set
@@ -47,13 +47,14 @@ def _documents(corpus: BuiltCorpus) -> Iterator[tuple[str, str, str]]:
 
 
 def _sets(corpus: BuiltCorpus) -> dict[str, tuple[list[Row], list[Row]]]:
-    """Return query set (a dash for the slash of its name) -> its queries and qrels, in the corpus's order."""
+    """Return query set (a dash for the slash of its name) -> its queries and qrels, in the corpus's order, with ids
+    that are safe in every format: those of a release may hold white space."""
     sets: dict[str, tuple[list[Row], list[Row]]] = {name: ([], []) for name in corpus.manifest["datasets"]}
     queries = corpus.queries.to_pylist()
     set_of = {row["query_id"]: query_set(row) for row in queries}
     for column, rows in enumerate((queries, corpus.qrels.to_pylist())):
         for row in rows:
-            sets[set_of[row["query_id"]]][column].append(row)
+            sets[set_of[row["query_id"]]][column].append(row | {"query_id": safe_id(row["query_id"])})
     return {name.replace("/", "-"): tables for name, tables in sets.items()}
 
 

@@ -1,14 +1,17 @@
 """Exports, read back by the tools they are for."""
 
 from pathlib import Path
+from urllib.parse import unquote
 
 import ir_measures
 import pytest
 
 from quit.export.corpus import FORMATS, export_corpus
 from quit.export.files import verify
+from quit.release.import_release import import_release
 from tests.corpora.worlds import built, musique_record
 from tests.export.conftest import jsonl, tsv
+from tests.release.published import splits, write
 from tests.rows import write_lines
 
 
@@ -43,3 +46,21 @@ def test_all_formats_hold_the_same(corpus, tmp_path: Path) -> None:
     assert queries[1]["metadata"]["parent_id"] == "musique-2hop_1"
     manifest = verify(folders["beir"]).facts
     assert manifest["sources"][0]["licence"] == "CC BY 4.0" and manifest["counts"]["documents"] == 3
+
+
+def test_ids_of_a_release_with_white_space_are_one_field_everywhere(tmp_path: Path) -> None:
+    questions = splits()
+    for name, records in zip(("tab\there", "two words", "line\nend 5%"), questions.values(), strict=True):
+        records[0]["id"] = name
+    import_release(write(tmp_path / "files", questions), tmp_path / "quit")
+    corpus = built(tmp_path / "C", f"quit:{tmp_path / 'quit'}")
+    export_corpus(corpus, list(FORMATS), tmp_path / "X")
+    relevant = {(row["query_id"], row["doc_id"], row["relevance"]) for row in corpus.qrels.to_pylist()}
+    ids = {query for query, _, _ in relevant}
+    _, *lines = tsv(tmp_path / "X" / "beir" / "qrels" / "quit.tsv")
+    assert {(unquote(query), document, int(label)) for query, document, label in lines} == relevant
+    assert {unquote(row["_id"]) for row in jsonl(tmp_path / "X" / "beir" / "queries.jsonl")} == ids
+    for name in ("trec", "pyserini"):
+        rows = ir_measures.read_trec_qrels(str(tmp_path / "X" / name / "qrels.quit.txt"))
+        assert {(unquote(row.query_id), row.doc_id, row.relevance) for row in rows} == relevant
+        assert {unquote(query) for query, _ in tsv(tmp_path / "X" / name / "topics.quit.tsv")} == ids
