@@ -16,6 +16,8 @@ from quit.retrieval import corpus
 from quit.retrieval.records import STAGE, CorpusRecord, RawDocument, RawQuery, clean
 from quit.sources.records import Reject
 
+HOPS = range(1, 1 << 15)
+"""Places of a sub-question that the table of queries can hold."""
 EXPECTED = "a folder with corpus.jsonl, queries.jsonl and qrels/*.tsv (query-id, corpus-id, score)"
 
 
@@ -48,7 +50,9 @@ def read(folder: Path) -> Iterator[CorpusRecord]:
     for line, row in json_lines(folder / "queries.jsonl", "the queries"):
         metadata = row.get("metadata")
         fields = {**metadata, **row} if isinstance(metadata, dict) else row
-        identity, text, parent = str(row.get("_id", row.get("id", ""))), row.get("text"), fields.get("parent_id")
+        name = next((row[key] for key in ("_id", "id") if row.get(key) is not None), None)
+        identity = str(name) if isinstance(name, str | int) else ""
+        text, parent = row.get("text"), fields.get("parent_id")
         if fault := _fault(identity, text, parent, fields.get("hop"), ids):
             yield _rejected("queries.jsonl", line, *fault, identity)
             continue
@@ -77,8 +81,8 @@ def _fault(identity: str, text: Any, parent: Any, hop: Any, ids: set[str | tuple
         return "missing_field", "the query has no _id or no text"
     if identity in ids:
         return "duplicate_id", f"an earlier query has the id {identity!r}"
-    if parent is not None and (type(hop) is not int or hop < 1):
-        return "missing_field", "the sub-question has no hop (1, 2, ...)"
+    if parent is not None and (type(hop) is not int or hop not in HOPS):
+        return "missing_field", f"the sub-question has no hop ({HOPS[0]} to {HOPS[-1]})"
     if parent is not None and (str(parent), hop) in ids:
         return "duplicate_id", f"an earlier sub-question of {str(parent)!r} has the hop {hop}"
     return None
@@ -99,7 +103,7 @@ def _qrels(folder: Path) -> dict[str, list[_Judged]]:
     judged: dict[str, list[_Judged]] = {}
     for path in files(folder)[2:]:
         try:
-            lines = path.read_text(encoding="utf-8-sig").splitlines()
+            lines = path.read_text(encoding="utf-8-sig").split("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"Cannot read {path}: {error}.") from error
         for number, line in enumerate(lines, start=1):

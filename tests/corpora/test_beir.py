@@ -91,8 +91,11 @@ def test_lines_that_cannot_be_used_are_rejects_with_file_and_line(tmp_path: Path
         {"_id": "5", "text": "Step?", "metadata": {"parent_id": "1", "hop": 1}},
         {"_id": "7", "text": "One?", "metadata": {"parent_id": "1", "hop": 1}},
         {"_id": "9", "text": "Beside it?", "metadata": {"parent_id": "1", "hop": 1}},
+        {"_id": "10", "text": "Far?", "metadata": {"parent_id": "1", "hop": 40_000}},
+        {"_id": None, "text": "Whose?"},
+        {"_id": None, "id": "11", "text": "Which?"},
     ]
-    qrels = "1\td0\t1\n1\td7\t1\n8\td0\t1\n"
+    qrels = "1\td0\t1\n1\td7\t1\n8\td0\t1\na\u2028b\td0\t1\n"
     folder = _folder(tmp_path / "b", queries, qrels)
     corpus = built(tmp_path / "C", f"beir:{folder}")
     rejects = [(row["file"], row["reason"], row["detail"]) for row in corpus.rejects.to_pylist()]
@@ -100,14 +103,17 @@ def test_lines_that_cannot_be_used_are_rejects_with_file_and_line(tmp_path: Path
         ("queries.jsonl", "duplicate_id", "line 2: an earlier query has the id '1'"),
         ("queries.jsonl", "duplicate_id", "line 6: an earlier query has the id '5'"),
         ("queries.jsonl", "duplicate_id", "line 8: an earlier sub-question of '1' has the hop 1"),
+        ("queries.jsonl", "missing_field", "line 10: the query has no _id or no text"),
         ("queries.jsonl", "missing_field", "line 3: the query has no _id or no text"),
-        ("queries.jsonl", "missing_field", "line 5: the sub-question has no hop (1, 2, ...)"),
+        ("queries.jsonl", "missing_field", "line 5: the sub-question has no hop (1 to 32767)"),
+        ("queries.jsonl", "missing_field", "line 9: the sub-question has no hop (1 to 32767)"),
         ("queries.jsonl", "no_question", "line 4: there is no query '9'"),
         ("test.tsv", "no_document", "line 2: corpus.jsonl has no usable document 'd7'"),
         ("test.tsv", "no_question", "line 3: there is no query '8'"),
+        ("test.tsv", "no_question", "line 4: there is no query 'a\\u2028b'"),
     ]
     assert relevant_titles(corpus) == {"beir-1": {"Nile": 1}}
-    assert corpus.queries["query_id"].to_pylist() == ["beir-1", "beir-1-s1"]
+    assert corpus.queries["query_id"].to_pylist() == ["beir-1", "beir-1-s1", "beir-11"]
     with pytest.raises(InputError, match=r"queries.jsonl, line 2: an earlier query"):
         built(tmp_path / "S", f"beir:{folder}", strict=True)
 
