@@ -36,6 +36,7 @@ from quit.retrieval.built import BuiltCorpus, building
 from quit.retrieval.search import Neighbours
 from quit.retrieval.vectors import PARTIAL, checkpointed_batches, write_joined
 from quit.settings import FirstStages, Graph
+from quit.settings.section import set_options
 
 VERSION = 1
 EDGES_FILE, WEIGHTS_FILE, IDS_FILE = "edges.u32.np", "weights.f16.np", "docnos.npids"
@@ -166,10 +167,13 @@ def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tu
 
 
 def _again(facts: dict[str, Any], corpus: Path | str, path: Path) -> str:
-    """Return the command that makes a graph again."""
+    """Return the command that makes a graph again, with its settings."""
     plan = facts.get("plan", {})
     subcommand, k = (f"import FOLDER/{plan['file']}", "") if "file" in plan else ("build", f" --k {plan.get('k')}")
-    return f"quit graph {subcommand} --corpus {corpus} --encoder {plan.get('encoder')}{k} --out {path}"
+    options = set_options("graph", Graph, {key: plan[key] for key in plan if key != "method" or plan[key] == "faiss"})
+    bm25 = {f"bm25_{key}": plan[key] for key in ("k1", "b") if key in plan}
+    options += set_options("first_stages", FirstStages, bm25)
+    return f"quit graph {subcommand} --corpus {corpus} --encoder {plan.get('encoder')}{k} --out {path}{options}"
 
 
 def _search(neighbours: Neighbours, count: int, partial: Path, plan: dict[str, Any]) -> list[list[np.ndarray]]:

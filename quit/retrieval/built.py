@@ -20,6 +20,8 @@ from quit.common.manifests import fault
 from quit.contracts.corpora import corpus_table
 from quit.errors import InputError, WorkspaceError, refuse_newer
 from quit.retrieval.records import whole
+from quit.settings import Corpora
+from quit.settings.section import set_options
 
 MANIFEST = "manifest.json"
 ARROW = "documents.arrow"
@@ -60,10 +62,11 @@ class BuiltCorpus:
             )
         refuse_newer(f"The corpus {path}", manifest.get("layout", 0), LAYOUT)
         if problem := fault(path / MANIFEST):
+            options = set_options("corpora", Corpora, manifest.get("settings", {}))
             sources = " ".join(f"--source {each['kind']}:FOLDER/{each['file']}" for each in manifest.get("sources", ()))
             raise InputError(
                 f"{problem}. Make the corpus again (FOLDER: where the source lies): quit corpus build {sources} "
-                f"--out {path}"
+                f"--out {path}{options}"
             )
         documents = ipc.open_file(pa.memory_map(str(path / ARROW))).read_all()
         return cls(path, manifest, documents)

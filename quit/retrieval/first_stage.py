@@ -39,6 +39,7 @@ from quit.retrieval.vectors import (
     open_vectors,
 )
 from quit.settings import FirstStages
+from quit.settings.section import set_options
 
 VERSION = 2
 MANIFEST = "index.json"
@@ -205,7 +206,8 @@ def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstSta
             f"{folder} holds no finished index. Make one: quit index build --corpus {corpus.path} --encoder ENCODER "
             f"--out {folder}"
         )
-    again = f"quit index build --corpus {corpus.path} --encoder {facts.get('encoder')} --out {folder}"
+    options = set_options("first_stages", FirstStages, facts.get("settings", {}))
+    again = f"quit index build --corpus {corpus.path} --encoder {facts.get('encoder')} --out {folder}{options}"
     if problem := fault(folder / MANIFEST):
         raise InputError(f"{problem}. Make the index again: {again}")
     if facts["corpus"] != corpus.identity:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -43,3 +45,11 @@ class Section(BaseModel):
         if isinstance(value, int) and abs(value) > MAX_NUMBER:
             raise ValueError(f"must be at most {MAX_NUMBER:,}")
         return value
+
+
+def set_options(name: str, section: type[Section], values: Mapping[str, Any]) -> str:
+    """Return `` --set NAME.KEY=VALUE`` for each of ``values`` that is a setting of the section and not its default."""
+    fields = section.model_fields
+    changed = {key: value for key, value in values.items() if key in fields and value != fields[key].default}
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in changed.items()}
+    return "".join(f" --set {name}.{key}={text}" for key, text in texts.items())

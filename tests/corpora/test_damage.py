@@ -20,8 +20,9 @@ from quit.retrieval.first_stage import build_first_stage, open_first_stage
 from quit.retrieval.vectors import encode_corpus
 from quit.settings import Corpora, FirstStages, Graph
 from tests.conftest import Notes
-from tests.corpora.worlds import Given, corpus_of, entries, unit, use
+from tests.corpora.worlds import Given, built, corpus_of, entries, unit, use
 from tests.engine.test_damage import flip
+from tests.release import small
 
 TEXTS = [f"document {row} of the river" for row in range(30)]
 STAGES = FirstStages()
@@ -123,3 +124,25 @@ def test_two_builds_of_one_index_do_not_meet(world: SimpleNamespace, tmp_path: P
     with listening(Notes(meanwhile)):
         build_first_stage(world.corpus, "given", tmp_path / "I", STAGES)
     assert refused
+
+
+def test_the_command_that_makes_it_again_has_the_settings(tmp_path: Path) -> None:
+    small.freeze(tmp_path / "v1", small.rows())
+    corpus = built(tmp_path / "C", f"quit:{tmp_path / 'v1'}", granularity="hint")
+    stages = FirstStages(bm25_b=0.4)
+    build_first_stage(corpus, "bm25", tmp_path / "I", stages)
+    build_graph(corpus, "bm25", 2, tmp_path / "G", Graph(cross_question_only=True), stages)
+    opened = {
+        "C/qrels.parquet": lambda: BuiltCorpus.open(tmp_path / "C"),
+        "I/bm25/rows.npy": lambda: open_first_stage(tmp_path / "I", corpus, STAGES),
+        "G/edges.parquet": lambda: NeighbourhoodGraph.open(tmp_path / "G"),
+    }
+    options = {
+        "C": "corpora.granularity=hint",
+        "I": "first_stages.bm25_b=0.4",
+        "G": "graph.cross_question_only=true --set first_stages.bm25_b=0.4",
+    }
+    for name, open_again in opened.items():
+        flip(tmp_path / name)
+        with pytest.raises(InputError, match=f"--out {tmp_path / name[0]} --set {options[name[0]]}$"):
+            open_again()
