@@ -66,7 +66,7 @@ def token() -> str:
     value = os.environ.get(TOKEN, "").strip()
     if not value:
         raise SettingsError(
-            f"{TOKEN} is not set. Export a token with write access (on the hub: Settings, Access Tokens); "
+            f"{TOKEN} is not set. Export a token with write access (on the hub: Settings, Access Tokens). "
             "A dry run needs none."
         )
     register_secret(value, TOKEN)
@@ -84,7 +84,8 @@ def published_files(folder: Path) -> list[tuple[str, int]]:
 
 def push(folder: Path, target: Target) -> Published:
     """Upload an export. The repository is made where there is none, private unless the target is public; one that
-    exists stays as visible as it is. Files of an earlier upload that this one lacks are deleted. The last commit gets
+    exists stays as visible as it is. Where it has no files, the manifest goes first: a run after one that was cut off
+    knows by it whose files are there. Files of an earlier upload that this one lacks are deleted. The last commit gets
     the target's tag; a tag of the same data stays where it is.
 
     Raises ``SettingsError`` for a token that is missing or refused, for a repository that is public although the
@@ -102,10 +103,18 @@ def push(folder: Path, target: Target) -> Published:
             raise SettingsError(
                 f"{target.repository} exists and is public: pass public (--public) to publish there, or name another."
             )
-        _manifest_there(api, target.repository)
+        is_new = _manifest_there(api, target.repository) is None
         has_tag = not target.tag or _is_tagged(api, target, manifest)
     without_tag = ", without the tag" if target.tag else ""
     with _refusals(api.endpoint, target, f"The new files may be there{without_tag}"):
+        if is_new:
+            api.upload_file(
+                repo_id=target.repository,
+                repo_type="dataset",
+                path_or_fileobj=folder / MANIFEST,
+                path_in_repo=MANIFEST,
+                commit_message="Manifest of the dataset by QUIT builder",
+            )
         commit = api.upload_folder(
             repo_id=target.repository,
             repo_type="dataset",

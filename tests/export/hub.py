@@ -15,19 +15,21 @@ TOKEN = "hf_right0123456789abcdef"
 class Hub:
     """Repositories by name: ``private``, ``files`` (path -> bytes) and ``tags`` (name -> files of its commit).
     ``asked``: method and path of every request. ``failing``: the status that it answers to every request, or to those
-    with ``failing_at`` in their path."""
+    with ``failing_at`` in their path, after ``failing_after`` of these."""
 
     def __init__(self) -> None:
         self.repositories: dict[str, dict[str, Any]] = {}
         self.asked: list[tuple[str, str]] = []
         self.failing = 0
         self.failing_at = ""
+        self.failing_after = 0
         self.address = ""
 
     def answer(self, method: str, path: str, token: str, body: bytes) -> tuple[int, Any]:
         """Return status and JSON of a reply."""
         self.asked.append((method, path))
-        if self.failing and self.failing_at in path:
+        asked = sum(self.failing_at in each for _, each in self.asked)
+        if self.failing and self.failing_at in path and asked > self.failing_after:
             return self.failing, {"error": f"no, {token}"}
         if path == "/api/validate-yaml":
             return 200, {"errors": [], "warnings": []}

@@ -115,6 +115,18 @@ def test_what_ends_half_way_says_what_is_there_and_is_made_whole_by_another_run(
     assert server.repositories["org/data"]["tags"] == {"v1": files_of(folder)}
 
 
+def test_a_push_that_is_cut_off_between_two_commits_is_made_whole_by_another(folder, server, monkeypatch):
+    monkeypatch.setattr("huggingface_hub._upload_pipeline.COMMIT_SIZE_SCALE", [2])
+    monkeypatch.setattr("huggingface_hub._upload_pipeline.INITIAL_COMMIT_SIZE_INDEX", 0)
+    server.failing, server.failing_at, server.failing_after = 403, "/commit/", 2
+    with pytest.raises(SettingsError, match=r"\(403\)"):
+        push(folder, Target("org/data"))
+    assert 0 < len(server.repositories["org/data"]["files"]) < len(files_of(folder))
+    server.failing = 0
+    push(folder, Target("org/data"))
+    assert server.repositories["org/data"]["files"] == files_of(folder)
+
+
 def test_a_changed_file_is_not_published(folder, server, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "huggingface")
     with (copy / "README.md").open("a") as card:
