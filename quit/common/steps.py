@@ -1,9 +1,9 @@
-"""A long job in steps, each on disk before the next: a killed run resumes at its first missing step.
+"""A long job in steps, each on disk before the next: a killed run resumes at its first missing or damaged step.
 
 ::
 
     F/plan.json      what the job depends on: another plan throws the steps away
-    F/00003/         the files of a step, there whole or not at all
+    F/00003/         the files of a step and their checksums, there whole or not at all
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 from quit.common.files import json_bytes, read_json, sync, write_json, writing
+from quit.common.manifests import fault, write_manifest
+from quit.common.progress import note
+
+MANIFEST = "files.json"
 
 
 class Steps:
@@ -36,8 +39,13 @@ class Steps:
         return self._folder / f"{number:05d}"
 
     def finished(self) -> int:
-        """Return how many steps are there before the first missing one."""
-        return next(number for number in count() if not self[number].is_dir())
+        """Return how many steps are there before the first one that is missing or not as it was written."""
+        number = 0
+        while (problem := fault(self[number] / MANIFEST)) is None:
+            number += 1
+        if self[number].is_dir():
+            note(f"{problem}: this step is done again, and those after it")
+        return number
 
     @contextmanager
     def adding(self, number: int) -> Iterator[Path]:
@@ -48,6 +56,9 @@ class Steps:
             shutil.rmtree(temporary, ignore_errors=True)
             temporary.mkdir()
             yield temporary
-            for path in temporary.iterdir():
+            files = list(temporary.iterdir())
+            for path in files:
                 sync(path)
+            write_manifest(temporary / MANIFEST, {}, files)
+            shutil.rmtree(target, ignore_errors=True)
             os.replace(temporary, target)

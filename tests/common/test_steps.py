@@ -32,7 +32,19 @@ def test_a_step_killed_while_its_files_are_written_is_missing_and_can_be_made(tm
         raise KeyboardInterrupt
     assert steps.finished() == 0
     _add(steps, 0, "whole")
-    assert [path.name for path in steps[0].iterdir()] == ["text"]
+    assert {path.name for path in steps[0].iterdir()} == {"text", "files.json"}
+
+
+@pytest.mark.parametrize("name", ["text", "files.json"])
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_text("st"), lambda path: path.write_text("")])
+def test_a_damaged_step_is_told_and_done_again(tmp_path: Path, name: str, damage, notes: list[str]) -> None:
+    steps = Steps(tmp_path, PLAN)
+    for number in range(3):
+        _add(steps, number, f"step {number}")
+    damage(steps[1] / name)
+    assert steps.finished() == 1 and str(steps[1] / name) in notes[-1]
+    _add(steps, 1, "again")
+    assert steps.finished() == 3 and (steps[1] / "text").read_text() == "again"
 
 
 def test_another_plan_throws_the_steps_away(tmp_path: Path) -> None:
