@@ -31,7 +31,7 @@ from quit.common.manifests import fault, write_manifest
 from quit.common.progress import note
 from quit.contracts.corpora import EDGES
 from quit.corpora.neighbours import make_neighbours, read_neighbours
-from quit.errors import InputError, SettingsError, refuse_newer
+from quit.errors import InputError, SettingsError, refuse_newer, shell_word
 from quit.retrieval.built import BuiltCorpus, building
 from quit.retrieval.search import Neighbours
 from quit.retrieval.vectors import PARTIAL, checkpointed_batches, write_joined
@@ -73,13 +73,13 @@ class NeighbourhoodGraph:
         """
         path = Path(path)
         facts, meta = read_json(path / FACTS), read_json(path / META)
-        of = corpus.path if corpus else "CORPUS"
+        of = shell_word(corpus.path if corpus else "CORPUS")
         if facts is None or meta is None:
             unfinished = (
                 " (an unfinished build is there: run it again)" if path.is_dir() and any(path.iterdir()) else ""
             )
             raise InputError(
-                f"{path} holds no graph{unfinished}. Make one: quit graph build --corpus {of} --out {path}"
+                f"{path} holds no graph{unfinished}. Make one: quit graph build --corpus {of} --out {shell_word(path)}"
             )
         refuse_newer(f"The graph {path}", facts.get("version", 0), VERSION)
         if problem := _fault(path):
@@ -166,14 +166,17 @@ def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tu
     return NeighbourhoodGraph.open(out, corpus), new
 
 
-def _again(facts: dict[str, Any], corpus: Path | str, path: Path) -> str:
+def _again(facts: dict[str, Any], corpus: str, path: Path) -> str:
     """Return the command that makes a graph again, with its settings."""
     plan = facts.get("plan", {})
-    subcommand, k = (f"import FOLDER/{plan['file']}", "") if "file" in plan else ("build", f" --k {plan.get('k')}")
+    subcommand, k = "build", f" --k {plan.get('k')}"
+    if "file" in plan:
+        subcommand, k = f"import {shell_word('FOLDER/' + plan['file'])}", ""
     options = set_options("graph", Graph, {key: plan[key] for key in plan if key != "method" or plan[key] == "faiss"})
     bm25 = {f"bm25_{key}": plan[key] for key in ("k1", "b") if key in plan}
     options += set_options("first_stages", FirstStages, bm25)
-    return f"quit graph {subcommand} --corpus {corpus} --encoder {plan.get('encoder')}{k} --out {path}{options}"
+    out = f"{shell_word(path)}{options}"
+    return f"quit graph {subcommand} --corpus {corpus} --encoder {plan.get('encoder')}{k} --out {out}"
 
 
 def _search(neighbours: Neighbours, count: int, partial: Path, plan: dict[str, Any]) -> list[list[np.ndarray]]:

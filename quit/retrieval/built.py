@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from quit.common.files import read_json, writing
 from quit.common.manifests import fault
 from quit.contracts.corpora import corpus_table
-from quit.errors import InputError, WorkspaceError, refuse_newer
+from quit.errors import InputError, WorkspaceError, refuse_newer, shell_word
 from quit.retrieval.records import whole
 from quit.settings import Corpora
 from quit.settings.section import set_options
@@ -58,15 +58,17 @@ class BuiltCorpus:
                 " (an unfinished build is there: run quit corpus build again)" if (path / "partial").is_dir() else ""
             )
             raise InputError(
-                f"{path} holds no corpus{unfinished}. Make one: quit corpus build --source KIND:PATH --out {path}"
+                f"{path} holds no corpus{unfinished}. Make one: quit corpus build --source KIND:PATH --out "
+                f"{shell_word(path)}"
             )
         refuse_newer(f"The corpus {path}", manifest.get("layout", 0), LAYOUT)
         if problem := fault(path / MANIFEST):
             options = set_options("corpora", Corpora, manifest.get("settings", {}))
-            sources = " ".join(f"--source {each['kind']}:FOLDER/{each['file']}" for each in manifest.get("sources", ()))
+            sources = [f"{each['kind']}:FOLDER/{each['file']}" for each in manifest.get("sources", ())]
+            named = "".join(f"--source {shell_word(source)} " for source in sources)
             raise InputError(
-                f"{problem}. Make the corpus again (FOLDER: where the source lies): quit corpus build {sources} "
-                f"--out {path}{options}"
+                f"{problem}. Make the corpus again (FOLDER: where the source lies): quit corpus build {named}"
+                f"--out {shell_word(path)}{options}"
             )
         documents = ipc.open_file(pa.memory_map(str(path / ARROW))).read_all()
         return cls(path, manifest, documents)

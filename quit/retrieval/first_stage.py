@@ -22,7 +22,7 @@ from quit.common.files import read_json, remove_leftovers
 from quit.common.ids import content_hash
 from quit.common.manifests import fault, write_manifest
 from quit.common.progress import note
-from quit.errors import InputError, SettingsError
+from quit.errors import InputError, SettingsError, shell_word
 from quit.retrieval import vectors
 from quit.retrieval.built import BuiltCorpus, building
 from quit.retrieval.encoders import DenseEncoder, SparseEncoder, dense_encoder, device_of, sparse_encoder
@@ -200,14 +200,14 @@ def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstSta
     checksums of its manifest.
     """
     folder = Path(folder)
-    facts = read_json(folder / MANIFEST)
+    facts, of = read_json(folder / MANIFEST), shell_word(corpus.path)
     if facts is None:
         raise InputError(
-            f"{folder} holds no finished index. Make one: quit index build --corpus {corpus.path} --encoder ENCODER "
-            f"--out {folder}"
+            f"{folder} holds no finished index. Make one: quit index build --corpus {of} --encoder ENCODER "
+            f"--out {shell_word(folder)}"
         )
     options = set_options("first_stages", FirstStages, facts.get("settings", {}))
-    again = f"quit index build --corpus {corpus.path} --encoder {facts.get('encoder')} --out {folder}{options}"
+    again = f"quit index build --corpus {of} --encoder {facts.get('encoder')} --out {shell_word(folder)}{options}"
     if problem := fault(folder / MANIFEST):
         raise InputError(f"{problem}. Make the index again: {again}")
     if facts["corpus"] != corpus.identity:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from quit.common.rows import grouped
-from quit.errors import InputError, SettingsError
+from quit.errors import InputError, SettingsError, shell_word
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator
 from quit.retrieval.built import BuiltCorpus
@@ -102,8 +102,8 @@ def open_collection(
         stages = [Bm25Stage(index_in_memory, f"bm25/k1={k1}/b={b}@{documents.identity[:12]}")]
     if dense and not any(isinstance(stage, DenseStage) for stage in stages):
         raise SettingsError(
-            f"This needs a dense index: quit index build --corpus {corpus} --encoder minilm --out DENSE, then --index "
-            "BM25 --index DENSE."
+            f"This needs a dense index: quit index build --corpus {shell_word(corpus)} --encoder minilm --out DENSE, "
+            "then --index BM25 --index DENSE."
         )
     extra = [open_first_stage(vectors, documents, settings.first_stages)] if vectors else []
     dense_vectors = [each.vectors for each in (*extra, *stages) if isinstance(each, DenseStage)]

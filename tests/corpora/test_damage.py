@@ -126,16 +126,17 @@ def test_two_builds_of_one_index_do_not_meet(world: SimpleNamespace, tmp_path: P
     assert refused
 
 
-def test_the_command_that_makes_it_again_has_the_settings(tmp_path: Path) -> None:
+def test_the_command_that_makes_it_again_has_the_settings_and_quotes_paths(tmp_path: Path) -> None:
     small.freeze(tmp_path / "v1", small.rows())
-    corpus = built(tmp_path / "C", f"quit:{tmp_path / 'v1'}", granularity="hint")
+    folder = tmp_path / "two words"
+    corpus = built(folder / "C", f"quit:{tmp_path / 'v1'}", granularity="hint")
     stages = FirstStages(bm25_b=0.4)
-    build_first_stage(corpus, "bm25", tmp_path / "I", stages)
-    build_graph(corpus, "bm25", 2, tmp_path / "G", Graph(cross_question_only=True), stages)
+    build_first_stage(corpus, "bm25", folder / "I", stages)
+    build_graph(corpus, "bm25", 2, folder / "G", Graph(cross_question_only=True), stages)
     opened = {
-        "C/qrels.parquet": lambda: BuiltCorpus.open(tmp_path / "C"),
-        "I/bm25/rows.npy": lambda: open_first_stage(tmp_path / "I", corpus, STAGES),
-        "G/edges.parquet": lambda: NeighbourhoodGraph.open(tmp_path / "G"),
+        "C/qrels.parquet": lambda: BuiltCorpus.open(folder / "C"),
+        "I/bm25/rows.npy": lambda: open_first_stage(folder / "I", corpus, STAGES),
+        "G/edges.parquet": lambda: NeighbourhoodGraph.open(folder / "G"),
     }
     options = {
         "C": "corpora.granularity=hint",
@@ -143,6 +144,6 @@ def test_the_command_that_makes_it_again_has_the_settings(tmp_path: Path) -> Non
         "G": "graph.cross_question_only=true --set first_stages.bm25_b=0.4",
     }
     for name, open_again in opened.items():
-        flip(tmp_path / name)
-        with pytest.raises(InputError, match=f"--out {tmp_path / name[0]} --set {options[name[0]]}$"):
+        flip(folder / name)
+        with pytest.raises(InputError, match=f"--out '{folder / name[0]}' --set {options[name[0]]}$"):
             open_again()

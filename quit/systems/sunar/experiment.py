@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from quit.common.files import read_json
 from quit.common.progress import note
 from quit.corpora.graph import NeighbourhoodGraph
-from quit.errors import InputError, SettingsError, did_you_mean
+from quit.errors import InputError, SettingsError, did_you_mean, shell_word
 from quit.models.factory import Models
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.first_stage import MANIFEST
@@ -185,13 +185,13 @@ def _check_encoders(
     if encoder and encoder not in encoders:
         raise SettingsError(
             f"sunar.first_encoder is {encoder!r}, and the index is of {', '.join(map(str, encoders))}. Make it: "
-            f"quit index build --corpus {corpus} --encoder {encoder} --out INDEX, then --index INDEX; or --set "
-            "sunar.first_encoder="
+            f"quit index build --corpus {shell_word(corpus)} --encoder {encoder} --out INDEX, then --index INDEX; or "
+            "--set sunar.first_encoder="
         )
     encoder = settings.sunar.graph_encoder
     if encoder and graph and graph.facts["plan"]["encoder"] != encoder:
         raise SettingsError(
             f"sunar.graph_encoder is {encoder!r}, and the graph {graph.path} is of {graph.facts['plan']['encoder']}. "
-            f"Make it: quit graph build --corpus {corpus} --encoder {encoder} --out GRAPH, then --graph GRAPH; or "
-            "--set sunar.graph_encoder="
+            f"Make it: quit graph build --corpus {shell_word(corpus)} --encoder {encoder} --out GRAPH, then --graph "
+            "GRAPH; or --set sunar.graph_encoder="
         )
