@@ -42,6 +42,7 @@ VERSION = 1
 EDGES_FILE, WEIGHTS_FILE, IDS_FILE = "edges.u32.np", "weights.f16.np", "docnos.npids"
 FILES = (EDGES_FILE, WEIGHTS_FILE, IDS_FILE, "edges.parquet")
 META, FACTS = "pt_meta.json", "graph.json"
+_WORK = (PARTIAL, "vectors", "tokens", "index")
 HIGHEST_HALF = 65504.0
 """The largest float16: BM25's weights are cut there."""
 CHECKPOINT = 8192
@@ -75,9 +76,8 @@ class NeighbourhoodGraph:
         facts, meta = read_json(path / FACTS), read_json(path / META)
         of = shell_word(corpus.path if corpus else "CORPUS")
         if facts is None or meta is None:
-            unfinished = (
-                " (an unfinished build is there: run it again)" if path.is_dir() and any(path.iterdir()) else ""
-            )
+            is_begun = any((path / name).exists() for name in _WORK)
+            unfinished = " (an unfinished build is there: run it again)" if is_begun else ""
             raise InputError(
                 f"{path} holds no graph{unfinished}. Make one: quit graph build --corpus {of} --out {shell_word(path)}"
             )
@@ -143,11 +143,7 @@ def import_graph(corpus: BuiltCorpus, file: Path, encoder: str, out: Path) -> tu
 def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tuple[NeighbourhoodGraph, bool]:
     names = {path.name for path in out.glob("[!.]*")}
     of_corpus = "sources" in (read_json(out / PARTIAL / "plan.json") or {})
-    if (
-        out.is_file()
-        or of_corpus
-        or not (FACTS in names or names <= {*FILES, META, PARTIAL, "vectors", "tokens", "index"})
-    ):
+    if out.is_file() or of_corpus or not (FACTS in names or names <= {*FILES, META, *_WORK}):
         raise SettingsError(f"{out} exists and holds no graph: choose another --out, or remove it first.")
     with building(out):
         neighbours = make()

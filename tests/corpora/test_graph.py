@@ -132,8 +132,9 @@ def test_what_a_graph_is_not(tmp_path: Path, monkeypatch) -> None:
     ):
         with pytest.raises(SettingsError, match=message):
             _graph(corpus, tmp_path / out, **changes)
-    with pytest.raises(InputError, match="holds no graph"):
-        NeighbourhoodGraph.open(tmp_path / "nowhere")
+    for name in ("nowhere", "home"):
+        with pytest.raises(InputError, match=r"holds no graph\. Make one"):
+            NeighbourhoodGraph.open(tmp_path / name)
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(MissingDependency, match="needs the package faiss"):
         _graph(corpus, tmp_path / "G", method="faiss")
