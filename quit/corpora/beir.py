@@ -14,6 +14,7 @@ from quit.common.json_lines import json_lines
 from quit.errors import InputError
 from quit.retrieval import corpus
 from quit.retrieval.records import STAGE, CorpusRecord, RawDocument, RawQuery, clean
+from quit.sources.fields import plain
 from quit.sources.records import Reject
 
 HOPS = range(1, 1 << 15)
@@ -118,7 +119,7 @@ def _qrels(folder: Path) -> dict[str, list[_Judged]]:
                     f"found {line[:60]!r}."
                 ) from None
             if relevance > 0:
-                judged.setdefault(query, []).append(_Judged(path.name, number, document, min(relevance, 127)))
+                judged.setdefault(query, []).append(_Judged(plain(path.name), number, document, min(relevance, 127)))
     return judged
 
 

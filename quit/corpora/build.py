@@ -37,6 +37,7 @@ from quit.errors import InputError, SettingsError
 from quit.retrieval.built import ARROW, LAYOUT, MADE_BY, MANIFEST, BuiltCorpus, building, query_set
 from quit.retrieval.records import STAGE, CorpusRecord, RawQuery
 from quit.settings import Corpora
+from quit.sources.fields import plain
 from quit.sources.records import Reject
 from quit.version import __version__
 
@@ -62,7 +63,7 @@ def build(refs: Sequence[CorpusRef], out: Path, settings: Corpora) -> tuple[Buil
         raise SettingsError("A corpus needs at least one --source KIND:PATH.")
     _check_target(out)
     # Hashed once: a file that changes while it is read is the user's to answer for.
-    sources = [{"kind": ref.kind, "file": ref.path.name, "checksum": ref.checksum()} for ref in refs]
+    sources = [{"kind": ref.kind, "file": plain(ref.path.name), "checksum": ref.checksum()} for ref in refs]
     made_of = settings.model_dump(exclude={"strict"})
     plan = {"version": VERSION, "sources": sources, "settings": made_of}
     fingerprint = content_hash("corpus", plan)

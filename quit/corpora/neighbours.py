@@ -18,6 +18,7 @@ from quit.retrieval.rankings import read_rankings
 from quit.retrieval.search import ExactSearch, Exclusions, Neighbours
 from quit.retrieval.vectors import encode_corpus
 from quit.settings import FirstStages, Graph
+from quit.sources.fields import plain
 
 EXACT_UP_TO = 600_000
 """Documents up to which the method ``auto`` searches exactly."""
@@ -69,7 +70,7 @@ def read_neighbours(corpus: BuiltCorpus, path: Path, encoder: str, out: Path) ->
     neighbours.lists = lists
     neighbours.facts |= {
         "method": "imported",
-        "file": path.name,
+        "file": plain(path.name),
         "checksum": rankings.checksum,
         "file_documents": len(documents),
         "unknown_documents": len(documents - rows.keys()),

@@ -42,7 +42,7 @@ class Corpus:
             if line.fault:
                 reason, detail = line.fault
                 reason = "missing_field" if reason == "no_text" else reason
-                name = self._files[line.file].name
+                name = plain(self._files[line.file].name)
                 where = (name, line.position, line.record_id)
                 self.rejects.append(Reject("describe", "document", reason, detail, "corpus", *where))
             elif (content := _digest(whole(line.title, line.text))) not in texts:
@@ -122,7 +122,7 @@ def read(path: Path, source: str = "jsonl") -> Iterator[CorpusRecord]:
     """
     files = corpus_files(path)
     for line in _lines(path):
-        name, position, identity = files[line.file].name, line.position, line.record_id or ""
+        name, position, identity = plain(files[line.file].name), line.position, line.record_id or ""
         if line.fault:
             detail = f"line {position + 1}: {line.fault[1]}"
             reject = Reject(STAGE, "document", line.fault[0], detail, source, name, position, line.record_id)

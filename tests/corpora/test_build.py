@@ -1,6 +1,7 @@
 """Corpora: merging, ids, relevance, going on after a kill, and clear words about bad input."""
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -118,6 +119,18 @@ def test_what_is_left_out_is_named(tmp_path: Path) -> None:
 def test_a_source_that_is_none(source: str, error: type, said: str) -> None:
     with pytest.raises(error, match=said):
         parse_corpus_source(source)
+
+
+def test_files_whose_names_are_no_unicode(tmp_path: Path) -> None:
+    odd = os.fsdecode(b"caf\xe9")
+    documents = [{"id": "1", "text": "One."}, {"id": "1", "text": "Two."}]
+    file = write_lines(tmp_path / f"{odd}.jsonl", documents)
+    folder = write_lines(tmp_path / odd / "corpus.jsonl", documents).parent
+    write_lines(folder / "queries.jsonl", [])
+    write_lines(folder / "qrels" / f"{odd}.tsv", []).write_text("q\t1\t1\n")
+    corpus = built(tmp_path / "C", f"beir:{folder}", f"jsonl:{file}")
+    assert [source["file"] for source in corpus.manifest["sources"]] == ["caf?", "caf?.jsonl"]
+    assert set(corpus.rejects["file"].to_pylist()) == {"corpus.jsonl", "caf?.tsv", "caf?.jsonl"}
 
 
 def test_a_folder_with_something_else_is_left_alone(two: Path, tmp_path: Path) -> None:
