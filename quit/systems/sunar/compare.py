@@ -12,6 +12,7 @@ import numpy as np
 from quit.errors import InputError
 from quit.evaluate.metrics import Measure, cover_em, run_values
 from quit.evaluate.significance import compare as paired
+from quit.evaluate.significance import holm
 from quit.systems.sunar.run import by_substring, read_trace, trace_ids
 
 
@@ -69,10 +70,13 @@ def significance(
         old, new = _values(before, name, substring), _values(after, name, substring)
         if len(old):
             values[name] = (old, new)
-    comparisons = paired([(new, old) for old, new in values.values()], resamples, seed)
+    # One by one: with unlabelled questions the measures are over different ones.
+    differences = [paired([(new, old)], resamples, seed)[0] for old, new in values.values()]
+    corrected = holm([difference.p_randomisation for difference in differences])
     return {
-        name: {"questions": len(old), "before": float(old.mean()), "after": float(new.mean()), **asdict(difference)}
-        for (name, (old, new)), difference in zip(values.items(), comparisons, strict=True)
+        name: {"questions": len(old), "before": float(old.mean()), "after": float(new.mean())}
+        | {**asdict(difference), "holm": p}
+        for (name, (old, new)), difference, p in zip(values.items(), differences, corrected, strict=True)
     }
 
 

@@ -160,6 +160,11 @@ def test_two_runs_differ_by_exact_paired_tests() -> None:
     assert significance(before, before, resamples=100, seed=0)["nDCG@10"]["p_randomisation"] == 1.0
     unjudged = [{**trace, "answers": [], "relevant": []} for trace in before]
     assert significance(unjudged, unjudged, resamples=100, seed=0) == {}
+    unanswered = [[{**traces[0], "answers": []}, *traces[1:]] for traces in (before, after)]
+    mixed = significance(*unanswered, resamples=100, seed=0)
+    row = mixed["cover_em"]  # over four questions, of which three differ; the other measures over five
+    assert (row["questions"], row["after"], row["p_randomisation"], row["holm"]) == (4, 0.75, 2 / 8, 3 * 2 / 16)
+    assert mixed["nDCG@10"] == comparison["nDCG@10"]
     within = _answered("Limassol", "d1", questions=2)
     for part, covered in ((True, 1.0), (False, 0.0)):
         assert significance(within, within, resamples=10, seed=0, substring=part)["cover_em"]["before"] == covered
