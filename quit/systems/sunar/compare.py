@@ -85,7 +85,7 @@ def _values(traces: Sequence[Mapping[str, Any]], name: str, substring: bool) -> 
         with_answers = [trace for trace in traces if trace["answers"]]
         return np.array([cover_em(trace["prediction"], trace["answers"], substring) for trace in with_answers])
     with_relevant = {trace["query_id"]: trace for trace in traces if trace["relevant"]}
-    qrels = {query: dict.fromkeys(trace["relevant"], 1) for query, trace in with_relevant.items()}
+    qrels = {query: trace["relevant"] for query, trace in with_relevant.items()}
     run = {query: trace["evidence"] for query, trace in with_relevant.items()}
     return np.array([value or 0.0 for value in run_values(run, qrels, Measure.parse(name)).values()])
 

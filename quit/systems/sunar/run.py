@@ -23,7 +23,7 @@ from quit.systems.sunar.planners import UNREAD
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.system import SunarSystem
 
-VERSION = 4
+VERSION = 5
 """Version of what traces hold; rises when the same run would give others."""
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 MEASURES = ("nDCG@10", "Recall@1", "Recall@10", "Recall@100")

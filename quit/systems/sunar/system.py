@@ -69,7 +69,7 @@ class SunarSystem:
             "question": query.text,
             "answers": list(query.answers),
             "kind": query.kind,
-            "relevant": sorted(query.relevant or ()),
+            "relevant": dict(sorted((query.relevant or {}).items())),
             "planner": self.planner.name,
             "steps": steps,
             "ended": {"reason": stop.reason, "answer": stop.answer, "raw": stop.raw},

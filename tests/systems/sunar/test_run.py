@@ -33,7 +33,7 @@ class Echo:
 
 def _trace(query: Query, **more):
     own = {"query_id": query.query_id, "prediction": query.text, "steps": [{}], "replies": {}, "kind": query.kind}
-    return {**own, "relevant": sorted(query.relevant or ()), "answers": list(query.answers), **more}
+    return {**own, "relevant": dict(query.relevant or {}), "answers": list(query.answers), **more}
 
 
 QUERIES = [
@@ -158,7 +158,7 @@ def test_two_runs_differ_by_exact_paired_tests() -> None:
     assert row["p_randomisation"] == 2 / 16 and comparison["Recall@10"]["p_randomisation"] == 2 / 16
     assert row["holm"] == 3 * 2 / 16 and row["p_t"] == pytest.approx(0.0161, abs=1e-4)  # t = 4 on 4 degrees of freedom
     assert significance(before, before, resamples=100, seed=0)["nDCG@10"]["p_randomisation"] == 1.0
-    unjudged = [{**trace, "answers": [], "relevant": []} for trace in before]
+    unjudged = [{**trace, "answers": [], "relevant": {}} for trace in before]
     assert significance(unjudged, unjudged, resamples=100, seed=0) == {}
     unanswered = [[{**traces[0], "answers": []}, *traces[1:]] for traces in (before, after)]
     mixed = significance(*unanswered, resamples=100, seed=0)

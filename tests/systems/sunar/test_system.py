@@ -1,18 +1,21 @@
 """The system on a corpus of six documents: hops, ablations, and models and inputs that misbehave."""
 
 from collections.abc import Sequence
+from math import log2
 from types import SimpleNamespace
 
 import pytest
 
 from quit.models.protocols import NO_ANSWER
 from quit.settings import Sunar
+from quit.systems.sunar.compare import significance
 from quit.systems.sunar.entailment import EquivalentAnswers
 from quit.systems.sunar.mer import LanguageModelReasoner, LastAnswer
 from quit.systems.sunar.planners import GoldPlan, NoPlan, ReAct, SelfAsk
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import LanguageModelAnswers
 from quit.systems.sunar.retrieval import SearchStack
+from quit.systems.sunar.run import scores
 from quit.systems.sunar.system import SunarSystem
 from tests.systems.scripted import WordOverlap, plain
 from tests.systems.sunar.small import Edges, asker
@@ -121,6 +124,15 @@ def test_feedback_expands_the_query_that_documents_are_scored_for() -> None:
     gold = Query("q", "written born?", relevant={"d1": 1, "d5": 1})
     _system(library, kind="prf", planner=NoPlan(), feedback_documents=0).answer(gold)
     assert library.scorer.scored == {f"written born? {TEXTS[1]}"}
+
+
+def test_run_and_comparison_grade_documents_alike() -> None:
+    graded = Query("q", "written born?", relevant={"d1": 2, "d0": 1})
+    trace = _system(kind="first", planner=NoPlan(), top=2).answer(graded)
+    assert trace["evidence"][:2] == ["d0", "d1"]
+    by_hand = (1 + 2 / log2(3)) / (2 + 1 / log2(3))
+    assert scores([trace], [graded])["nDCG@10"] == pytest.approx(by_hand, abs=1e-6)
+    assert significance([trace], [trace], resamples=10, seed=0)["nDCG@10"]["before"] == pytest.approx(by_hand)
 
 
 @pytest.mark.parametrize("kind", ["nar", "rerank", "prf", "first"])
