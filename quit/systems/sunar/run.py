@@ -99,7 +99,9 @@ def by_substring(path: Path) -> bool:
 
 
 def read_trace(path: Path, query_id: str) -> dict[str, Any]:
-    """Return a trace of the run in a folder. Raises :class:`InputError` where there is none, or it cannot be read."""
+    """Return a trace of the run in a folder. Raises :class:`InputError` where there is no run or trace, or it cannot be
+    read."""
+    _check_run(path)
     file = trace_path(path, query_id)
     if not file.is_file():
         raise InputError(f"{path} has no trace of the question {query_id!r}.{_traces_note(path)}")
@@ -108,9 +110,13 @@ def read_trace(path: Path, query_id: str) -> dict[str, Any]:
 
 def trace_ids(path: Path) -> list[str]:
     """Return the sorted ids of the answered questions. Raises :class:`InputError` where there is no run."""
+    _check_run(path)
+    return sorted(_read_object(file)["query_id"] for file in (path / "traces").glob("*.json"))
+
+
+def _check_run(path: Path) -> None:
     if not (path / "run.json").is_file():
         raise InputError(f"{path} holds no run. Make one: quit sunar run")
-    return sorted(_read_object(file)["query_id"] for file in (path / "traces").glob("*.json"))
 
 
 def runs_in(path: Path) -> list[Path]:

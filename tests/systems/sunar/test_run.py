@@ -91,6 +91,8 @@ def test_traces_of_two_systems_are_not_mixed(tmp_path: Path) -> None:
 
 
 def test_a_trace_that_is_not_there_or_broken_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="r holds no run"):
+        read_trace(tmp_path / "r", "z")
     with pytest.raises(InputError, match="no trace of the question 'z'. It has none yet"):
         read_trace(Run(tmp_path / "r", {}).path, "z")
     path = _ran(tmp_path / "r").path
