@@ -34,7 +34,9 @@ class Benchmark(Section):
 
     depth: int = Field(100, ge=1, le=10_000, description="Passages a retriever returns.")
     rerank_depth: int = Field(100, ge=1, description="Of these, passages a reranker scores; the rest stay behind them.")
-    k: tuple[int, ...] = Field((1, 3, 5), min_length=1, description="Passages from which a reader's context is made.")
+    k: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        (1, 3, 5), min_length=1, description="Passages from which a reader's context is made."
+    )
     strategies: tuple[Literal["norm", "freq"], ...] = Field(
         ("norm", "freq"), min_length=1, description="Union_norm and Union_freq (section 5.4)."
     )
