@@ -282,7 +282,7 @@ def benchmark(
     Nothing is run where ``out`` holds the results of the same release, systems and settings already and no ``corpora``
     are named, except with ``anew``. Arguments: as of the command ``quit benchmark run``.
     """
-    from quit.common.files import read_json, write_json
+    from quit.common.files import read_json, write_json, writing
     from quit.common.ids import content_hash
     from quit.settings import load
     from quit.systems.benchmark.benchmark import BenchmarkRequest, check
@@ -302,7 +302,8 @@ def benchmark(
     if complete and not (anew or corpora) and (read_json(folder / _MARK) or {}).get("key") == key:
         facts |= {"results": read_json(folder / "results.json"), "seconds": {}}
         return JobResult(facts, f"Nothing new: {out} holds the results of the release {frozen.name} already.")
-    (folder / _MARK).unlink(missing_ok=True)
+    with writing(folder):
+        (folder / _MARK).unlink(missing_ok=True)
     facts |= step("benchmark", _benchmark, replace(request, release=frozen.path), loaded, folder)
     write_json(folder / _MARK, {"key": key, "release": frozen.name})
     return JobResult(facts)

@@ -17,6 +17,7 @@ import pytest
 from quit.common.progress import Listener, listening
 from quit.contracts.benchmark import COMPARISONS, FIGURES, RELABELLED, RESULTS
 from quit.errors import InputError, SettingsError, WorkspaceError
+from quit.library import jobs
 from quit.models.factory import Models
 from quit.models.protocols import NO_ANSWER, Verdict
 from quit.retrieval.corpus import Corpus
@@ -361,6 +362,12 @@ def test_bad_requests(release: Path, tmp_path: Path, changes, overrides, error, 
     arguments = {"release": release, "split": "test", "retrievers": ("bm25",), **changes}
     with pytest.raises(error, match=message):
         run_benchmark(BenchmarkRequest(**arguments), load("embedded", [*QUICK, *overrides]).settings, tmp_path / "out")
+
+
+def test_results_do_not_go_into_a_file(release: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").touch()
+    with pytest.raises(WorkspaceError, match="out: Not a directory. Check the path"):
+        jobs.benchmark(str(release), str(tmp_path / "out"))
 
 
 def test_file_names_are_distinct_and_safe() -> None:
