@@ -42,7 +42,7 @@ VERSION = 1
 EDGES_FILE, WEIGHTS_FILE, IDS_FILE = "edges.u32.np", "weights.f16.np", "docnos.npids"
 FILES = (EDGES_FILE, WEIGHTS_FILE, IDS_FILE, "edges.parquet")
 META, FACTS = "pt_meta.json", "graph.json"
-_WORK = (PARTIAL, "vectors", "tokens", "index")
+_OWN = {*FILES, META, FACTS, PARTIAL, "vectors", "tokens", "index"}
 HIGHEST_HALF = 65504.0
 """The largest float16: BM25's weights are cut there."""
 CHECKPOINT = 8192
@@ -76,8 +76,8 @@ class NeighbourhoodGraph:
         facts, meta = read_json(path / FACTS), read_json(path / META)
         of = shell_word(corpus.path if corpus else "CORPUS")
         if facts is None or meta is None:
-            is_begun = any((path / name).exists() for name in _WORK)
-            unfinished = " (an unfinished build is there: run it again)" if is_begun else ""
+            names = {each.name for each in path.glob("[!.]*")}
+            unfinished = " (an unfinished build is there: run it again)" if names and names <= _OWN else ""
             raise InputError(
                 f"{path} holds no graph{unfinished}. Make one: quit graph build --corpus {of} --out {shell_word(path)}"
             )
@@ -143,7 +143,7 @@ def import_graph(corpus: BuiltCorpus, file: Path, encoder: str, out: Path) -> tu
 def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tuple[NeighbourhoodGraph, bool]:
     names = {path.name for path in out.glob("[!.]*")}
     of_corpus = "sources" in (read_json(out / PARTIAL / "plan.json") or {})
-    if out.is_file() or of_corpus or not (FACTS in names or names <= {*FILES, META, *_WORK}):
+    if out.is_file() or of_corpus or not (FACTS in names or names <= _OWN):
         raise SettingsError(f"{out} exists and holds no graph: choose another --out, or remove it first.")
     with building(out):
         neighbours = make()

@@ -132,9 +132,9 @@ def test_what_a_graph_is_not(tmp_path: Path, monkeypatch) -> None:
     ):
         with pytest.raises(SettingsError, match=message):
             _graph(corpus, tmp_path / out, **changes)
-    for name in ("nowhere", "home"):
+    for folder in ("nowhere", "home", "I"):
         with pytest.raises(InputError, match=r"holds no graph\. Make one"):
-            NeighbourhoodGraph.open(tmp_path / name)
+            NeighbourhoodGraph.open(tmp_path / folder)
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(MissingDependency, match="needs the package faiss"):
         _graph(corpus, tmp_path / "G", method="faiss")
@@ -153,6 +153,8 @@ def test_an_unfinished_corpus_is_no_place_for_a_graph_nor_the_reverse(tmp_path: 
     with pytest.raises(KeyboardInterrupt):
         _graph(corpus, tmp_path / "G")
     before = files_of(tmp_path / "G")
+    with pytest.raises(InputError, match="an unfinished build is there"):
+        NeighbourhoodGraph.open(tmp_path / "G")
     with pytest.raises(SettingsError, match="holds no corpus"):
         built(tmp_path / "G", f"jsonl:{tmp_path / 'texts.jsonl'}")
     assert files_of(tmp_path / "G") == before
