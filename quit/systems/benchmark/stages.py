@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quit.common.files import write_json
 from quit.common.ids import content_hash
+from quit.common.manifests import fault, write_manifest
 from quit.common.progress import note
 from quit.common.steps import Steps
 from quit.contracts.tables import TableContract
@@ -48,7 +48,7 @@ class CheckpointedTables:
         """Return a step's fingerprint and table; ``make`` is given places in ``questions`` and returns rows of
         ``contract``. ``counter``: what the step's model counts while it works, kept with each part.
 
-        Raises :class:`WorkspaceError` for a part that cannot be read or written.
+        Raises :class:`WorkspaceError` for a part that cannot be read or written, or was altered.
         """
         fingerprint = content_hash(stage, dict(key), list(questions), PART)
         steps = Steps(self._folder / stage / fingerprint, key)
@@ -63,14 +63,11 @@ class CheckpointedTables:
                 facts = {"seconds": round(time.monotonic() - began, 3), "counts": Counter(counter) - before}
                 with steps.adding(number) as new:
                     pq.write_table(rows, new / "rows.parquet", compression="zstd")
-                    write_json(new / "facts.json", facts)
-            try:
-                pieces.append(pq.read_table(folder / "rows.parquet", partitioning=None).cast(contract.schema))
-                facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
-            except (OSError, ValueError, pa.ArrowException) as error:
-                raise WorkspaceError(
-                    f"{folder} cannot be read: {error}. Delete it and run the same command."
-                ) from error
+                    write_manifest(new / "facts.json", facts, [new / "rows.parquet"])
+            if problem := fault(folder / "facts.json"):
+                raise WorkspaceError(f"{problem}. Delete {folder} and run the same command.")
+            pieces.append(pq.read_table(folder / "rows.parquet", partitioning=None).cast(contract.schema))
+            facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
             seconds += facts["seconds"]
             counts.update(facts["counts"])
         self.seconds[f"{stage} {label}"] = round(seconds, 3)
