@@ -258,18 +258,20 @@ def _replies(about: dict[str, Any]) -> list[str]:
 def _tables(grid: Any, summary: dict[str, Any]) -> list[Table | str]:
     """Return precision by policy and budget, and what trees gain."""
     budgets = grid.settings.budgets
-    shares = [share for share in budgets if round(share * 100) in (5, 10, 20, 30, 50, 100)] or list(budgets)
+    shares = list(budgets)
+    if len(shares) > 6:
+        shares = [share for share in budgets if round(share * 100) in (5, 10, 20, 30, 50, 100)] or shares
     rows = [
         (policy.name, *(f"{grid.value(policy.name, share).mean():.3f}" for share in shares)) for policy in grid.policies
     ]
-    pieces: list[Table | str] = [Table("Precision", ("budget", *(f"{share:.0%}" for share in shares)), rows)]
+    pieces: list[Table | str] = [Table("Precision", ("budget", *(f"{share * 100:g}%" for share in shares)), rows)]
     trees = []
     for row in summary["trees"]:
         if row["budget"] == min(budgets):
             gain = "" if row["gain"] is None else f"{row['gain']:.1%}"
             trees.append((row["policy"], row["metric"], f"{row['flat']:.3f}", f"{row['tree']:.3f}", gain))
     if trees:
-        title = f"Arms opened step by step against all at once, budget {min(budgets):.0%}"
+        title = f"Arms opened step by step against all at once, budget {min(budgets) * 100:g}%"
         pieces.append(Table(title, ("policy", "metric", "flat", "tree", "gain"), trees, text=(1,)))
     if grid.left_out or grid.without_relevant:
         pieces.append(

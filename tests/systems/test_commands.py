@@ -18,6 +18,13 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> BuiltCorpus:
     return built(folder / "C", f"musique:{write_lines(folder / 'm.jsonl', [musique_record('q', paragraphs, [1, 0])])}")
 
 
+def test_few_budgets_are_all_shown(corpus: BuiltCorpus, tmp_path: Path) -> None:
+    run = ["bandits", "run", "-c", corpus.path, "-o", tmp_path, "--runs", "1", "--policies", "random"]
+    for budgets, shown in (("12.5,40,100", "12.5% 40% 100%"), ("10..100", "10% 20% 30% 50% 100%")):
+        heading = call_quit(*run, "-b", budgets).out.splitlines()[1]
+        assert heading.split() == ["budget", *shown.split()]
+
+
 @pytest.mark.parametrize(("arguments", "code", "said"), cases(__file__, "commands.jsonl"))
 def test_bad_input_is_named(corpus: BuiltCorpus, tmp_path: Path, arguments: str, code: int, said: str) -> None:
     assert said in call_quit(*arguments.split(), "-c", corpus.path, "-o", tmp_path, code=code).err
