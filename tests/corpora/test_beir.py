@@ -34,6 +34,7 @@ def test_questions_answers_and_relevance_by_hand(tmp_path: Path) -> None:
     qrels = "query-id\tcorpus-id\tscore\n1\td1\t1\n1\td0\t2\n2\td1\t1\n2\td0\t0\n1a\td1\t1\n"
     corpus = built(tmp_path / "C", f"beir:{_folder(tmp_path / 'b', queries, qrels)}", strict=True)
     assert corpus.titles([0, 1]) == ["Nile", "Cairo"] and len(corpus) == 2
+    assert corpus.manifest["counts"]["paragraphs"] == 2
     rows = {row["query_id"]: row for row in corpus.queries.to_pylist()}
     assert list(rows) == ["beir-1", "beir-1-s1", "beir-2", "beir-3"]
     assert (rows["beir-1"]["text"], rows["beir-1"]["answers"], rows["beir-1"]["kind"]) == (
