@@ -131,9 +131,10 @@ def questions_of(questions: Sequence[Question]) -> list[ComplexityQuestion]:
 def read_questions(path: Path) -> list[ComplexityQuestion]:
     """Return the questions of a JSONL file: {id, question (or text), answers, hops?, complex?, kind?, group?}.
 
-    Raises :class:`InputError` for a file or line that cannot be read, naming the line.
+    Raises :class:`InputError` for a file or line that cannot be read and for an id that occurs twice, naming the line.
     """
     questions = []
+    query_ids: set[str] = set()
     for number, row in json_lines(path, "the questions"):
         text, answers = row.get("question") or row.get("text"), row.get("answers")
         hops, kind, label = row.get("hops"), row.get("kind"), row.get("complex")
@@ -146,6 +147,9 @@ def read_questions(path: Path) -> list[ComplexityQuestion]:
                 f"where known hops (a whole number, 0 to {MAX_HOPS:,}), complex (true or false) and kind (a text)."
             )
         identity = str(row["id"])
+        if identity in query_ids:
+            raise InputError(f"{path}, line {number}: the id {identity!r} occurs twice.")
+        query_ids.add(identity)
         group = identity if row.get("group") is None else str(row["group"])
         questions.append(ComplexityQuestion(identity, texts[0], tuple(texts[1:]), hops, kind, group, label))
     if not questions:

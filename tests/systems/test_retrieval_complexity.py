@@ -177,7 +177,7 @@ GOOD = '{"id": 7, "question": "Who?", "answers": ["x"], "hops": 2}\n'
      *((GOOD + f'{{"id": 1, "question": "q", "answers": ["a"], "hops": {hops}}}', "line 2.*hops .*0 to 32,767")
        for hops in ("32768", "-1", "2.0", "true", "1e400")),
      (GOOD + '{"id": 1, "question": "q", "answers": ["a"], "complex": 1}', "complex"),
-     ("\n", "holds no question")],
+     (GOOD + GOOD, "line 2: the id '7' occurs twice"), ("\n", "holds no question")],
 )  # fmt: skip
 def test_bad_question_files_name_the_line(tmp_path: Path, text: str, named: str) -> None:
     path = tmp_path / "q.jsonl"
