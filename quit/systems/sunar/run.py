@@ -39,7 +39,7 @@ class Run:
 
     def __init__(self, path: Path, description: dict[str, Any]) -> None:
         self.path = path
-        description = {"version": VERSION, **description}
+        self._description = description = {"version": VERSION, **description}
         earlier = _read_object(path / "run.json") if (path / "run.json").is_file() else None
         if earlier is not None and earlier != description:
             raise WorkspaceError(
@@ -53,18 +53,22 @@ class Run:
             write_json(path / "run.json", description)
 
     def missing(self, queries: Sequence[Query]) -> list[Query]:
-        """Return the questions that have no trace yet, or one of an earlier wording, answers or relevant documents."""
+        """Return the questions that have no trace yet, or one of an earlier wording, answers or relevant documents, or
+        of another run, whose ``run.json`` somebody deleted."""
 
         def hash_in_trace(query: Query) -> Any:
             return (read_json(trace_path(self.path, query.query_id)) or {}).get("query")
 
-        return [query for query in queries if hash_in_trace(query) != content_hash(asdict(query))]
+        return [query for query in queries if hash_in_trace(query) != self._hash(query)]
+
+    def _hash(self, query: Query) -> str:
+        return content_hash(asdict(query), self._description)
 
     def work(self, system: SunarSystem, queries: Sequence[Query], workers: int) -> None:
         """Answer the questions without a trace; a kill loses those in flight."""
 
         def answer(query: Query) -> None:
-            trace = system.answer(query) | {"query": content_hash(asdict(query))}
+            trace = system.answer(query) | {"query": self._hash(query)}
             write_json(trace_path(self.path, query.query_id), trace)
 
         with ThreadPoolExecutor(workers) as pool:

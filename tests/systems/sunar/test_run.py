@@ -88,6 +88,9 @@ def test_traces_of_two_systems_are_not_mixed(tmp_path: Path) -> None:
         Run(tmp_path, {"settings": {"c": 2, "b": 2}, "identity": "x"})
     with pytest.raises(WorkspaceError, match="differs in identity"):
         Run(tmp_path, {"settings": {"c": 1, "b": 2}, "identity": "y"})
+    run = _ran(tmp_path / "r")
+    (run.path / "run.json").unlink()
+    assert Run(run.path, {"settings": {"c": 2}}).missing(QUERIES) == QUERIES
 
 
 def test_a_trace_that_is_not_there_or_broken_is_said(tmp_path: Path) -> None:
