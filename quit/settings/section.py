@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, field_validator
 
+from quit.errors import shell_word
+
 MAX_NUMBER = 10**15
 
 
@@ -48,8 +50,9 @@ class Section(BaseModel):
 
 
 def set_options(name: str, section: type[Section], values: Mapping[str, Any]) -> str:
-    """Return `` --set NAME.KEY=VALUE`` for each of ``values`` that is a setting of the section and not its default."""
+    """Return `` --set NAME.KEY=VALUE`` for each of ``values`` that is a setting of the section and not its default,
+    as it is typed in a command."""
     fields = section.model_fields
     changed = {key: value for key, value in values.items() if key in fields and value != fields[key].default}
     texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in changed.items()}
-    return "".join(f" --set {name}.{key}={text}" for key, text in texts.items())
+    return "".join(f" --set {shell_word(f'{name}.{key}={text}')}" for key, text in texts.items())
