@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from quit.common.progress import note
 from quit.errors import SettingsError
 from quit.models.generation.base import canonical
 from quit.settings import JudgeSettings, ReaderSettings, load
@@ -19,6 +20,8 @@ from quit.settings import JudgeSettings, ReaderSettings, load
 _OBJECT = "object:"
 _OBJECTS: dict[str, object] = {}
 """Value of ``class`` in the settings -> the object that this process was given."""
+_SOURCES: dict[str, tuple[object, str, str]] = {}
+"""Module, or class of a script -> what was loaded, its source when it was first needed, and what its file held last."""
 _BY_NAME = 'Put the class into a module and name it in a profile: kind = "python", class = "package.module:Name".'
 
 
@@ -116,9 +119,26 @@ def _settings_of(model: object) -> dict[str, Any]:
 
 
 def _source(cls: type) -> str:
-    """Return the source of a class's module; of a script or notebook, that of the class."""
+    """Return the source of a class's module; of a script or notebook, that of the class.
+
+    It is that of the code in memory, which a later change of the file does not reach: it is read once per import.
+    """
+    is_module, module = cls.__module__ != "__main__", sys.modules.get(cls.__module__)
+    key = cls.__module__ if is_module else f"__main__.{cls.__qualname__}"
     try:
-        return inspect.getsource(cls if cls.__module__ == "__main__" else sys.modules[cls.__module__])
+        text = inspect.getsource(module if is_module else cls)  # type: ignore[arg-type]
+        loaded = module.__spec__ if is_module else cls  # type: ignore[union-attr]
+        before, source, last = _SOURCES.get(key, (None, text, text))
+        if before is not loaded:
+            source = last = text
+        if last != text:
+            note(
+                f"The source of {key} was changed after this process loaded it: its classes work as before. "
+                "Restart Python to use the change.",
+                loud=True,
+            )
+        _SOURCES[key] = loaded, source, text
+        return source
     except (OSError, TypeError, KeyError):
         functions = [value for value in vars(cls).values() if inspect.isfunction(value)]
     try:

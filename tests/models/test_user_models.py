@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -141,6 +143,23 @@ def test_the_identity_follows_name_version_settings_and_source(tmp_path: Path, m
     assert len(identities) == 4 and all(identity.startswith("python/own:Reader@") for identity in identities)
     of_objects = {_settings(ScriptedReader(str, settings)).readers[-1].class_ for settings in (1, 1, 2)}
     assert len(of_objects) == 2
+
+
+def test_the_identity_is_that_of_the_code_in_memory(tmp_path: Path, monkeypatch, capsys) -> None:
+    """Else the replies of the old code would be kept as those of the new."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    settings = load("embedded", ["readers.0.kind=python", "readers.0.class=edited:Reader"]).settings
+
+    def identity(answer: str) -> str:
+        Path("edited.py").write_text(f"class Reader:\n    def answer(self, prompts): return {answer!r}\n")
+        return user_classes.user_model_identity(settings.readers[0])
+
+    first = identity("Oslo")
+    assert identity("Bergen") == identity("Bergen") == first
+    assert capsys.readouterr().err.count("source of edited was changed after this process loaded it") == 1
+    importlib.reload(sys.modules["edited"])
+    assert identity("Bergen") != first and not capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
