@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from quit.common.progress import note
-from quit.errors import SettingsError
+from quit.errors import QuitError, SettingsError
 from quit.models.generation.base import canonical
 from quit.settings import JudgeSettings, ReaderSettings, load
 
@@ -82,7 +82,7 @@ def user_model_identity(spec: ReaderSettings | JudgeSettings) -> str:
 def user_model(spec: ReaderSettings | JudgeSettings) -> Any:
     """Return the user's object, or a new one of the user's class.
 
-    Raises :class:`SettingsError` where this process was not given it, or the class is not usable.
+    Raises :class:`SettingsError` where this process was not given it, or the class is not usable or cannot be made.
     """
     name = spec.class_ or ""
     if name.startswith(_OBJECT):
@@ -97,8 +97,13 @@ def user_model(spec: ReaderSettings | JudgeSettings) -> Any:
         raise SettingsError(f"{spec.name}: {name} has no method {method}.")
     try:
         return cls(**spec.extra)
-    except TypeError as error:
-        raise SettingsError(f"{spec.name}: {name} does not accept its `extra`: {error}.") from error
+    except (QuitError, MemoryError):
+        raise
+    except Exception as error:  # whatever the class does when an object is made
+        raise SettingsError(
+            f"{spec.name}: {name} cannot be made with its `extra`: {type(error).__name__}: {error}. The error's cause "
+            "shows where (quit --debug prints it)."
+        ) from error
 
 
 def class_identity(cls: type, settings: Mapping[str, Any]) -> str:

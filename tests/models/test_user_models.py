@@ -43,6 +43,13 @@ class ServerReader:
         return str(reply["choices"][0]["message"]["content"]).split(",")[0]
 
 
+class Keyless(ServerReader):
+    """A reader that needs what is not there."""
+
+    def __init__(self) -> None:
+        raise KeyError("API_KEY")
+
+
 class Scripted:
     """Gives what a function makes of each item, and remembers the calls."""
 
@@ -192,7 +199,8 @@ def test_a_verdict_that_no_table_can_hold_is_named(verdict: Verdict) -> None:
         ("tests.models.test_user_models:Reader", "{}", "cannot be imported .*has no attribute 'Reader'"),
         ("tests.models.test_user_models:FEW", "{}", "is not a class"),
         ("tests.models.test_user_models:Scripted", "{}", "has no method answer"),
-        ("tests.models.test_user_models:ServerReader", "{x = 1}", "does not accept its `extra`: .*'x'"),
+        ("tests.models.test_user_models:ServerReader", "{x = 1}", "made with its `extra`: TypeError: .*'x'"),
+        ("tests.models.test_user_models:Keyless", "{}", "Keyless cannot be made with its `extra`: KeyError: 'API_KEY'"),
         ("object:gone", "{}", 'only that Python process has.*in its threads.*class = "package.module:Name"'),
     ],
 )
