@@ -88,7 +88,8 @@ def build(
         try:
             jobs.build(opened, names, profile, texts, **options)
         except QuitError as error:
-            raise error.with_traceback(None) from None  # where a shard found the fault tells a caller nothing
+            # Where a shard found the fault tells a caller nothing; where an own model raised it does.
+            raise error.with_traceback(None) from error.__cause__
     return Tables(opened)
 
 

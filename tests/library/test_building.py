@@ -5,6 +5,7 @@ import asyncio
 import json
 import shutil
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -129,6 +130,20 @@ def test_a_wrong_record_is_one_error_of_the_call(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="record 1 of your records: Field 'answers' is missing") as raised:
         quit.build(tmp_path / "W", [{"id": "1", "question": "Who?", "answer": "x", "hints": ["a"]}], progress=False)
     assert raised.value.__suppress_context__ and len(raised.traceback) == 2  # this line and the function's
+
+
+class Wrong(Echo):
+    """A reader with a mistake in it."""
+
+    def answer(self, prompts):
+        return [prompt.hint for prompt in prompts]
+
+
+def test_a_mistake_in_an_own_model_keeps_its_place(few_source: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Wrong.answer raised AttributeError.*cause shows where") as raised:
+        quit.build(tmp_path / "W", few_source, str(FEW), models={"wrong": Wrong()}, progress=False)
+    frames = traceback.extract_tb(raised.value.__cause__.__traceback__)
+    assert frames[-1].line == "return [prompt.hint for prompt in prompts]"
 
 
 class Interrupting(Echo):
