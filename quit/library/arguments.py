@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from quit.common.files import is_url
 from quit.errors import InputError
 from quit.settings import flatten
 
@@ -41,6 +42,11 @@ Overrides = Mapping[str, Any] | Sequence[str]
 """``{"judge.threshold": 0.6}``, ``{"judge": {"threshold": 0.6}}`` or ``["judge.threshold=0.6"]``."""
 WriteFile = Callable[[str, bytes], Path]
 """Writes a file of that name and returns its path."""
+
+
+def whole_place(place: str | Path) -> str | Path:
+    """Return a folder by its whole path, which stays the same when the working folder changes; a URL as it is."""
+    return place if is_url(place) else Path(place).absolute()
 
 
 def override_texts(settings: Overrides | None) -> list[str]:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError, SettingsError
-from quit.library.arguments import Overrides, Runner, Sources, override_texts, source_texts, temporary_sources
+from quit.library.arguments import (
+    Overrides,
+    Runner,
+    Sources,
+    override_texts,
+    source_texts,
+    temporary_sources,
+    whole_place,
+)
 from quit.library.tables import Tables
 from quit.models.factory import Models
 from quit.models.user_classes import register_models
@@ -70,7 +78,7 @@ def build(
     from quit.library.progress import BuildConsole
 
     changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions}
-    opened = Workspace(workspace)
+    opened = Workspace(whole_place(workspace))
     _, profile, texts = as_built(opened, profile, settings, changes)
     own = register_models(models or {}, profile, texts)
     texts = [*without(texts, own), *own]

@@ -18,7 +18,7 @@ from quit.dataset.files import current_files
 from quit.dataset.release import Release, open_release, releases_of
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
-from quit.library.arguments import Format, Overrides, Split, override_texts
+from quit.library.arguments import Format, Overrides, Split, override_texts, whole_place
 from quit.models.protocols import Encoder
 from quit.release.view import open_to_read
 from quit.settings import Settings, load_card, of_section
@@ -66,18 +66,24 @@ class Tables:
         """Raises ``WorkspaceError`` for a release."""
         return self._opened if isinstance(self._opened, Workspace) else Workspace.open(str(self._opened))
 
+    @property
+    def _shown(self) -> str:
+        """The place, by its path from the working folder if it is below."""
+        path, here = Path(str(self._opened)), Path.cwd()
+        return str(path.relative_to(here) if path.is_relative_to(here) else self._opened)
+
     def __repr__(self) -> str:
         kind, rows = "release" if self.facts else "workspace", self.sql(_COUNTS).to_pylist()
         sums = {name: sum(row[name] for row in rows) for name in ("questions", "passages", "fully")}
         questions, passages = counted(sums["questions"], "question"), counted(sums["passages"], "passage")
-        return f"<{kind} {self._opened}: {questions}, {passages}, {sums['fully']:,} with label 2>"
+        return f"<{kind} {self._shown}: {questions}, {passages}, {sums['fully']:,} with label 2>"
 
     def _repr_html_(self) -> str:
         rows = [("split", "questions", "passages", "label 2")]
         rows += [(row["split"], *(f"{row[name]:,}" for name in list(row)[1:])) for row in self.sql(_COUNTS).to_pylist()]
         cells = ("".join(f"<td>{cell}</td>" for cell in row) for row in rows)
         table = "".join(f"<tr>{row}</tr>" for row in cells)
-        return f"<b>{html.escape(str(self._opened))}</b><table>{table}</table>"
+        return f"<b>{html.escape(self._shown)}</b><table>{table}</table>"
 
     @property
     def names(self) -> list[str]:
@@ -301,7 +307,7 @@ class Tables:
         from quit.library.progress import working
 
         waivers = [f"{gate}={why}" for gate, why in waive.items()] if isinstance(waive, Mapping) else list(waive)
-        texts, folder = override_texts(settings), str(out) if out else ""
+        texts, folder = override_texts(settings), str(Path(out).absolute()) if out else ""
         with working("release", not progress):
             created = jobs.release(self._workspace, name, waivers, folder=folder, settings=texts).result
         inside = {release.name: release for release in ([] if out else releases_of(self._workspace))}
@@ -448,7 +454,7 @@ def open_tables(place: str | Path) -> Tables:
         WorkspaceError: The folder is neither.
         InputError: A file of the release is not what was frozen.
     """
-    opened = open_to_read(place)
+    opened = open_to_read(whole_place(place))
     return Tables(opened, _facts(opened) if isinstance(opened, Release) else None)
 
 

@@ -92,6 +92,19 @@ def test_the_current_folder_is_a_release_like_any_other_and_no_file(
         put(Path(), FolderStore(Path()), lambda folder: small.freeze(folder, small.rows()).facts)
 
 
+def test_what_is_open_stays_open_in_another_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frozen, made = small.freeze(tmp_path / "v1", small.rows()).path, Workspace.create(tmp_path / "W").path
+    monkeypatch.chdir(tmp_path)
+    release, workspace = quit.open("v1"), quit.open("W")
+    assert repr(release).startswith("<release v1: ") and repr(workspace).startswith("<workspace W: ")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert repr(release).startswith(f"<release {frozen}: ") and repr(workspace).startswith(f"<workspace {made}: ")
+    assert release["labels"].equals(quit.open(frozen)["labels"]) and release.passages().read_all().num_rows
+    with pytest.raises(InputError, match="W has not been built yet"):
+        workspace.export("csv", tmp_path / "exports", progress=False)
+
+
 def test_what_is_no_number_is_null_in_json(tmp_path: Path) -> None:
     place = small.freeze(tmp_path / "v1", small.rows()).path
     sql = "SELECT 'nan'::float AS a, ['-inf'::float, 0.5] AS b, 'NaN' AS c"
