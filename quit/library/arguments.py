@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -79,7 +79,9 @@ def _source_text(source: Any, put: WriteFile) -> str:
     if isinstance(source, str | Path):
         return named_source(source)
     lines = [json.dumps(row, ensure_ascii=False, default=_plain) + "\n" for row in _rows(source)]
-    data = "".join(lines).encode()
+    if not lines:
+        raise InputError("Your records are empty. Give one at least.")
+    data = "".join(lines).encode(errors="backslashreplace")  # of half a surrogate pair, what JSON writes too
     return f"jsonl:{put(f'records-{hashlib.sha256(data).hexdigest()[:16]}.jsonl', data)}"
 
 
@@ -103,11 +105,16 @@ def as_table(frame: Table) -> pa.Table:
         # A dataset's own table ignores which of its rows are selected.
         return pa.table(frame.with_format("arrow")[:] if hasattr(frame, "with_format") else frame)
     except (TypeError, ValueError, AttributeError, pa.ArrowException) as error:
-        raise InputError(f"A value of type {type(frame).__name__} is no data frame ({error}).") from None
+        raise InputError(f"A value of type {type(frame).__name__} cannot be read as a table ({error}).") from None
 
 
 def _plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+    """Return what JSON writes for a value: of bytes, sets and generators an object, which no field takes."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if type(value).__name__ in ("NAType", "NaTType"):  # what pandas has for missing values
+        return None
+    return {type(value).__name__: str(value)} if isinstance(value, Iterable) else str(value)
 
 
 @contextmanager

@@ -50,6 +50,27 @@ def test_records_of_any_kind_are_the_same_file(records) -> None:
     assert not path.exists()
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "fault"),
+    [
+        ("question", b"Wer?", "'question' must be a text, but it is an object"),
+        ("answers", {"Ada"}, "'answers' must be a text or a list of texts, but it is an object"),
+        ("hints", (text for text in "ab"), "'hints' must be a list of texts .*, but it is an object"),
+        ("id", pd.NA, "'id' is null"),
+    ],
+)
+def test_a_value_that_json_lacks_is_no_text(field: str, value: object, fault: str) -> None:
+    with pytest.raises(InputError, match=f"record 1 of your records: Field {fault}"):
+        quit.check([ROWS[0] | {field: value}], models=False)
+
+
+def test_missing_values_halves_of_characters_and_other_types_are_written() -> None:
+    row = {"candidates": pd.NA, "question": "Wh\ud83do?", "year": pd.Timestamp("2026-01-02").date(), "path": Path("a")}
+    with temporary_sources([ROWS[0] | row]) as [text]:
+        written = json.loads(Path(text.removeprefix("jsonl:")).read_text(encoding="utf-8"))
+    assert written == ROWS[0] | row | {"candidates": None, "year": "2026-01-02", "path": "a"}
+
+
 def test_one_record_is_a_list_of_one() -> None:
     with temporary_sources(ROWS[0]) as one, temporary_sources(ROWS[:1]) as several:
         assert [Path(text).name for text in one] == [Path(text).name for text in several]
@@ -77,8 +98,9 @@ def test_names_are_taken_as_they_are() -> None:
     assert source_texts(["starter", "a.csv", Path("b.jsonl")], None) == [f"jsonl:{STARTER}", "a.csv", "b.jsonl"]
     assert source_texts("triviahg:x.json", None) == ["triviahg:x.json"]
     for nothing, message in (
-        (7, "A value of type int is no data frame.* Name 'starter'"),
+        (7, "A value of type int cannot be read as a table.* Name 'starter'"),
         ([], "The list of sources is empty"),
+        (pd.DataFrame(ROWS)[:0], "Your records are empty"),
     ):
         with pytest.raises(InputError, match=message):
             source_texts(nothing, None)

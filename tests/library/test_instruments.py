@@ -65,7 +65,7 @@ def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions
     for wrong, message in (
         (mixed[["doc_id", "query_id"]], "qrels has the columns doc_id, query_id; expected"),
         (mixed.assign(relevance=["high", "low"]), "qrels, row 0: .* relevance 'high'. Expected two ids and a finite"),
-        (3, "type int is no data frame"),
+        (3, "type int cannot be read as a table"),
         ({"q1": {"d2": None}}, "qrels, 'q1', 'd2': None. Expected a finite number"),
     ):
         with pytest.raises(InputError, match=message):
