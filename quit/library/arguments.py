@@ -39,7 +39,8 @@ Format = Literal[
     "colbert", "monot5", "hinteval",
 ]  # fmt: skip
 Overrides = Mapping[str, Any] | Sequence[str]
-"""``{"judge.threshold": 0.6}``, ``{"judge": {"threshold": 0.6}}`` or ``["judge.threshold=0.6"]``."""
+"""``{"judge.threshold": 0.6}``, ``{"judge": {"threshold": 0.6}}`` or ``["judge.threshold=0.6"]``; a text alone is
+a list of one."""
 WriteFile = Callable[[str, bytes], Path]
 """Writes a file of that name and returns its path."""
 
@@ -51,6 +52,8 @@ def whole_place(place: str | Path) -> str | Path:
 
 def override_texts(settings: Overrides | None) -> list[str]:
     """Return settings as ``key=value``, the value in TOML; those that are None are left out."""
+    if isinstance(settings, str):
+        return [settings]
     if not isinstance(settings, Mapping):
         return list(settings or ())
     values = [(key, value) for key, value in flatten(settings) if value is not None]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def build(
     workspace: str | Path,
     sources: Sources | None = None,
-    profile: str | None = None,
+    profile: str | Path | None = None,
     settings: Overrides | None = None,
     *,
     models: Mapping[str, object] | None = None,
@@ -104,7 +104,7 @@ def build(
 def plan(
     workspace: str | Path,
     sources: Sources | None = None,
-    profile: str | None = None,
+    profile: str | Path | None = None,
     settings: Overrides | None = None,
     *,
     questions: int | None = None,
@@ -170,7 +170,7 @@ def plan(
 
 def check(
     sources: Sources,
-    profile: str = "embedded",
+    profile: str | Path = "embedded",
     settings: Overrides | None = None,
     *,
     models: bool = True,
@@ -205,7 +205,7 @@ def check(
 
 
 def as_built(
-    workspace: Workspace, profile: str | None, settings: Overrides | None, changes: dict[str, Any]
+    workspace: Workspace, profile: str | Path | None, settings: Overrides | None, changes: dict[str, Any]
 ) -> tuple[list[str], str, list[str]]:
     """Return the sources of a workspace's last build, and profile and overrides: as given, else those of that build.
 
@@ -222,4 +222,4 @@ def as_built(
         texts = override_texts(settings)
         texts = [*without([text for text in before if text.partition("=")[0] in changes], texts), *texts]
     new = [f"{key}={value}" for key, value in changes.items() if value is not None]
-    return last.get("sources", []), profile or last.get("profile", "embedded"), [*without(texts, new), *new]
+    return last.get("sources", []), str(profile or last.get("profile", "embedded")), [*without(texts, new), *new]

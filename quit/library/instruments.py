@@ -38,7 +38,7 @@ Run: TypeAlias = "Mapping[str, Sequence[str] | Mapping[str, float]] | Table | st
 Qrels: TypeAlias = "Mapping[str, Mapping[str, int]] | Table | str | Path"
 
 
-def _models(profile: str) -> Models:
+def _models(profile: str | Path) -> Models:
     return _models_of(load(profile).settings.model_dump_json())
 
 
@@ -53,7 +53,7 @@ def _as_list(texts: str | Sequence[str]) -> list[str]:
 
 
 def find_leaks(
-    question: str, answers: Sequence[str], hints: Sequence[str], *, profile: str = "embedded"
+    question: str, answers: Sequence[str], hints: Sequence[str], *, profile: str | Path = "embedded"
 ) -> list[list[Finding]]:
     """Find what gives an answer away in each hint (section 3.1.2 of the QUIT paper).
 
@@ -77,7 +77,7 @@ def find_leaks(
 
 
 def convergence(
-    question: str, answer: str, hints: Sequence[str], candidates: Sequence[str], *, profile: str = "embedded"
+    question: str, answer: str, hints: Sequence[str], candidates: Sequence[str], *, profile: str | Path = "embedded"
 ) -> list[float]:
     """Score how far each hint narrows the candidate answers (section 3.1.2 of the QUIT paper).
 
@@ -115,7 +115,7 @@ def passages(hints: Sequence[str]) -> dict[str, str]:
     return dict(zip(table.permutation.to_pylist(), texts.to_pylist(), strict=True))
 
 
-def judge(question: str, gold_answers: Sequence[str], answer: str, *, profile: str = "embedded") -> Ruling:
+def judge(question: str, gold_answers: Sequence[str], answer: str, *, profile: str | Path = "embedded") -> Ruling:
     """Judge whether an answer is right (GPT-Eval, section 3.2.2 of the QUIT paper).
 
     Args:
@@ -142,7 +142,7 @@ def labels(
     *,
     hints: int = 5,
     least: int = 1,
-    profile: str = "embedded",
+    profile: str | Path = "embedded",
 ) -> pa.Table:
     """Label the passages of one question by what labelers answered (section 3.2.2 of the QUIT paper).
 

@@ -163,7 +163,7 @@ class Tables:
         except duckdb.Error as error:
             raise InputError(f"DuckDB refuses the query: {error}") from None
 
-    def question(self, question_id: str) -> dict[str, Any]:
+    def question(self, question_id: str | int) -> dict[str, Any]:
         """Return everything about one question: ``question``, ``hints``, ``passages`` (text, label, answers),
         ``verdicts``, ``reviews``, ``rejects`` and more.
 
@@ -175,7 +175,7 @@ class Tables:
         """
         from quit.status.story import story
 
-        return story(self._opened, question_id)
+        return story(self._opened, str(question_id))
 
     def export(
         self,
@@ -306,7 +306,8 @@ class Tables:
         from quit.library import jobs
         from quit.library.progress import working
 
-        waivers = [f"{gate}={why}" for gate, why in waive.items()] if isinstance(waive, Mapping) else list(waive)
+        waive = [waive] if isinstance(waive, str) else waive
+        waivers = [f"{gate}={why or ''}" for gate, why in waive.items()] if isinstance(waive, Mapping) else list(waive)
         texts, folder = override_texts(settings), str(Path(out).absolute()) if out else ""
         with working("release", not progress):
             created = jobs.release(self._workspace, name, waivers, folder=folder, settings=texts).result

@@ -98,12 +98,12 @@ def starting_profile(kind: str, model: str, url: str | None = None) -> str:
     return text.replace(f'"{address}"', json.dumps(url or address, ensure_ascii=False))
 
 
-def load(profile: str = "embedded", overrides: Sequence[str] = ()) -> Loaded:
+def load(profile: str | Path = "embedded", overrides: Sequence[str] = ()) -> Loaded:
     """Return the settings of a profile (a name, or the path of a TOML file) with ``key=value`` overrides.
 
     Raises :class:`SettingsError` for an unknown profile, key or value; the message names the nearest right one.
     """
-    path = profile_file(profile)
+    path = profile_file(str(profile))
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -1,6 +1,7 @@
 """What callers may write in place of files and overrides."""
 
 import json
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import quit
 from quit.errors import InputError
 from quit.library.arguments import STARTER, override_texts, source_texts, temporary_sources
 from quit.settings import load
+from quit.settings.loading import PROFILES
 
 ROWS = [
     {"id": "1", "question": "Wer?", "answers": ["Ödön"], "hints": ["a", "b"]},
@@ -32,6 +34,7 @@ def test_settings_may_be_nested_and_of_any_kind() -> None:
     assert (effective.split.pinned, effective.labels.max_new_tokens) == ("pins.jsonl", 9)
     assert effective.card.authors == ("Ada", "Bo")
     assert override_texts(["judge.threshold=0.25"]) == ["judge.threshold=0.25"] and override_texts(None) == []
+    assert override_texts("judge.threshold=0.25") == ["judge.threshold=0.25"]
 
 
 DATASET = datasets.Dataset.from_list([*ROWS, *ROWS]).select([0, 1])
@@ -92,6 +95,11 @@ def test_faults_and_notes_of_records_name_no_file() -> None:
     assert [found["detail"][:67] for found in findings["faults"]] == [
         "record 2 (1): Id '1' is that of record 1 of 'your records' already:"
     ]
+
+
+def test_a_profile_may_be_a_path(tmp_path: Path) -> None:
+    shutil.copyfile(PROFILES / "embedded.toml", tmp_path / "mine.toml")
+    assert quit.check(STARTER, tmp_path / "mine.toml", models=False) == quit.check(STARTER, models=False)
 
 
 def test_names_are_taken_as_they_are() -> None:

@@ -18,7 +18,7 @@ import pytest
 
 import quit
 from quit.engine.workspace import Workspace
-from quit.errors import InputError
+from quit.errors import InputError, SettingsError
 from quit.evaluate.labels import SPLITS
 from quit.library import building, progress
 from quit.review.items import review_items
@@ -73,6 +73,12 @@ def test_settings_keep_those_that_have_an_argument_of_their_own(few_built: Path,
         ([], 7, ["collect.questions=7"]),
     ):
         assert building.as_built(Workspace(folder), None, settings, {"collect.questions": questions})[2] == expected
+
+
+def test_a_waiver_is_a_text_or_has_a_reason(few_built: Path) -> None:
+    for waive, fault in (("schema", "The waiver 'schema' has no '='"), ({"schema": None}, "'schema' needs a reason")):
+        with pytest.raises(SettingsError, match=fault):
+            quit.open(few_built).release("v1", waive=waive, progress=False)
 
 
 class Echo:

@@ -28,6 +28,8 @@ def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:
         tables["label"]
     with pytest.raises(InputError, match="DuckDB refuses the query"):
         tables.sql("SELECT nothing FROM labels")
+    with pytest.raises(InputError, match="There is no question '7'"):
+        tables.question(7)
     with pytest.raises(SettingsError, match="only pages settings can change here"):
         tables.report(settings={"judge.threshold": 0.6})
     with pytest.raises(SettingsError, match="no setting 'judge.treshold'. Did you mean 'judge.threshold'"):
