@@ -32,7 +32,7 @@ def register_models(
 
     ``models``: name -> object. A reader takes the place of the profile's reader of that name; a new one is a labeler,
     unless its attribute ``role`` is ``reader``. Raises :class:`SettingsError` for an object without one of the two
-    methods, and where shards run in other processes, which do not have it.
+    methods, for two that cannot be told apart, and where shards run in other processes, which do not have it.
     """
     if not isinstance(models, Mapping):
         raise SettingsError('Give models as a mapping of names to objects: models={"mine": Mine()}.')
@@ -41,6 +41,7 @@ def register_models(
         raise SettingsError(f"Models that are objects work with run.runner=threads only. {_BY_NAME}")
     rows = {reader.name: row for row, reader in enumerate(settings.readers)}
     texts, judges = [], []
+    names: dict[str, str] = {}
     for name, model in models.items():
         if isinstance(model, type):
             raise SettingsError(f"The model {name!r} is a class. Give an object: {model.__name__}().")
@@ -51,6 +52,11 @@ def register_models(
                 "and verdicts(items), as a judge."
             )
         text = _OBJECT + class_identity(type(model), _settings_of(model))
+        if models[twin := names.setdefault(text, name)] is not model:
+            raise SettingsError(
+                f"The models {twin!r} and {name!r} have the same class, source and attributes, so they would share "
+                "their replies. Give each an attribute `settings`, a dictionary of what differs."
+            )
         _OBJECTS[text] = model
         keys = {"name": name, "kind": "python", "class": text}
         section = "judge"

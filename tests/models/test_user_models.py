@@ -217,8 +217,15 @@ def test_an_object_without_a_method_or_in_other_processes_is_refused() -> None:
         register_models({"mine": ScriptedReader(str)}, overrides=["run.runner=ray"])
 
 
+def test_objects_that_cannot_be_told_apart_are_refused() -> None:
+    """Else both names would be answered by the second."""
+    with pytest.raises(SettingsError, match="'a' and 'b' have the same class.*attribute `settings`"):
+        register_models({name: ScriptedReader(lambda prompt, name=name: name) for name in "ab"})
+    register_models({name: ScriptedReader(str, name) for name in "ab"})
+
+
 def test_an_object_takes_the_place_of_a_reader_or_is_one_more() -> None:
-    second = ScriptedReader(str)
+    second = ScriptedReader(str, "second")
     second.role = "reader"
     settings = load("embedded", register_models({"minilm-late": ScriptedReader(str), "b": second})).settings
     assert len(settings.readers) == 7
