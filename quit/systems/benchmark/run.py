@@ -18,6 +18,7 @@ from quit.common.progress import advance, note
 from quit.common.rows import tuples
 from quit.contracts.benchmark import ANSWERS, RANKINGS, RELABELLED
 from quit.dataset.dataset import Dataset
+from quit.errors import InputError
 from quit.models.protocols import NO_ANSWER, Prompt, Reader
 from quit.retrieval.protocols import Ranking, Scorer
 from quit.systems.benchmark import relabel
@@ -119,6 +120,9 @@ class Runner:
 
         def rank_places(places: range) -> list[Ranking]:
             rankings = retriever.search([texts[position] for position in places], depth)
+            if len(rankings or ()) != len(places):
+                queries = counted(len(places), "query", "queries")
+                raise InputError(f"The retriever {name!r} returned {len(rankings or ())} rankings to {queries}.")
             return [valid_ranking(name, ranking, len(task.passages), depth) for ranking in rankings]
 
         fingerprint, rankings = self._rankings("retrieve", f"{task.name}: {name}", key, task, rank_places)

@@ -96,6 +96,12 @@ def test_a_run_of_plugins_alone_has_the_values_computed_by_hand(release, install
     assert values["oracle", "oracle", "echo", "any", 1, "EM"] == 0.0
 
 
+def test_a_ranking_too_few_is_named(release, install, tmp_path: Path) -> None:
+    install(ENTRIES, PLUGIN.replace("for _ in queries]", "for _ in queries[1:]]"))
+    with pytest.raises(InputError, match="retriever 'first-rows' returned 0 rankings to 1 query"):
+        run_benchmark(BenchmarkRequest(release, "test", ("first-rows",)), load("embedded").settings, tmp_path / "out")
+
+
 @pytest.mark.parametrize(
     ("name", "message"), [("no-retriever", "makes no retriever: it has to have"), ("gone", "cannot be loaded")]
 )
