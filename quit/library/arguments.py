@@ -52,10 +52,8 @@ def whole_place(place: str | Path) -> str | Path:
 
 def override_texts(settings: Overrides | None) -> list[str]:
     """Return settings as ``key=value``, the value in TOML; those that are None are left out."""
-    if isinstance(settings, str):
-        return [settings]
     if not isinstance(settings, Mapping):
-        return list(settings or ())
+        return [settings] if isinstance(settings, str) else list(settings or ())
     values = [(key, value) for key, value in flatten(settings) if value is not None]
     return [f"{key}={json.dumps(value, ensure_ascii=False, default=_plain)}" for key, value in values]
 

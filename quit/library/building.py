@@ -143,6 +143,9 @@ def plan(
     from quit.operations.plan import offer
     from quit.operations.plan import plan as plan_costs
 
+    for name, value in {"throughput": throughput, "block": block, "sample": sample}.items():
+        if value is not None and value <= 0:
+            raise SettingsError(f"{name} is {value}: give a number above 0.")
     new = [*override_texts(settings), f"collect.questions={questions}"]
     opened = Workspace(workspace)
     last, used, texts = as_built(opened, profile, settings, {"collect.questions": questions})

@@ -47,7 +47,7 @@ def _models_of(settings: str) -> Models:
     return Models(parse(json.loads(settings)))
 
 
-def _as_list(texts: str | Sequence[str]) -> list[str]:
+def _as_list(texts: str | Iterable[str]) -> list[str]:
     """Return texts as a list; one text is a list of one."""
     return [texts] if isinstance(texts, str) else list(texts)
 
@@ -241,7 +241,7 @@ def evaluate_run(
         if len(unknown) == len(rankings):
             raise InputError(f"{fault}. Ids of the qrels are like {next(iter(relevance), 'none')!r}.")
         warnings.warn(f"{fault}: not scored.", stacklevel=2)
-    values = {text: run_values(rankings, relevance, Measure.parse(text)) for text in metrics}
+    values = {text: run_values(rankings, relevance, Measure.parse(text)) for text in _as_list(metrics)}
     return values if per_question else {text: mean(list(of_metric.values())) for text, of_metric in values.items()}
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import quit
-from quit.errors import InputError
+from quit.errors import InputError, SettingsError
 from quit.library.arguments import STARTER, override_texts, source_texts, temporary_sources
 from quit.settings import load
 from quit.settings.loading import PROFILES
@@ -33,8 +33,8 @@ def test_settings_may_be_nested_and_of_any_kind() -> None:
     effective = load("embedded", override_texts(others)).settings
     assert (effective.split.pinned, effective.labels.max_new_tokens) == ("pins.jsonl", 9)
     assert effective.card.authors == ("Ada", "Bo")
-    assert override_texts(["judge.threshold=0.25"]) == ["judge.threshold=0.25"] and override_texts(None) == []
-    assert override_texts("judge.threshold=0.25") == ["judge.threshold=0.25"]
+    one = "judge.threshold=0.25"
+    assert override_texts([one]) == override_texts(one) == [one] and override_texts(None) == []
 
 
 DATASET = datasets.Dataset.from_list([*ROWS, *ROWS]).select([0, 1])
@@ -95,6 +95,12 @@ def test_faults_and_notes_of_records_name_no_file() -> None:
     assert [found["detail"][:67] for found in findings["faults"]] == [
         "record 2 (1): Id '1' is that of record 1 of 'your records' already:"
     ]
+
+
+@pytest.mark.parametrize("name", ["sample", "block", "throughput"])
+def test_a_plan_of_nothing_is_refused(name: str) -> None:
+    with pytest.raises(SettingsError, match=f"{name} is 0: give a number above 0"):
+        quit.plan("none", STARTER, **{name: 0})
 
 
 def test_a_profile_may_be_a_path(tmp_path: Path) -> None:

@@ -138,18 +138,11 @@ def test_a_wrong_record_is_one_error_of_the_call(tmp_path: Path) -> None:
     assert raised.value.__suppress_context__ and len(raised.traceback) == 2  # this line and the function's
 
 
-class Wrong(Echo):
-    """A reader with a mistake in it."""
-
-    def answer(self, prompts):
-        return [prompt.hint for prompt in prompts]
-
-
 def test_a_mistake_in_an_own_model_keeps_its_place(few_source: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Wrong.answer raised AttributeError.*cause shows where") as raised:
-        quit.build(tmp_path / "W", few_source, str(FEW), models={"wrong": Wrong()}, progress=False)
-    frames = traceback.extract_tb(raised.value.__cause__.__traceback__)
-    assert frames[-1].line == "return [prompt.hint for prompt in prompts]"
+    wrong = Says("wrong", lambda candidate: candidate.hint)
+    with pytest.raises(InputError, match="Says.verdicts raised AttributeError.*cause shows where") as raised:
+        quit.build(tmp_path / "W", few_source, str(FEW), models={"wrong": wrong}, progress=False)
+    assert traceback.extract_tb(raised.value.__cause__.__traceback__)[-1].name == "<lambda>"
 
 
 class Interrupting(Echo):

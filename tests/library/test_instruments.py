@@ -50,6 +50,7 @@ def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions
     (tmp_path / "run").write_text("".join(lines))
     (tmp_path / "qrels").write_text("".join(f"{q} 0 {d} {v}\n" for q, hits in qrels.items() for d, v in hits.items()))
     ours = quit.evaluate_run(tmp_path / "run", tmp_path / "qrels", ["MRR@10", "Recall@10"])
+    assert quit.evaluate_run(run, qrels, "MRR@10") == {"MRR@10": ours["MRR@10"]}
     assert ours == quit.evaluate_run(run, qrels, ["MRR@10", "Recall@10"])
     assert ours == {"MRR@10": 0.5, "Recall@10": pytest.approx((2 / 3 + 1) / 2)}  # by hand: both first at rank 2
     frames = [pd.DataFrame([(q, d, v) for q, hits in rows.items() for d, v in hits.items()]) for rows in (run, qrels)]

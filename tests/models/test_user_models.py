@@ -221,7 +221,6 @@ def test_objects_that_cannot_be_told_apart_are_refused() -> None:
     """Else both names would be answered by the second."""
     with pytest.raises(SettingsError, match="'a' and 'b' have the same class.*attribute `settings`"):
         register_models({name: ScriptedReader(lambda prompt, name=name: name) for name in "ab"})
-    register_models({name: ScriptedReader(str, name) for name in "ab"})
 
 
 def test_an_object_takes_the_place_of_a_reader_or_is_one_more() -> None:
