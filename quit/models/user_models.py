@@ -104,6 +104,7 @@ def _as_fields(reply: Any, reads: bool) -> dict[str, Any]:
             if name in fields and not isinstance(fields[name], kind):
                 raise TypeError(f"a {type(reply).__name__} whose {name} is {fields[name]!r}")
         return fields
+    reply = reply.tolist() if hasattr(reply, "tolist") else reply  # numpy's True is no bool
     if reads and isinstance(reply, str):
         return {"raw": reply}
     if not reads and (reply is None or isinstance(reply, bool)):
