@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from quit.models.protocols import Verdict as Verdict
     from quit.stages.leaks.find import Finding as Finding
 
-    open = open_tables  # an import under another name is none that mypy --strict lets users see
+    open = open_tables  # mypy --strict exports `import x as x`, but not `import x as y`
 
 _MODULES = {
     "library.building": ("build", "check", "plan"),

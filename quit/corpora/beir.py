@@ -79,7 +79,7 @@ def _fault(identity: str, text: Any, parent: Any, hop: Any, ids: set[str | tuple
     """Return reason and detail of why a query is left out, None where it is not. ``ids``: of earlier queries, and of
     sub-questions (parent, hop) too."""
     if not identity or not isinstance(text, str) or not clean(text):
-        return "missing_field", "the query has no _id or no text"
+        return "missing_field", "the query has no _id (a text or a whole number), or no text"
     if identity in ids:
         return "duplicate_id", f"an earlier query has the id {identity!r}"
     if parent is not None and (type(hop) is not int or hop not in HOPS):
@@ -147,7 +147,9 @@ def _record(
         kind = row.get("kind") if isinstance(row.get("kind"), str) else None
         hop = row["hop"] if row is not rows[0] else None
         queries.append(RawQuery(clean(row["text"]), tuple(filter(None, texts)), tuple(relevant), hop, kind))
-    record_documents = tuple(RawDocument(documents[name].title, documents[name].text, name) for name in places)
+    record_documents = tuple(
+        RawDocument(documents[name].title, documents[name].text, name, is_repeated=True) for name in places
+    )
     return CorpusRecord("beir", "queries.jsonl", line - 1, identity, record_documents, tuple(queries), tuple(rejects))
 
 

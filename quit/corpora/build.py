@@ -41,7 +41,7 @@ from quit.sources.fields import plain
 from quit.sources.records import Reject
 from quit.version import __version__
 
-VERSION = 3
+VERSION = 4
 """Raised when the same sources would give another corpus."""
 PARTIAL = "partial"
 BLOCK = 2000
@@ -142,8 +142,8 @@ class _Work:
         ids = [raw.doc_id for raw in record.documents]
         for raw, document_id in zip(record.documents, ids, strict=True):
             key = bytes.fromhex(document_id)
-            # What a question names in BEIR's layout is a line of corpus.jsonl, which was counted.
-            counts["paragraphs"] += not (record.source == "beir" and raw.place)
+            if not raw.is_repeated:
+                counts["paragraphs"] += 1
             if key not in self.documents:
                 self.documents.add(key)
                 counts["documents"] += 1

@@ -42,7 +42,7 @@ VERSION = 1
 EDGES_FILE, WEIGHTS_FILE, IDS_FILE = "edges.u32.np", "weights.f16.np", "docnos.npids"
 FILES = (EDGES_FILE, WEIGHTS_FILE, IDS_FILE, "edges.parquet")
 META, FACTS = "pt_meta.json", "graph.json"
-_OWN = {*FILES, META, FACTS, PARTIAL, "vectors", "tokens", "index"}
+_OWN_NAMES = {*FILES, META, FACTS, PARTIAL, "vectors", "tokens", "index"}
 HIGHEST_HALF = 65504.0
 """The largest float16: BM25's weights are cut there."""
 CHECKPOINT = 8192
@@ -74,21 +74,22 @@ class NeighbourhoodGraph:
         """
         path = Path(path)
         facts, meta = read_json(path / FACTS), read_json(path / META)
-        of = shell_word(corpus.path if corpus else "CORPUS")
+        corpus_word = shell_word(corpus.path if corpus else "CORPUS")
         if facts is None or meta is None:
-            names = {each.name for each in path.glob("[!.]*")}
-            unfinished = " (an unfinished build is there: run it again)" if names and names <= _OWN else ""
+            is_begun = _may_be_built_in(path) and any(path.glob("[!.]*"))
+            unfinished = " (an unfinished build is there: run it again)" if is_begun else ""
             raise InputError(
-                f"{path} holds no graph{unfinished}. Make one: quit graph build --corpus {of} --out {shell_word(path)}"
+                f"{path} holds no graph{unfinished}. Make one: quit graph build --corpus {corpus_word} --out "
+                f"{shell_word(path)}"
             )
         refuse_newer(f"The graph {path}", facts.get("version", 0), VERSION)
         if problem := _fault(path):
-            raise InputError(f"{problem}. Make the graph again, of the same corpus: {_again(facts, of, path)}")
+            raise InputError(f"{problem}. Make the graph again, of the same corpus: {_again(facts, corpus_word, path)}")
         if corpus is not None and facts["corpus"] != corpus.identity:
             raise InputError(
                 f"The corpus {corpus.path} changed since the graph {path} was made ({facts['documents']:,} documents "
                 f"then, {len(corpus):,} now): its rows mean other documents. Make it again (a dense "
-                f"encoder encodes new documents alone): {_again(facts, of, path)}"
+                f"encoder encodes new documents alone): {_again(facts, corpus_word, path)}"
             )
         return cls(path, facts, *_mapped(path, facts["documents"], facts["k"]))
 
@@ -127,7 +128,7 @@ def build_graph(
         raise SettingsError(
             f"k is {k}, but the corpus {corpus.path} has {len(corpus):,} documents: k must be 1 to {len(corpus) - 1:,}."
         )
-    return _build(corpus, out, lambda: make_neighbours(corpus, encoder, k, out, settings, stages))
+    return _build(corpus, out, lambda: make_neighbours(corpus, encoder, k, out, settings, stages), stages)
 
 
 def import_graph(corpus: BuiltCorpus, file: Path, encoder: str, out: Path) -> tuple[NeighbourhoodGraph, bool]:
@@ -140,10 +141,17 @@ def import_graph(corpus: BuiltCorpus, file: Path, encoder: str, out: Path) -> tu
     return _build(corpus, out, lambda: read_neighbours(corpus, file, encoder, out))
 
 
-def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tuple[NeighbourhoodGraph, bool]:
-    names = {path.name for path in out.glob("[!.]*")}
-    of_corpus = "sources" in (read_json(out / PARTIAL / "plan.json") or {})
-    if out.is_file() or of_corpus or not (FACTS in names or names <= _OWN):
+def _may_be_built_in(path: Path) -> bool:
+    """Return whether a graph, the work of a killed build of one, or nothing is there."""
+    names = {each.name for each in path.glob("[!.]*")}
+    of_corpus = "sources" in (read_json(path / PARTIAL / "plan.json") or {})
+    return not path.is_file() and not of_corpus and (FACTS in names or names <= _OWN_NAMES)
+
+
+def _build(
+    corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours], stages: FirstStages | None = None
+) -> tuple[NeighbourhoodGraph, bool]:
+    if not _may_be_built_in(out):
         raise SettingsError(f"{out} exists and holds no graph: choose another --out, or remove it first.")
     with building(out):
         neighbours = make()
@@ -157,7 +165,7 @@ def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tu
         if new:
             neighbours.prepare()
             steps = _search(neighbours, len(corpus), out / PARTIAL, plan)
-            _finish(neighbours, corpus, out, plan, steps)
+            _finish(neighbours, corpus, out, plan, steps, stages)
         shutil.rmtree(out / PARTIAL, ignore_errors=True)
     return NeighbourhoodGraph.open(out, corpus), new
 
@@ -165,14 +173,15 @@ def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tu
 def _again(facts: dict[str, Any], corpus: str, path: Path) -> str:
     """Return the command that makes a graph again, with its settings."""
     plan = facts.get("plan", {})
-    subcommand, k = "build", f" --k {plan.get('k')}"
     if "file" in plan:
         subcommand, k = f"import {shell_word('FOLDER/' + plan['file'])}", ""
-    options = set_options("graph", Graph, {key: plan[key] for key in plan if key != "method" or plan[key] == "faiss"})
-    bm25 = {f"bm25_{key}": plan[key] for key in ("k1", "b") if key in plan}
-    options += set_options("first_stages", FirstStages, bm25)
-    out = f"{shell_word(path)}{options}"
-    return f"quit graph {subcommand} --corpus {corpus} --encoder {plan.get('encoder')}{k} --out {out}"
+    else:
+        subcommand, k = "build", f" --k {plan.get('k')}"
+    methods = ("exact", "faiss")  # others say what an encoder has in place of a method
+    options = set_options("graph", Graph, {key: plan[key] for key in plan if key != "method" or plan[key] in methods})
+    options += set_options("first_stages", FirstStages, facts.get("first_stages", {}))
+    encoder = shell_word(plan.get("encoder"))
+    return f"quit graph {subcommand} --corpus {corpus} --encoder {encoder}{k} --out {shell_word(path)}{options}"
 
 
 def _search(neighbours: Neighbours, count: int, partial: Path, plan: dict[str, Any]) -> list[list[np.ndarray]]:
@@ -188,7 +197,12 @@ def _search(neighbours: Neighbours, count: int, partial: Path, plan: dict[str, A
 
 
 def _finish(
-    neighbours: Neighbours, corpus: BuiltCorpus, out: Path, plan: dict[str, Any], steps: list[list[np.ndarray]]
+    neighbours: Neighbours,
+    corpus: BuiltCorpus,
+    out: Path,
+    plan: dict[str, Any],
+    steps: list[list[np.ndarray]],
+    stages: FirstStages | None,
 ) -> None:
     """Put the steps together; a run that is killed here does that again."""
     (out / META).unlink(missing_ok=True)
@@ -214,6 +228,7 @@ def _finish(
         "recall": {"at": neighbours.k, "value": recall, "sample": size, "against": neighbours.truth},
         "statistics": statistics(edges, weights),
         "plan": plan,
+        "first_stages": stages.model_dump(mode="json") if stages else {},
     }
     write_manifest(out / FACTS, facts, [out / name for name in FILES])
     write_json(out / META, _meta(facts))

@@ -16,7 +16,7 @@ from quit.export.lines import write_texts
 from quit.retrieval.built import BuiltCorpus, query_set
 from quit.retrieval.records import whole
 
-VERSION = 1
+VERSION = 2
 Row = dict[str, Any]
 
 

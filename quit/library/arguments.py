@@ -45,9 +45,9 @@ WriteFile = Callable[[str, bytes], Path]
 """Writes a file of that name and returns its path."""
 
 
-def whole_place(place: str | Path) -> str | Path:
+def absolute_folder(folder: str | Path) -> str | Path:
     """Return a folder by its whole path, which stays the same when the working folder changes; a URL as it is."""
-    return place if is_url(place) else Path(place).absolute()
+    return folder if is_url(folder) else Path(folder).absolute()
 
 
 def override_texts(settings: Overrides | None) -> list[str]:
@@ -81,8 +81,8 @@ def _source_text(source: Any, put: WriteFile) -> str:
         return named_source(source)
     lines = [json.dumps(row, ensure_ascii=False, default=_plain) + "\n" for row in _rows(source)]
     if not lines:
-        raise InputError("Your records are empty. Give one at least.")
-    data = "".join(lines).encode(errors="backslashreplace")  # of half a surrogate pair, what JSON writes too
+        raise InputError("There are no records. Give at least one.")
+    data = "".join(lines).encode(errors="backslashreplace")  # a lone surrogate becomes its JSON escape
     return f"jsonl:{put(f'records-{hashlib.sha256(data).hexdigest()[:16]}.jsonl', data)}"
 
 
@@ -110,7 +110,8 @@ def as_table(frame: Table) -> pa.Table:
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON writes for a value: of bytes, sets and generators an object, which no field takes."""
+    """Return what JSON writes for a value. Bytes, sets and generators become an object, which is refused where a text
+    or a list is expected."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if type(value).__name__ in ("NAType", "NaTType"):  # what pandas has for missing values

@@ -14,14 +14,14 @@ from quit.library.arguments import (
     Overrides,
     Runner,
     Sources,
+    absolute_folder,
     override_texts,
     source_texts,
     temporary_sources,
-    whole_place,
 )
 from quit.library.tables import Tables
 from quit.models.factory import Models
-from quit.models.user_classes import register_models
+from quit.models.user_classes import CAUSE, register_models
 from quit.settings import Settings, load, without
 from quit.sources import parse_source
 
@@ -78,7 +78,7 @@ def build(
     from quit.library.progress import BuildConsole
 
     changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions}
-    opened = Workspace(whole_place(workspace))
+    opened = Workspace(absolute_folder(workspace))
     _, profile, texts = as_built(opened, profile, settings, changes)
     own = register_models(models or {}, profile, texts)
     texts = [*without(texts, own), *own]
@@ -97,7 +97,7 @@ def build(
             jobs.build(opened, names, profile, texts, **options)
         except QuitError as error:
             # Where a shard found the fault tells a caller nothing; where an own model raised it does.
-            raise error.with_traceback(None) from error.__cause__
+            raise error.with_traceback(None) from error.__cause__ if CAUSE in str(error) else None
     return Tables(opened)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from quit.dataset.files import current_files
 from quit.dataset.release import Release, open_release, releases_of
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
-from quit.library.arguments import Format, Overrides, Split, override_texts, whole_place
+from quit.library.arguments import Format, Overrides, Split, absolute_folder, override_texts
 from quit.models.protocols import Encoder
 from quit.release.view import open_to_read
 from quit.settings import Settings, load_card, of_section
@@ -67,23 +67,24 @@ class Tables:
         return self._opened if isinstance(self._opened, Workspace) else Workspace.open(str(self._opened))
 
     @property
-    def _shown(self) -> str:
-        """The place, by its path from the working folder if it is below."""
-        path, here = Path(str(self._opened)), Path.cwd()
-        return str(path.relative_to(here) if path.is_relative_to(here) else self._opened)
+    def _short_path(self) -> str:
+        """The folder, relative to the working folder if it lies below it."""
+        with suppress(OSError, ValueError):  # the working folder was deleted; the folder lies elsewhere
+            return str(Path(str(self._opened)).relative_to(Path.cwd()))
+        return str(self._opened)
 
     def __repr__(self) -> str:
         kind, rows = "release" if self.facts else "workspace", self.sql(_COUNTS).to_pylist()
         sums = {name: sum(row[name] for row in rows) for name in ("questions", "passages", "fully")}
         questions, passages = counted(sums["questions"], "question"), counted(sums["passages"], "passage")
-        return f"<{kind} {self._shown}: {questions}, {passages}, {sums['fully']:,} with label 2>"
+        return f"<{kind} {self._short_path}: {questions}, {passages}, {sums['fully']:,} with label 2>"
 
     def _repr_html_(self) -> str:
         rows = [("split", "questions", "passages", "label 2")]
         rows += [(row["split"], *(f"{row[name]:,}" for name in list(row)[1:])) for row in self.sql(_COUNTS).to_pylist()]
         cells = ("".join(f"<td>{cell}</td>" for cell in row) for row in rows)
         table = "".join(f"<tr>{row}</tr>" for row in cells)
-        return f"<b>{html.escape(self._shown)}</b><table>{table}</table>"
+        return f"<b>{html.escape(self._short_path)}</b><table>{table}</table>"
 
     @property
     def names(self) -> list[str]:
@@ -308,7 +309,7 @@ class Tables:
 
         waive = [waive] if isinstance(waive, str) else waive
         waivers = [f"{gate}={why or ''}" for gate, why in waive.items()] if isinstance(waive, Mapping) else list(waive)
-        texts, folder = override_texts(settings), str(Path(out).absolute()) if out else ""
+        texts, folder = override_texts(settings), str(absolute_folder(out)) if out else ""
         with working("release", not progress):
             created = jobs.release(self._workspace, name, waivers, folder=folder, settings=texts).result
         inside = {release.name: release for release in ([] if out else releases_of(self._workspace))}
@@ -455,7 +456,7 @@ def open_tables(place: str | Path) -> Tables:
         WorkspaceError: The folder is neither.
         InputError: A file of the release is not what was frozen.
     """
-    opened = open_to_read(whole_place(place))
+    opened = open_to_read(absolute_folder(place))
     return Tables(opened, _facts(opened) if isinstance(opened, Release) else None)
 
 

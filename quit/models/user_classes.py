@@ -10,18 +10,33 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from quit.common.progress import note
-from quit.errors import QuitError, SettingsError
+from quit.errors import QuitError, ServerError, SettingsError
 from quit.models.generation.base import canonical
 from quit.settings import JudgeSettings, ReaderSettings, load
 
 _OBJECT = "object:"
 _OBJECTS: dict[str, object] = {}
 """Value of ``class`` in the settings -> the object that this process was given."""
-_SOURCES: dict[str, tuple[object, str, str]] = {}
-"""Module, or class of a script -> what was loaded, its source when it was first needed, and what its file held last."""
+CAUSE = "The error's cause shows where (quit --debug prints it)."
+"""Ends the message of an error that the user's code raised."""
+
+
+@dataclass(slots=True)
+class _Source:
+    """The source of a module, or of a class of a script. ``origin``: the import, or the class. ``text``: the source
+    when it was first needed. ``file_text``: the file's content, as last seen."""
+
+    origin: object
+    text: str
+    file_text: str
+
+
+_SOURCES: dict[str, _Source] = {}
+"""By the name of the module, or of the class of a script."""
 _BY_NAME = 'Put the class into a module and name it in a profile: kind = "python", class = "package.module:Name".'
 
 
@@ -52,7 +67,8 @@ def register_models(
                 "and verdicts(items), as a judge."
             )
         text = _OBJECT + class_identity(type(model), _settings_of(model))
-        if models[twin := names.setdefault(text, name)] is not model:
+        twin = names.setdefault(text, name)
+        if models[twin] is not model:
             raise SettingsError(
                 f"The models {twin!r} and {name!r} have the same class, source and attributes, so they would share "
                 "their replies. Give each an attribute `settings`, a dictionary of what differs."
@@ -88,7 +104,8 @@ def user_model_identity(spec: ReaderSettings | JudgeSettings) -> str:
 def user_model(spec: ReaderSettings | JudgeSettings) -> Any:
     """Return the user's object, or a new one of the user's class.
 
-    Raises :class:`SettingsError` where this process was not given it, or the class is not usable or cannot be made.
+    Raises :class:`SettingsError` where this process was not given it, or the class is not usable or cannot be made;
+    :class:`ServerError` where its ``__init__`` meets a fault of the system.
     """
     name = spec.class_ or ""
     if name.startswith(_OBJECT):
@@ -106,9 +123,9 @@ def user_model(spec: ReaderSettings | JudgeSettings) -> Any:
     except (QuitError, MemoryError):
         raise
     except Exception as error:  # whatever the class does when an object is made
-        raise SettingsError(
-            f"{spec.name}: {name} cannot be made with its `extra`: {type(error).__name__}: {error}. The error's cause "
-            "shows where (quit --debug prints it)."
+        fault = ServerError if isinstance(error, OSError) else SettingsError
+        raise fault(
+            f"{spec.name}: {name} cannot be made with its `extra`: {type(error).__name__}: {error}. {CAUSE}"
         ) from error
 
 
@@ -132,26 +149,29 @@ def _settings_of(model: object) -> dict[str, Any]:
 def _source(cls: type) -> str:
     """Return the source of a class's module; of a script or notebook, that of the class.
 
-    It is that of the code in memory, which a later change of the file does not reach: it is read once per import.
+    It is the source when this process first needed it: a later change of the file does not reach the code in memory.
     """
     is_module, module = cls.__module__ != "__main__", sys.modules.get(cls.__module__)
     key = cls.__module__ if is_module else f"__main__.{cls.__qualname__}"
+    origin = getattr(module, "__spec__", None) if is_module else cls
+    source = _SOURCES.get(key)
     try:
         text = inspect.getsource(module if is_module else cls)  # type: ignore[arg-type]
-        loaded = module.__spec__ if is_module else cls  # type: ignore[union-attr]
-        before, source, last = _SOURCES.get(key, (None, text, text))
-        if before is not loaded:
-            source = last = text
-        if last != text:
-            note(
-                f"The source of {key} was changed after this process loaded it: its classes work as before. "
-                "Restart Python to use the change.",
-                loud=True,
-            )
-        _SOURCES[key] = loaded, source, text
-        return source
-    except (OSError, TypeError, KeyError):
-        functions = [value for value in vars(cls).values() if inspect.isfunction(value)]
+    except (OSError, TypeError):
+        text = None
+    if source is None or source.origin is not origin:
+        source = None if text is None else _Source(origin, text, text)
+    elif text is not None and text != source.file_text:
+        source.file_text = text
+        note(
+            f"The source of {key} was changed after this process loaded it: its classes work as before. "
+            "Restart Python to use the change.",
+            loud=True,
+        )
+    if source is not None:
+        _SOURCES[key] = source
+        return source.text
+    functions = [value for value in vars(cls).values() if inspect.isfunction(value)]
     try:
         return "\n".join(inspect.getsource(function) for function in functions)  # a cell of a notebook
     except (OSError, TypeError) as error:

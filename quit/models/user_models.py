@@ -22,7 +22,7 @@ from quit.models.loading import once
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import NO_ANSWER, JudgeItem, Prompt, Reply, Verdict
 from quit.models.readers import cleaning
-from quit.models.user_classes import user_model, user_model_identity
+from quit.models.user_classes import CAUSE, user_model, user_model_identity
 from quit.settings import JudgeSettings, ReaderSettings
 from quit.text.words import counted
 
@@ -75,7 +75,7 @@ class UserGenerator:
             fault = ServerError if isinstance(error, OSError) else InputError
             raise fault(
                 f"{self.name}: {method.__qualname__} raised {type(error).__name__}: {error}. What it answered before "
-                "is kept. The error's cause shows where (quit --debug prints it)."
+                f"is kept. {CAUSE}"
             ) from error
         if len(replies) != len(items):
             raise InputError(

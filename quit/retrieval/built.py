@@ -65,9 +65,9 @@ class BuiltCorpus:
         if problem := fault(path / MANIFEST):
             options = set_options("corpora", Corpora, manifest.get("settings", {}))
             sources = [f"{each['kind']}:FOLDER/{each['file']}" for each in manifest.get("sources", ())]
-            named = "".join(f"--source {shell_word(source)} " for source in sources)
+            source_options = "".join(f"--source {shell_word(source)} " for source in sources)
             raise InputError(
-                f"{problem}. Make the corpus again (FOLDER: where the source lies): quit corpus build {named}"
+                f"{problem}. Make the corpus again (FOLDER: where the source lies): quit corpus build {source_options}"
                 f"--out {shell_word(path)}{options}"
             )
         documents = ipc.open_file(pa.memory_map(str(path / ARROW))).read_all()

@@ -200,14 +200,15 @@ def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstSta
     checksums of its manifest.
     """
     folder = Path(folder)
-    facts, of = read_json(folder / MANIFEST), shell_word(corpus.path)
+    facts, corpus_word = read_json(folder / MANIFEST), shell_word(corpus.path)
     if facts is None:
         raise InputError(
-            f"{folder} holds no finished index. Make one: quit index build --corpus {of} --encoder ENCODER "
+            f"{folder} holds no finished index. Make one: quit index build --corpus {corpus_word} --encoder ENCODER "
             f"--out {shell_word(folder)}"
         )
     options = set_options("first_stages", FirstStages, facts.get("settings", {}))
-    again = f"quit index build --corpus {of} --encoder {facts.get('encoder')} --out {shell_word(folder)}{options}"
+    encoder_word = shell_word(facts.get("encoder"))
+    again = f"quit index build --corpus {corpus_word} --encoder {encoder_word} --out {shell_word(folder)}{options}"
     if problem := fault(folder / MANIFEST):
         raise InputError(f"{problem}. Make the index again: {again}")
     if facts["corpus"] != corpus.identity:

@@ -15,11 +15,13 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class RawDocument:
-    """One paragraph of a record, clean, its text not empty. ``place``: where in the record it was."""
+    """One paragraph of a record, clean, its text not empty. ``place``: where in the record it was. ``is_repeated``:
+    whether an earlier record of the source has it too, by its id."""
 
     title: str
     text: str
     place: str
+    is_repeated: bool = False
 
     @property
     def doc_id(self) -> str:

@@ -53,6 +53,6 @@ def set_options(name: str, section: type[Section], values: Mapping[str, Any]) ->
     """Return `` --set NAME.KEY=VALUE`` for each of ``values`` that is a setting of the section and not its default,
     as it is typed in a command."""
     fields = section.model_fields
-    changed = {key: value for key, value in values.items() if key in fields and value != fields[key].default}
-    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in changed.items()}
+    non_defaults = {key: value for key, value in values.items() if key in fields and value != fields[key].default}
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in non_defaults.items()}
     return "".join(f" --set {shell_word(f'{name}.{key}={text}')}" for key, text in texts.items())

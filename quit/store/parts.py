@@ -21,7 +21,7 @@ UNREADABLE = (OSError, pa.ArrowException, ValueError)
 """Errors of reading a damaged Parquet file; the last one for names and texts that are not UTF-8."""
 _HASH = b"quit.rows"
 _WHOLE: set[tuple[Any, ...]] = set()  # marks of the parts of logs whose rows were compared with their hash
-_GROUP = 1 << 15  # rows: more than a shard of 64 questions has passages
+_GROUP = 1 << 15  # rows; 64 questions have 20,800 passages
 _ROWS = 1 << 17  # read at a time where only their checksums are of interest
 
 
@@ -97,8 +97,8 @@ def question_bounds(path: Path) -> list[tuple[str, str] | None]:
 
 
 def read_part(path: Path, columns: Sequence[str] | None = None, shard: Range = WHOLE) -> pa.Table:
-    """Return the rows of a part; ``columns``: only these, with :data:`KEYS` dictionary-encoded, and of ``shard``,
-    perhaps with others.
+    """Return the rows of a part. ``columns``: only these, with :data:`KEYS` dictionary-encoded. ``shard``: only row
+    groups that may hold its questions; rows of other questions may be among them.
 
     Raises :class:`WorkspaceError` for one that cannot be read.
     """

@@ -133,15 +133,18 @@ def test_the_command_that_makes_it_again_has_the_settings_and_quotes_paths(tmp_p
     stages = FirstStages(bm25_b=0.4)
     build_first_stage(corpus, "bm25", folder / "I", stages)
     build_graph(corpus, "bm25", 2, folder / "G", Graph(cross_question_only=True), stages)
+    build_graph(corpus, "minilm", 2, folder / "D", Graph(method="exact"), FirstStages(precision="bf16"))
     opened = {
         "C/qrels.parquet": lambda: BuiltCorpus.open(folder / "C"),
         "I/bm25/rows.npy": lambda: open_first_stage(folder / "I", corpus, STAGES),
         "G/edges.parquet": lambda: NeighbourhoodGraph.open(folder / "G"),
+        "D/edges.parquet": lambda: NeighbourhoodGraph.open(folder / "D"),
     }
     options = {
         "C": "corpora.granularity=hint",
         "I": "first_stages.bm25_b=0.4",
         "G": "graph.cross_question_only=true --set first_stages.bm25_b=0.4",
+        "D": "graph.method=exact --set first_stages.precision=bf16",
     }
     for name, open_again in opened.items():
         flip(folder / name)

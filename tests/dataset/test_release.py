@@ -20,6 +20,12 @@ from tests.engine.test_damage import flip
 from tests.release import small
 
 
+def test_a_release_that_lists_no_roles_is_refused(tmp_path: Path) -> None:
+    small.freeze(tmp_path, {name: rows for name, rows in small.rows().items() if not name.endswith("_roles")})
+    with pytest.raises(InputError, match="tables/hint_roles.parquet: is not listed"):
+        verify(tmp_path)
+
+
 @pytest.mark.parametrize("name", ["labels", "answers/two", "splits"])
 def test_a_changed_table_is_named(tmp_path: Path, name: str) -> None:
     release = small.freeze(tmp_path, small.rows())

@@ -70,8 +70,8 @@ def test_a_value_that_json_lacks_is_no_text(field: str, value: object, fault: st
 def test_missing_values_halves_of_characters_and_other_types_are_written() -> None:
     row = {"candidates": pd.NA, "question": "Wh\ud83do?", "year": pd.Timestamp("2026-01-02").date(), "path": Path("a")}
     with temporary_sources([ROWS[0] | row]) as [text]:
-        written = json.loads(Path(text.removeprefix("jsonl:")).read_text(encoding="utf-8"))
-    assert written == ROWS[0] | row | {"candidates": None, "year": "2026-01-02", "path": "a"}
+        record = json.loads(Path(text.removeprefix("jsonl:")).read_text(encoding="utf-8"))
+    assert record == ROWS[0] | row | {"candidates": None, "year": "2026-01-02", "path": "a"}
 
 
 def test_one_record_is_a_list_of_one() -> None:
@@ -114,7 +114,7 @@ def test_names_are_taken_as_they_are() -> None:
     for nothing, message in (
         (7, "A value of type int cannot be read as a table.* Name 'starter'"),
         ([], "The list of sources is empty"),
-        (pd.DataFrame(ROWS)[:0], "Your records are empty"),
+        (pd.DataFrame(ROWS)[:0], "There are no records"),
     ):
         with pytest.raises(InputError, match=message):
             source_texts(nothing, None)

@@ -47,6 +47,13 @@ class ServerReader:
 Keyless = type("Keyless", (ServerReader,), {"__init__": lambda self: {}["API_KEY"]})
 
 
+class Offline(ServerReader):
+    """Its server does not answer."""
+
+    def __init__(self) -> None:
+        raise ConnectionRefusedError
+
+
 class Scripted:
     """Gives what a function makes of each item, and remembers the calls."""
 
@@ -162,6 +169,9 @@ def test_the_identity_is_that_of_the_code_in_memory(tmp_path: Path, monkeypatch,
     first = identity("Oslo")
     assert identity("Bergen") == identity("Bergen") == first
     assert capsys.readouterr().err.count("source of edited was changed after this process loaded it") == 1
+    Path("edited.py").unlink()
+    assert user_classes.user_model_identity(settings.readers[0]) == first
+    Path("edited.py").write_text("class Reader:\n    def answer(self, prompts): return 'Bergen'\n")
     importlib.reload(sys.modules["edited"])
     assert identity("Bergen") != first and not capsys.readouterr().err
 
@@ -205,6 +215,13 @@ def test_a_class_that_cannot_be_used_is_named(name: str, extra: str, message: st
     values = ("name=mine", "kind=python", f'class="{name}"', f"extra={extra}")
     with pytest.raises(SettingsError, match=message):
         _reader(load("embedded", [f"readers.0.{value}" for value in values]).settings).answer(_prompts(1))
+
+
+def test_a_class_that_does_not_reach_its_server_may_be_tried_again() -> None:
+    name = "tests.models.test_user_models:Offline"
+    settings = load("embedded", ["readers.0.kind=python", f"readers.0.class={name}"]).settings
+    with pytest.raises(ServerError, match="Offline cannot be made with its `extra`: ConnectionRefusedError"):
+        user_classes.user_model(settings.readers[0])
 
 
 def test_an_object_without_a_method_or_in_other_processes_is_refused() -> None:

@@ -32,7 +32,6 @@ from quit.text.words import counted
 
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})  # HTTP codes of passing faults
 _OVERLOADED = frozenset({429, 503, 529})
-_REFUSED_PROMPT = (FILTERED, "invalid_prompt")  # codes of an error: Azure's, OpenAI's
 _BYTES_A_TOKEN = 4.0  # for token budgets before the server's own count is known
 CHARACTERS_A_TOKEN = 128  # of a reply, at most: about the longest entry of common vocabularies, a run of spaces
 MAX_BYTES = 4 << 20  # bytes of a reply, after decompression; a thousand times what a long one has
@@ -426,10 +425,12 @@ def _error_text(content: bytes | bytearray) -> str:
 
 
 def is_withheld(status: int, content: bytes | bytearray) -> bool:
-    """Whether an error says that the vendor's filter refuses the prompt: HTTP 400 with Azure's code or OpenAI's."""
-    if status == 400 and any(code.encode() in content for code in _REFUSED_PROMPT):
+    """Whether an error says that the vendor's filter refuses the prompt: HTTP 400 with Azure's code, or with OpenAI's
+    code and the word "policy" (other servers may use that code for other faults)."""
+    if status == 400 and (FILTERED.encode() in content or b"invalid_prompt" in content):
         with suppress(ValueError, KeyError, TypeError, RecursionError):
-            return json.loads(content)["error"]["code"] in _REFUSED_PROMPT
+            error = json.loads(content)["error"]
+            return error["code"] == FILTERED or (error["code"] == "invalid_prompt" and "policy" in error["message"])
     return False
 
 

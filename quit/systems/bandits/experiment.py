@@ -72,8 +72,10 @@ class Grid:
         """
         names = [policy.name for policy in self.policies]
         means = np.moveaxis(self.means, 0, -1)
-        gains = means - (means[names.index(BASELINE), 0] if BASELINE in names else np.nan)
-        bounds, gain_bounds = self._bounds(means), self._bounds(gains)
+        bounds = self._bounds(means)
+        if BASELINE in names:
+            gains = means - means[names.index(BASELINE), 0]
+            gain_bounds = self._bounds(gains)
         rows = []
         axes = (names, self.structures, self.settings.budgets, metrics.NAMES)
         for at in np.ndindex(*map(len, axes)):
@@ -116,7 +118,7 @@ class Grid:
         return rows
 
     def _bounds(self, values: np.ndarray) -> np.ndarray:
-        """Return 95% bootstrap intervals over requests, the last axis of ``values``, which they replace."""
+        """Return 95% bootstrap intervals over requests, the last axis of ``values``; the result's is (low, high)."""
         columns = values.reshape(-1, values.shape[-1]).T
         return intervals(columns, RESAMPLES, self.settings.seed).reshape(*values.shape[:-1], 2)
 

@@ -13,10 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from quit.common.files import write_json
 from quit.common.ids import content_hash
-from quit.common.manifests import fault, write_manifest
+from quit.common.manifests import fault
 from quit.common.progress import note
-from quit.common.steps import Steps
+from quit.common.steps import MANIFEST, Steps
 from quit.contracts.tables import TableContract
 from quit.errors import WorkspaceError
 
@@ -63,8 +64,8 @@ class CheckpointedTables:
                 facts = {"seconds": round(time.monotonic() - began, 3), "counts": Counter(counter) - before}
                 with steps.adding(number) as new:
                     pq.write_table(rows, new / "rows.parquet", compression="zstd")
-                    write_manifest(new / "facts.json", facts, [new / "rows.parquet"])
-            if problem := fault(folder / "facts.json"):
+                    write_json(new / "facts.json", facts)
+            if problem := fault(folder / MANIFEST):
                 raise WorkspaceError(f"{problem}. Delete {folder} and run the same command.")
             pieces.append(pq.read_table(folder / "rows.parquet", partitioning=None).cast(contract.schema))
             facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))

@@ -70,13 +70,13 @@ def significance(
         old, new = _values(before, name, substring), _values(after, name, substring)
         if len(old):
             values[name] = (old, new)
-    # One by one: with unlabelled questions the measures are over different ones.
+    # One by one: where questions lack labels, the measures cover different questions.
     differences = [paired([(new, old)], resamples, seed)[0] for old, new in values.values()]
-    corrected = holm([difference.p_randomisation for difference in differences])
+    holm_p = holm([difference.p_randomisation for difference in differences])
     return {
         name: {"questions": len(old), "before": float(old.mean()), "after": float(new.mean())}
         | {**asdict(difference), "holm": p}
-        for (name, (old, new)), difference, p in zip(values.items(), differences, corrected, strict=True)
+        for (name, (old, new)), difference, p in zip(values.items(), differences, holm_p, strict=True)
     }
 
 

@@ -39,7 +39,8 @@ class Run:
 
     def __init__(self, path: Path, description: dict[str, Any]) -> None:
         self.path = path
-        self._description = description = {"version": VERSION, **description}
+        description = {"version": VERSION, **description}
+        self._run_hash = content_hash(description)
         earlier = _read_object(path / "run.json") if (path / "run.json").is_file() else None
         if earlier is not None and earlier != description:
             raise WorkspaceError(
@@ -54,21 +55,22 @@ class Run:
 
     def missing(self, queries: Sequence[Query]) -> list[Query]:
         """Return the questions that have no trace yet, or one of an earlier wording, answers or relevant documents, or
-        of another run, whose ``run.json`` somebody deleted."""
+        one that another run wrote."""
 
-        def hash_in_trace(query: Query) -> Any:
-            return (read_json(trace_path(self.path, query.query_id)) or {}).get("query")
+        def has_trace(query: Query) -> bool:
+            trace = read_json(trace_path(self.path, query.query_id)) or {}
+            return trace.items() >= self._hashes(query).items()
 
-        return [query for query in queries if hash_in_trace(query) != self._hash(query)]
+        return [query for query in queries if not has_trace(query)]
 
-    def _hash(self, query: Query) -> str:
-        return content_hash(asdict(query), self._description)
+    def _hashes(self, query: Query) -> dict[str, str]:
+        return {"query": content_hash(asdict(query)), "run": self._run_hash}
 
     def work(self, system: SunarSystem, queries: Sequence[Query], workers: int) -> None:
         """Answer the questions without a trace; a kill loses those in flight."""
 
         def answer(query: Query) -> None:
-            trace = system.answer(query) | {"query": self._hash(query)}
+            trace = system.answer(query) | self._hashes(query)
             write_json(trace_path(self.path, query.query_id), trace)
 
         with ThreadPoolExecutor(workers) as pool:
@@ -113,9 +115,12 @@ def read_trace(path: Path, query_id: str) -> dict[str, Any]:
 
 
 def trace_ids(path: Path) -> list[str]:
-    """Return the sorted ids of the answered questions. Raises :class:`InputError` where there is no run."""
+    """Return the sorted ids of the questions that this run has answered: its ``run.json`` may have been deleted, and
+    another run begun in the folder. Raises :class:`InputError` where there is no run."""
     _check_run(path)
-    return sorted(_read_object(file)["query_id"] for file in (path / "traces").glob("*.json"))
+    run_hash = content_hash(_read_object(path / "run.json"))
+    traces = (_read_object(file) for file in (path / "traces").glob("*.json"))
+    return sorted(trace["query_id"] for trace in traces if trace.get("run") == run_hash)
 
 
 def _check_run(path: Path) -> None:

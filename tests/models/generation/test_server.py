@@ -120,7 +120,7 @@ _REFUSED_PROMPTS = [
     for error in (
         batches.REFUSED_PROMPT,
         {
-            "message": "Invalid prompt: flagged as a possible breach of the content management policy.",
+            "message": "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
             "type": "invalid_request_error",
             "param": None,
             "code": "invalid_prompt",
@@ -144,7 +144,7 @@ def test_a_withheld_reply_is_no_answer_or_unread_and_is_paid_once(fault: rude.Fa
         with GenerationCache(tmp_path / "other.sqlite") as other:
             assert other.merge(tmp_path / "replies.jsonl") == (3, 0)
     assert len(server.requests) == 3
-    assert len(notes) == (fault in _REFUSED_PROMPTS) == ("content management policy" in "".join(notes))
+    assert len(notes) == (fault in _REFUSED_PROMPTS) == ("policy" in "".join(notes))
 
 
 @pytest.mark.parametrize("fault", [rude.ENDLESS, rude.GZIP_BOMB], ids=["endless", "bomb"])

@@ -12,7 +12,7 @@ from quit.retrieval.rankings import read_run
 from quit.systems.opening import questions
 from quit.systems.sunar.compare import compare, compare_runs, significance
 from quit.systems.sunar.queries import Query, of_corpus, of_file
-from quit.systems.sunar.run import Run, read_trace, runs_in, scores, trace_path
+from quit.systems.sunar.run import Run, read_trace, runs_in, scores, trace_ids, trace_path
 from tests.rows import cases
 from tests.systems.scripted import SmallCollection
 
@@ -91,6 +91,7 @@ def test_traces_of_two_systems_are_not_mixed(tmp_path: Path) -> None:
     run = _ran(tmp_path / "r")
     (run.path / "run.json").unlink()
     assert Run(run.path, {"settings": {"c": 2}}).missing(QUERIES) == QUERIES
+    assert trace_ids(run.path) == []
 
 
 def test_a_trace_that_is_not_there_or_broken_is_said(tmp_path: Path) -> None:
