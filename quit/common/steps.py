@@ -44,7 +44,7 @@ class Steps:
         while (problem := fault(self[number] / MANIFEST)) is None:
             number += 1
         if self[number].is_dir():
-            note(f"{problem}: the job goes on at this step")
+            note(f"{problem}: this step is done again")
         return number
 
     @contextmanager
