@@ -19,6 +19,7 @@ from quit.sources.records import Reject
 
 HOPS = range(1, 1 << 15)
 """Places of a sub-question that the table of queries can hold."""
+MAX_RELEVANCE = 2**15 - 1
 EXPECTED = "a folder with corpus.jsonl, queries.jsonl and qrels/*.tsv (query-id, corpus-id, score)"
 
 
@@ -118,8 +119,10 @@ def _qrels(folder: Path) -> dict[str, list[_Judged]]:
                     f"{path}, line {number}: expected query-id, corpus-id and a whole number, with tabs between them, "
                     f"found {line[:60]!r}."
                 ) from None
+            if relevance > MAX_RELEVANCE:
+                raise InputError(f"{path}, line {number}: relevance {relevance} is above {MAX_RELEVANCE:,}.")
             if relevance > 0:
-                judged.setdefault(query, []).append(_Judged(plain(path.name), number, document, min(relevance, 127)))
+                judged.setdefault(query, []).append(_Judged(plain(path.name), number, document, relevance))
     return judged
 
 

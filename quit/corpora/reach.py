@@ -13,6 +13,7 @@ import numpy as np
 
 from quit.common.rows import grouped
 from quit.corpora.graph import NeighbourhoodGraph
+from quit.errors import InputError, did_you_mean
 from quit.evaluate.metrics import Measure
 from quit.render.table import Table
 from quit.retrieval.built import BuiltCorpus, query_set
@@ -40,6 +41,7 @@ def reach(
     ``recall@depth+2``, ``all@depth+1``, ``all@depth+2``, ``pool@depth+1``, ``pool@depth+2`` (mean documents that one
     and two hops make reachable, the list included) and the control ``recall@same+1``, ``recall@same+2``: the first
     stage's own recall when its list is as long as those pools. Queries without a relevant document are left out.
+    Raises :class:`InputError` where no query is of the ``kind``.
     """
     relevant = corpus.relevant_rows()
     groups = grouped(
@@ -47,6 +49,9 @@ def reach(
         for row in corpus.queries.to_pylist()
         if row["query_id"] in relevant and kind in (None, row["kind"])
     )
+    if kind is not None and not groups:
+        kinds = sorted({row["kind"] for row in corpus.queries.to_pylist() if row["query_id"] in relevant})
+        raise InputError(f"No question with a relevant document is of the kind {kind!r}.{did_you_mean(kind, kinds)}")
     figures = {key: _measure(stage, queries, relevant, graph) for key, queries in groups.items()}
     return [{"dataset": key, "stage": name, **row} for key, row in figures.items()]
 

@@ -9,20 +9,19 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from quit.common.progress import note
-from quit.errors import QuitError, ServerError, SettingsError
+from quit.errors import InputError, QuitError, ServerError, SettingsError, fault_of_the_machine
 from quit.models.generation.base import canonical
 from quit.settings import JudgeSettings, ReaderSettings, load
 
 _OBJECT = "object:"
 _OBJECTS: dict[str, object] = {}
 """Value of ``class`` in the settings -> the object that this process was given."""
-CAUSE = "The error's cause shows where (quit --debug prints it)."
-"""Ends the message of an error that the user's code raised."""
 
 
 @dataclass(slots=True)
@@ -37,6 +36,8 @@ class _Source:
 
 _SOURCES: dict[str, _Source] = {}
 """By the name of the module, or of the class of a script."""
+CAUSE = "The error's cause shows where (quit --debug prints it)."
+"""Ends the message of an error that the user's code raised."""
 _BY_NAME = 'Put the class into a module and name it in a profile: kind = "python", class = "package.module:Name".'
 
 
@@ -118,15 +119,22 @@ def user_model(spec: ReaderSettings | JudgeSettings) -> Any:
     cls, method = imported_class(name, spec.name), "answer" if isinstance(spec, ReaderSettings) else "verdicts"
     if not callable(getattr(cls, method, None)):
         raise SettingsError(f"{spec.name}: {name} has no method {method}.")
-    try:
+    with user_code(f"{spec.name}: {name} cannot be made with its `extra`:", SettingsError):
         return cls(**spec.extra)
+
+
+@contextmanager
+def user_code(what: str, fault: type[QuitError] = InputError, kept: str = "") -> Iterator[None]:
+    """Raise any error of a user's code in this block as a ``fault``: ``what``, the error, and ``kept``, what is not
+    lost. An error of the system becomes a :class:`ServerError`; what :func:`quit.errors.fault_of_the_machine` knows
+    becomes what it says."""
+    try:
+        yield
     except (QuitError, MemoryError):
         raise
-    except Exception as error:  # whatever the class does when an object is made
-        fault = ServerError if isinstance(error, OSError) else SettingsError
-        raise fault(
-            f"{spec.name}: {name} cannot be made with its `extra`: {type(error).__name__}: {error}. {CAUSE}"
-        ) from error
+    except Exception as error:
+        kind = ServerError if isinstance(error, OSError) else fault
+        raise fault_of_the_machine(error) or kind(f"{what} {type(error).__name__}: {error}.{kept} {CAUSE}") from error
 
 
 def class_identity(cls: type, settings: Mapping[str, Any]) -> str:

@@ -16,13 +16,13 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
-from quit.errors import InputError, QuitError, ServerError
+from quit.errors import InputError
 from quit.models.generation.base import ChatRequest, Completing, Completion, OnReply, canonical, free_memory
 from quit.models.loading import once
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import NO_ANSWER, JudgeItem, Prompt, Reply, Verdict
 from quit.models.readers import cleaning
-from quit.models.user_classes import CAUSE, user_model, user_model_identity
+from quit.models.user_classes import user_code, user_model, user_model_identity
 from quit.settings import JudgeSettings, ReaderSettings
 from quit.text.words import counted
 
@@ -67,16 +67,8 @@ class UserGenerator:
         method = getattr(self._model, "answer" if reads else "verdicts")
         options = {"sample": sample} if "sample" in inspect.signature(method).parameters else {}
         kind = Prompt if reads else JudgeItem
-        try:
+        with user_code(f"{self.name}: {method.__qualname__} raised", kept=" What it answered before is kept."):
             replies = list(method([kind(**_with_tuples(item)) for item in items], **options))
-        except (QuitError, MemoryError):
-            raise
-        except Exception as error:
-            fault = ServerError if isinstance(error, OSError) else InputError
-            raise fault(
-                f"{self.name}: {method.__qualname__} raised {type(error).__name__}: {error}. What it answered before "
-                f"is kept. {CAUSE}"
-            ) from error
         if len(replies) != len(items):
             raise InputError(
                 f"{self.name}: {method.__qualname__} returned {counted(len(replies), 'reply', 'replies')} to "
@@ -103,6 +95,8 @@ def _as_fields(reply: Any, reads: bool) -> dict[str, Any]:
         for name, kind in _TYPES.items():
             if name in fields and not isinstance(fields[name], kind):
                 raise TypeError(f"a {type(reply).__name__} whose {name} is {fields[name]!r}")
+        if (probability := fields.get("probability")) is not None and not 0 <= probability <= 1:
+            raise ValueError(f"a Verdict whose probability is {probability}, not between 0 and 1")
         return fields
     reply = reply.tolist() if hasattr(reply, "tolist") else reply  # numpy's True is no bool
     if reads and isinstance(reply, str):

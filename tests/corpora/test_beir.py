@@ -31,7 +31,7 @@ def test_questions_answers_and_relevance_by_hand(tmp_path: Path) -> None:
         {"_id": "1a", "text": "Where is it?", "metadata": {"parent_id": "1", "hop": 1}},
         {"_id": "3", "text": "Unjudged?", "answer": 1.5},
     ]
-    qrels = "query-id\tcorpus-id\tscore\n1\td1\t1\n1\td0\t2\n2\td1\t1\n2\td0\t0\n1a\td1\t1\n"
+    qrels = "query-id\tcorpus-id\tscore\n1\td1\t1\n1\td0\t200\n2\td1\t1\n2\td0\t0\n1a\td1\t1\n"
     corpus = built(tmp_path / "C", f"beir:{_folder(tmp_path / 'b', queries, qrels)}", strict=True)
     assert corpus.titles([0, 1]) == ["Nile", "Cairo"] and len(corpus) == 2
     assert corpus.manifest["counts"]["paragraphs"] == 2
@@ -42,7 +42,7 @@ def test_questions_answers_and_relevance_by_hand(tmp_path: Path) -> None:
     )  # fmt: skip
     assert rows["beir-2"]["answers"] == ["Cairo", "Al-Qahira", "969"] and rows["beir-1-s1"]["parent_id"] == "beir-1"
     assert rows["beir-3"]["answers"] == ["1.5"]
-    relevance = {"beir-1": {"Cairo": 1, "Nile": 2}, "beir-1-s1": {"Cairo": 1}, "beir-2": {"Cairo": 1}}
+    relevance = {"beir-1": {"Cairo": 1, "Nile": 200}, "beir-1-s1": {"Cairo": 1}, "beir-2": {"Cairo": 1}}
     assert relevant_titles(corpus) == relevance
 
 
@@ -124,6 +124,7 @@ def test_lines_that_cannot_be_used_are_rejects_with_file_and_line(tmp_path: Path
     [
         ("qrels/test.tsv", "1 0 d0 1\n", r"test.tsv, line 1: expected query-id, corpus-id"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\n1\td0\thigh\n", r"test.tsv, line 2: .*'1\\td0\\thigh'"),
+        ("qrels/test.tsv", "1\td0\t40000\n", r"test.tsv, line 1: relevance 40000 is above 32,767"),
         ("queries.jsonl", '{"_id": "1", "text": "A?"}\n[1]\n', r"queries.jsonl, line 2: expected an object"),
         ("corpus.jsonl", "{\n", r"corpus.jsonl, line 1: no JSON"),
         ("queries.jsonl", None, "There is no .*queries.jsonl; expected a folder with corpus.jsonl"),

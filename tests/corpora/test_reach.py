@@ -11,6 +11,7 @@ from quit.corpora import report
 from quit.corpora.graph import NeighbourhoodGraph
 from quit.corpora.reach import hops, reach, reach_table
 from quit.corpora.report import write_report
+from quit.errors import InputError
 from tests.corpora.worlds import Fixed, built, musique_record
 from tests.rows import write_lines
 
@@ -56,7 +57,9 @@ def test_recall_by_hand(tmp_path: Path) -> None:
     assert (steps["recall@2"], steps["recall@2+2"], steps["recall@10"]) == (0.5, 1.0, 1.0)
     # Ranks 1 and 5 of the list are relevant: (1 + 1 / log2 6) / (1 + 1 / log2 3).
     assert whole["nDCG@10"] == 0.8503
-    assert [len(reach(_corpus(tmp_path), "fixed", FIXED, None, kind)) for kind in ("2hop", "3hop1")] == [2, 0]
+    assert len(reach(_corpus(tmp_path), "fixed", FIXED, None, "2hop")) == 2
+    with pytest.raises(InputError, match="of the kind '3hop1'.*'2hop'"):
+        reach(_corpus(tmp_path), "fixed", FIXED, None, "3hop1")
     table = reach_table([whole, steps])
     assert len(table.rows) == 2 and table.rows[0][:3] == ["musique", "fixed", 1]
 

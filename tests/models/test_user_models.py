@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -191,11 +192,22 @@ def test_what_a_class_does_wrong_is_named(model: object, message: str) -> None:
         _reader(_settings(model)).answer(_prompts(1))
 
 
-@pytest.mark.parametrize("verdict", [Verdict(1, None, ""), Verdict(True, "high", ""), Verdict(True, None, None)])  # type: ignore
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        Verdict(1, None, ""),  # type: ignore
+        Verdict(True, "high", ""),  # type: ignore
+        Verdict(True, None, None),  # type: ignore
+        Verdict(True, math.nan, ""),
+        Verdict(True, 1.5, ""),
+    ],
+)
 def test_a_verdict_that_no_table_can_hold_is_named(verdict: Verdict) -> None:
     settings = _settings(ScriptedJudge(lambda item: verdict))
     generator = CachedGenerator(make_generator(settings.judge, settings, Meter(), Ledger()), None)
-    with pytest.raises(InputError, match="no reply: a Verdict whose (correct is 1|probability is 'high'|raw is None)"):
+    with pytest.raises(
+        InputError, match="no reply: a Verdict whose (correct is 1|probability is ('high'|nan|1.5)|raw is None)"
+    ):
         language_judge(settings.judge, generator).verdicts([JudgeItem("q", "Where?", ("Rome",), "Roma")])
 
 

@@ -27,11 +27,12 @@ from quit.common.progress import note
 from quit.dataset.dataset import Dataset
 from quit.engine.plan import check_labelers
 from quit.errors import SettingsError
-from quit.evaluate.metrics import READING, measures
+from quit.evaluate.metrics import READING, Measure, measures
 from quit.models.factory import Models
 from quit.retrieval.built import building
 from quit.retrieval.vectors import stored_array
 from quit.settings import Settings
+from quit.settings.benchmark import Benchmark
 from quit.systems.benchmark.figures import figures
 from quit.systems.benchmark.leaderboard import page, wrong_zeros_in_words
 from quit.systems.benchmark.listwise import replies_in_words
@@ -150,7 +151,17 @@ def systems_of(runner: Runner, task: Task, request: BenchmarkRequest) -> list[Sy
     return systems
 
 
+def _warn_of_depth(settings: Benchmark) -> None:
+    """Say which metrics and contexts are named after more passages than a retriever returns."""
+    deeper = [text for text in settings.metrics if Measure.parse(text).depth > settings.depth]
+    deeper += [f"k = {k}" for k in settings.k if k > settings.depth]
+    if deeper:
+        limit = f"Retrievers return {settings.depth} passages (benchmark.depth)"
+        note(f"{limit}: {', '.join(deeper)} see no more", loud=True)
+
+
 def _run(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Outcome:
+    _warn_of_depth(runner.settings)
     systems = systems_of(runner, task, request)
     scores = [_score(runner, task, systems, request.readers)]
     if request.bounds:

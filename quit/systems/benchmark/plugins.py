@@ -27,7 +27,7 @@ from quit.errors import InputError, SettingsError, did_you_mean
 from quit.models.factory import Models
 from quit.models.loading import usable_device
 from quit.models.protocols import NO_ANSWER, Reader
-from quit.models.user_classes import class_identity, imported_class
+from quit.models.user_classes import class_identity, imported_class, user_code
 from quit.retrieval.protocols import FirstStage, Ranking, Scorer
 from quit.settings import FirstStages, Settings
 from quit.systems.benchmark.task import Passages, ranking
@@ -157,15 +157,14 @@ def _make(group: str, text: str, context: PluginContext, protocol: Any) -> Any:
             factory = plugins[name].load()
         except (ImportError, AttributeError) as error:
             raise SettingsError(f"The {kind} {name!r} ({value}) cannot be loaded: {error}.") from error
-        plugin = factory(replace(context, argument=argument))
+        with user_code(f"The {kind} {text!r} ({value}) raised", SettingsError):
+            plugin = factory(replace(context, argument=argument))
     else:
         value, own = text, imported_class(text, kind)
-        try:
+        with user_code(f"The {kind} {text!r} cannot be made of a PluginContext:", SettingsError):
             plugin = own(context)
             if not hasattr(plugin, "identity"):
                 plugin.identity = class_identity(own, {})
-        except (TypeError, AttributeError) as error:
-            raise SettingsError(f"The {kind} {text!r} cannot be made of a PluginContext: {error}.") from error
     if not isinstance(plugin, protocol):
         members = ", ".join(
             sorted(member for member in dir(protocol) if not member.startswith("_")) + list(protocol.__annotations__)

@@ -20,6 +20,7 @@ from quit.contracts.benchmark import ANSWERS, RANKINGS, RELABELLED
 from quit.dataset.dataset import Dataset
 from quit.errors import InputError
 from quit.models.protocols import NO_ANSWER, Prompt, Reader
+from quit.models.user_classes import user_code
 from quit.retrieval.protocols import Ranking, Scorer
 from quit.systems.benchmark import relabel
 from quit.systems.benchmark.contexts import Sentences, context_of
@@ -119,7 +120,8 @@ class Runner:
         }
 
         def rank_places(places: range) -> list[Ranking]:
-            rankings = retriever.search([texts[position] for position in places], depth)
+            with user_code(f"The retriever {name!r} raised"):
+                rankings = retriever.search([texts[position] for position in places], depth)
             if len(rankings or ()) != len(places):
                 queries = counted(len(places), "query", "queries")
                 raise InputError(f"The retriever {name!r} returned {len(rankings or ())} rankings to {queries}.")
@@ -179,7 +181,8 @@ class Runner:
         task, ranking = system.task, system.rankings[query]
         if rows := ranking.rows[:depth].tolist():
             texts = task.passages.texts(rows)
-            scores = reranker.score(task.queries[query].question, texts)
+            with user_code(f"The reranker {name!r} raised"):
+                scores = reranker.score(task.queries[query].question, texts)
             ranking = reorder(ranking, valid_scores(name, scores, len(texts)))
         advance(f"{system.retriever} + {name}: questions", total=len(task.queries))
         return ranking
@@ -321,7 +324,13 @@ class Runner:
                 Prompt(query.question_id, query.question, context, query.coarse, query.fine)
                 for query, context in owners
             ]
-            replies = reader.answer(prompts) if prompts else []
+            with user_code(f"A reader ({label}) raised"):
+                replies = reader.answer(prompts) if prompts else []
+            if len(replies) != len(prompts):
+                raise InputError(
+                    f"A reader ({label}) returned {counted(len(replies), 'reply', 'replies')} to "
+                    f"{counted(len(prompts), 'prompt')}."
+                )
             return [
                 {"question_id": query.question_id, "context": " ".join(context), "answer": reply.answer}
                 for (query, context), reply in zip(owners, replies, strict=True)

@@ -96,10 +96,27 @@ def test_a_run_of_plugins_alone_has_the_values_computed_by_hand(release, install
     assert values["oracle", "oracle", "echo", "any", 1, "EM"] == 0.0
 
 
-def test_a_ranking_too_few_is_named(release, install, tmp_path: Path) -> None:
-    install(ENTRIES, PLUGIN.replace("for _ in queries]", "for _ in queries[1:]]"))
-    with pytest.raises(InputError, match="retriever 'first-rows' returned 0 rankings to 1 query"):
-        run_benchmark(BenchmarkRequest(release, "test", ("first-rows",)), load("embedded").settings, tmp_path / "out")
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ("for _ in queries]", "for _ in queries[1:]]", "retriever 'first-rows' returned 0 rankings to 1 query"),
+        ("min(self.count, depth)", "1 / 0", "retriever 'first-rows' raised ZeroDivisionError: division by zero"),
+        ("[len(text) for", "[text.length for", "reranker 'longest' raised AttributeError: .* 'length'"),
+        (
+            "for p in prompts]",
+            "for p in prompts[1:]]",
+            "reader .release: .* echo. returned [0-9]+ repl.* to [0-9]+ pro",
+        ),
+        ("[-1])", "[99])", "reader .release: .* echo. raised IndexError: list index out of range"),
+    ],
+)
+def test_what_a_plugin_does_wrong_is_named(
+    release, install, tmp_path: Path, right: str, wrong: str, message: str
+) -> None:
+    install(ENTRIES, PLUGIN.replace(right, wrong))
+    request = BenchmarkRequest(release, "test", ("first-rows",), ("longest",), ("echo",))
+    with pytest.raises(InputError, match=message):
+        run_benchmark(request, load("embedded").settings, tmp_path / "out")
 
 
 @pytest.mark.parametrize(
