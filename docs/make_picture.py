@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 from quit.export import FORMATS
 from quit.sources import SOURCES
-from quit.stages import STAGES
+from quit.stages.order import STAGES
 
 TARGET = Path(__file__).parent / "images" / "architecture.svg"
 MODELS = {

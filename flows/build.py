@@ -17,7 +17,7 @@ from quit.flows.tasks import ProgressArtifact, as_task
 from quit.library import jobs
 from quit.library.jobs import JobResult
 from quit.settings import Limits
-from quit.stages import STAGES
+from quit.stages.order import STAGES
 from quit.status.summary import markdown_links, markdown_summary
 
 
@@ -63,6 +63,6 @@ def build(
 def _run_stages(pipeline: Pipeline) -> None:
     """Run what is missing, stage by stage."""
     with Execution(pipeline) as run_stage, listening(ProgressArtifact(pipeline)):
-        for stage in STAGES:  # from collect to roles: quit/stages/__init__.py has a line for each
+        for stage in STAGES:  # from collect to roles: quit/stages/order.py has a line for each
             if pipeline.runs_of(stage):
                 as_task(stage.name, run_stage, stage)

@@ -12,7 +12,12 @@ OUTER = ("torch", "prefect", "label_studio_sdk", "quit.flows", "quit.annotation"
 
 
 @pytest.mark.parametrize(
-    ("module", "late"), [("quit.cli", (*OUTER, "pyarrow", "duckdb")), ("quit.commands.console", OUTER)]
+    ("module", "late"),
+    [
+        ("quit.cli", (*OUTER, "pyarrow", "duckdb")),
+        ("quit.commands.console", OUTER),
+        ("quit.library.tables", (*OUTER, "quit.stages.order", "quit.models.factory", "ftfy")),
+    ],
 )
 def test_the_command_line_is_there_at_once_because_it_loads_outer_layers_late(module, late) -> None:
     code = f"import sys, {module}; print([name for name in {late} if name in sys.modules])"

@@ -87,10 +87,10 @@ def browse(
     """
     if not bundle and (questions or overwrite):
         raise SettingsError("--questions and --overwrite go with --bundle: name the folder to write.")
+    from quit.engine.reading import settings_of
     from quit.release.view import open_to_read
     from quit.report.browse import serve
     from quit.settings import of_section
-    from quit.status.stages import settings_of
 
     opened = open_to_read(workspace)
     settings = settings_of(opened, of_section("pages", set_ or ()))

@@ -238,7 +238,7 @@ def run(
 
 def _open(place: Path) -> tuple[Workspace, Review]:
     """Return a workspace, and the settings of its review."""
-    from quit.status.stages import settings_of
+    from quit.engine.reading import settings_of
 
     workspace = open_workspace(place)
     return workspace, settings_of(workspace).review

@@ -403,6 +403,8 @@ TABLES: dict[str, TableContract] = {
         ),
     )
 }
+SELECTION = ("selection", "selection_rounds")
+"""Tables of the stage *select*, which a workspace may lack."""
 
 
 def table(name: str) -> TableContract:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.columns import plain
 from quit.common.progress import advance, note
+from quit.contracts.tables import SELECTION
 from quit.dataset.files import PagedTable, TableFiles, aligned, hints_a_question, lists
 from quit.dataset.release import ReaderInfo, fingerprint_of, verify
 from quit.dataset.rows import Lists, QuestionRows, row_lists
@@ -29,7 +30,6 @@ from quit.models.protocols import NO_ANSWER
 from quit.stages.label import PREDICTED_FROM
 from quit.stages.labelling.answers import Answers, cut_replies, fully_relevant, matching_rows
 from quit.stages.labelling.passages import PermutationTable, permutation_table
-from quit.stages.select import SELECTION
 from quit.store.parts import KEYS
 
 _SMALL = ("questions", "ranked_hints", "descriptions", "splits", "valid_answers", "question_roles")

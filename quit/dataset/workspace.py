@@ -18,8 +18,8 @@ from quit.review.report import verification
 from quit.review.store import ReviewStore
 from quit.settings import PARTIAL_LABELLING, without
 from quit.sources import SOURCES
-from quit.stages import STAGES
 from quit.stages.identities import reader_identity
+from quit.stages.order import STAGES
 from quit.version import __version__
 
 

@@ -19,7 +19,7 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.errors import ServerError, Waiting, without_secrets_in_errors
 from quit.settings.runner import parse_runner
-from quit.stages import STAGES
+from quit.stages.order import STAGES
 from quit.stages.stage import Stage
 from quit.text.secrets import without_secrets
 from quit.text.words import counted

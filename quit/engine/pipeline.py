@@ -25,7 +25,7 @@ from quit.errors import InputError, WorkspaceError, shell_word
 from quit.models.factory import Models
 from quit.settings import Settings
 from quit.sources import SourceRef, read_sources
-from quit.stages import collect_stage
+from quit.stages.collect import collect_stage
 from quit.stages.stage import Context
 from quit.text.words import counted
 

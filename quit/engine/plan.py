@@ -23,9 +23,10 @@ from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
 from quit.settings import IN_IDENTITIES, Settings
 from quit.sources import SourceRef, source_checksum
-from quit.stages import STAGES, read_stage
 from quit.stages.identities import identities, reader_identity
 from quit.stages.labelling.verdicts import decide, decisions_hash, live_reviews
+from quit.stages.order import STAGES
+from quit.stages.read import read_stage
 from quit.stages.selection.strategy import labelling_strategy
 from quit.stages.split import read_pins
 from quit.stages.stage import Stage

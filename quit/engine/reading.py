@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.columns import is_in, plain
 from quit.common.ranges import WHOLE, Range
+from quit.settings import Settings, load
 from quit.store.parts import joined, read_log_part, read_part
 
 
@@ -119,6 +120,15 @@ class TableReader(ABC):
         """Return the rows of a query over some tables."""
         with self.connect(tables=tables) as connection:
             return connection.execute(sql).fetchall()
+
+
+def settings_of(workspace: TableReader, overrides: Sequence[str] = ()) -> Settings:
+    """Return the settings of the workspace's last build (the defaults where there is none) under ``overrides``.
+
+    Its sources need not be there any more. Raises ``SettingsError`` for an override or a profile that cannot be read.
+    """
+    build = workspace.build or {"profile": "embedded", "overrides": []}
+    return load(build["profile"], [*build["overrides"], *overrides]).settings
 
 
 def parquet_sql(paths: Iterable[Path]) -> str:

@@ -361,7 +361,7 @@ class Tables:
         return gather(self._opened, self._page_settings(settings), [Path(release) for release in releases])
 
     def _page_settings(self, settings: Overrides | None) -> Settings:
-        from quit.status.stages import settings_of
+        from quit.engine.reading import settings_of
 
         return settings_of(self._opened, of_section("pages", override_texts(settings)))
 
@@ -415,8 +415,8 @@ class Tables:
 
     def review_status(self) -> dict[str, Any]:
         """Return how far the review is, as ``quit review status --json`` prints it. Asks no server."""
+        from quit.engine.reading import settings_of
         from quit.review.report import review_status
-        from quit.status.stages import settings_of
 
         return review_status(self._workspace, settings_of(self._workspace).review)
 

@@ -28,7 +28,7 @@ from quit.models.user_models import UserReader
 from quit.operations.partial import PartialPlan, partial_plan, sums
 from quit.settings import JudgeSettings, ReaderSettings, Settings
 from quit.sources import read_sources
-from quit.stages import collect_stage
+from quit.stages.collect import collect_stage
 from quit.stages.labelling.passages import passage_count
 from quit.stages.read import selected_hints
 from quit.stages.stage import Context

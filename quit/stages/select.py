@@ -19,6 +19,7 @@ from quit.common.columns import is_in, runs
 from quit.common.ids import draw
 from quit.common.progress import note
 from quit.common.rows import tuples
+from quit.contracts.tables import SELECTION
 from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.stages.labelling.answers import Answers
 from quit.stages.labelling.passages import passage_count
@@ -27,8 +28,6 @@ from quit.stages.selection import Reason, select
 from quit.stages.selection.strategy import Estimated
 from quit.stages.stage import ANSWER_POOL_TABLES, Context, Tables, stage
 
-SELECTION = ("selection", "selection_rounds")
-"""Its tables."""
 _REASONS = np.array([None, *(reason.name.lower() for reason in Reason if reason)], dtype=object)
 
 

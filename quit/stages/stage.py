@@ -9,12 +9,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import pyarrow as pa
 
-from quit.models.factory import Models
 from quit.settings import Settings
+
+if TYPE_CHECKING:
+    from quit.models.factory import Models
 
 Tables = Mapping[str, pa.Table]
 

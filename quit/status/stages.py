@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from quit.engine.reading import TableReader
+from quit.engine.reading import TableReader, settings_of
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError
-from quit.settings import Settings, load
-from quit.stages import STAGES
+from quit.settings import Settings
+from quit.stages.order import STAGES
 from quit.stages.stage import Stage
 
 _PART = re.compile(r"part-(\d+)-of-(\d+)\.parquet")
@@ -30,15 +30,6 @@ class StageStatus:
     rejects: dict[str, int] = field(default_factory=dict)
     shards_done: int = 0
     shards: int = 0
-
-
-def settings_of(workspace: TableReader, overrides: Sequence[str] = ()) -> Settings:
-    """Return the settings of the workspace's last build (the defaults where there is none) under ``overrides``.
-
-    Its sources need not be there any more. Raises ``SettingsError`` for an override or a profile that cannot be read.
-    """
-    build = workspace.build or {"profile": "embedded", "overrides": []}
-    return load(build["profile"], [*build["overrides"], *overrides]).settings
 
 
 def readable_settings(workspace: TableReader) -> Settings | None:

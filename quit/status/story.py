@@ -9,12 +9,11 @@ import duckdb
 
 from quit.common.ids import passage_id
 from quit.common.rows import grouped, sql_rows
-from quit.engine.reading import TableReader
+from quit.engine.reading import TableReader, settings_of
 from quit.errors import InputError, QuitError
 from quit.render.table import plain_name
 from quit.review.overrides import listed
 from quit.sources.fields import shown_file, unit
-from quit.status.stages import settings_of
 
 _MINE = "WHERE question_id IN $ids"
 _QUERIES = {

@@ -18,7 +18,9 @@ from quit.evaluate.agreement import cohen_kappa
 from quit.evaluate.labels import SPLITS
 from quit.models.readers.pool import FITTING_MINIMUM, about_small_pool, pool_size
 from quit.render.table import Table, markdown, plain_name, share
-from quit.stages import STAGES, collect_stage, filter_stage
+from quit.stages.collect import collect_stage
+from quit.stages.filter import filter_stage
+from quit.stages.order import STAGES
 from quit.status.asked import asked, asked_tables
 from quit.status.replies import cut_replies, readers_table, replies_table
 from quit.status.stages import StageStatus, status

@@ -13,7 +13,7 @@ from prefect import get_client
 from quit.errors import Waiting
 from quit.flows.calling import run_job, server_url
 from quit.library import jobs
-from quit.stages import STAGES
+from quit.stages.order import STAGES
 from tests.comparing import files_of
 from tests.paths import FEW, ROOT
 from tests.running import QUIT, run_process

@@ -19,7 +19,7 @@ import pytest
 from quit.engine.workspace import Workspace
 from quit.flows.server import prefect_server
 from quit.settings import ServeSettings
-from quit.stages import STAGES
+from quit.stages.order import STAGES
 from tests.paths import FEW, PYTHONPATH, starter_lines
 from tests.running import run_process, start_quit, until
 from tests.servers import rude

@@ -10,7 +10,7 @@ from quit.common.ranges import ranges
 from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
 from quit.settings import Settings, parse
-from quit.stages import STAGES
+from quit.stages.order import STAGES
 from tests.release import small
 from tests.rows import write_lines
 from tests.servers.builds import AT_S, served

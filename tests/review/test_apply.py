@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from quit.engine.planning import locked_build, locked_last_build
+from quit.engine.reading import settings_of
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
 from quit.library import jobs
@@ -18,7 +19,6 @@ from quit.review.items import ReviewItem, review_items
 from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.stages.update import update_stage
-from quit.status.stages import settings_of
 from quit.status.story import story
 from tests.answers import answers_in
 from tests.comparing import files_of

@@ -14,8 +14,6 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-import ftfy
-
 from quit.text.normalize import ARTICLES, STOP_WORDS, is_punctuation, strip_accents
 
 _SMALL = (
@@ -107,7 +105,11 @@ NAMES = (
 def clean(answer: str) -> str:
     """Return an answer with single spaces and readable characters (`DÃ¡in` is `Dáin`) and, in running text, without
     footnote numbers and glued words."""
-    text = " ".join((answer if answer.isascii() else ftfy.fix_encoding(answer)).split())
+    if not answer.isascii():
+        import ftfy
+
+        answer = ftfy.fix_encoding(answer)
+    text = " ".join(answer.split())
     if text.count(" ") + 1 < SENTENCE:
         return text
     return _WORD_NOTE.sub("", _YEAR_NOTE.sub(r"\1", _GLUED.sub(r"\1 ", text)))

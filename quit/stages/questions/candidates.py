@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from quit.models.factory import Models
 from quit.models.protocols import CandidateSource, Drawn, Encoder, Equivalence, Pair
 from quit.models.question_type import QuestionTypeClassifier
 from quit.settings import Convergence, QuestionTypeSettings, Settings
 from quit.stages.questions.question_type import question_types
 from quit.text.normalize import normalize_answer
+
+if TYPE_CHECKING:
+    from quit.models.factory import Models
 
 VERSION = 1
 
