@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import linecache
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -174,6 +175,81 @@ def test_the_identity_is_that_of_the_code_in_memory(tmp_path: Path, monkeypatch,
     Path("edited.py").write_text("class Reader:\n    def answer(self, prompts): return 'Bergen'\n")
     importlib.reload(sys.modules["edited"])
     assert identity("Bergen") != first and not capsys.readouterr().err
+
+
+CELLS = """
+import dataclasses, enum, functools
+
+WORD = "Oslo"
+unused = 1
+
+def helper(prompt, times=1):
+    return [WORD * times for _ in [0]][0]
+
+@functools.cache
+def cached(prompt):
+    return helper(prompt)
+
+class Base:
+    many = 1
+
+    def answer(self, prompts):
+        return [cached(prompt.question) for prompt in prompts]
+
+@dataclasses.dataclass
+class Reader(Base):
+    value: object = None
+
+def make(word):
+    class Inner:
+        def answer(self, prompts):
+            return [word for _ in prompts]
+    return Inner()
+
+class Color(enum.Enum):
+    red = blue = 1
+    green = 2
+
+class Phrase:
+    __slots__ = ("text", "lock")
+
+    def __init__(self, text):
+        self.text, self.lock = text, object()
+
+model = Reader()
+"""
+
+
+VALUES = (
+    """
+Reader('a') | Reader('b') | {'a', 'b'} | {'a', 'c'} | lambda: 'a' | lambda: 'b' | complex(1) | complex(2) | str.lower
+functools.partial(make, 'a') | functools.partial(make, 'b') | {(1, 2): 'a'} | Phrase('a') | Phrase('b') | [Phrase('b')]
+dataclasses.fields | dataclasses.asdict | Color.red | Color.green
+""".strip()
+    .replace("\n", " | ")
+    .split(" | ")
+)
+
+
+@pytest.mark.parametrize("has_source", [True, False])
+def test_the_identity_follows_all_that_an_object_of_a_notebook_uses(has_source: bool) -> None:
+    """Else an edit of a cell would change no reply."""
+
+    def identity(old: str = "", new: str = "") -> str:
+        cells = CELLS.replace(old, new, 1)
+        name = f"<cell {old}{new}>"
+        if has_source:  # a notebook has it, exec and an older interactive Python have not
+            linecache.cache[name] = (len(cells), None, cells.splitlines(keepends=True), name)
+        names = {"__name__": "__main__"}
+        exec(compile(cells, name, "exec"), names)
+        return _settings(names["model"]).readers[-1].class_
+
+    edits = [("Oslo", "Rome"), ("[0]][0]", "[0, 0]][0]"), ("times=1", "times=2"), ("many = 1", "many = 2")]
+    edits += [("Reader()", f"make({word!r})") for word in "ab"]
+    edits += [("Reader()", f"Reader({value})") for value in VALUES]
+    assert len({identity(), *(identity(*edit) for edit in edits)}) == len(edits) + 1
+    assert identity("unused = 1", "unused = 2") == identity()
+    assert identity("Reader()", "Reader(object())") == identity("Reader()", "Reader(open(__import__('os').devnull))")
 
 
 @pytest.mark.parametrize(
