@@ -118,11 +118,7 @@ def user_model(spec: ReaderSettings | JudgeSettings) -> Any:
     """
     name = spec.class_ or ""
     if name.startswith(_OBJECT):
-        if name not in _OBJECTS:
-            raise SettingsError(
-                f"{spec.name} was given to quit.build as an object, which only that Python process has, in its "
-                f"threads. {_BY_NAME}"
-            )
+        check_given(spec)
         return _OBJECTS[name]
     cls, method = imported_class(name, spec.name), "answer" if isinstance(spec, ReaderSettings) else "verdicts"
     if not callable(getattr(cls, method, None)):
@@ -136,6 +132,16 @@ def user_model(spec: ReaderSettings | JudgeSettings) -> Any:
         raise fault(
             f"{spec.name}: {name} cannot be made with its `extra`: {type(error).__name__}: {error}. {CAUSE}"
         ) from error
+
+
+def check_given(spec: ReaderSettings | JudgeSettings) -> None:
+    """Raise :class:`SettingsError` for an object that this process was not given."""
+    name = spec.class_ or ""
+    if name.startswith(_OBJECT) and name not in _OBJECTS:
+        raise SettingsError(
+            f"{spec.name} was given to quit.build as an object, which only that Python process has, in its threads. "
+            f"Give it again: models={{{spec.name!r}: ...}}. For other processes: {_BY_NAME}"
+        )
 
 
 def class_identity(cls: type, settings: Mapping[str, Any]) -> str:

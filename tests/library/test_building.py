@@ -21,6 +21,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
 from quit.evaluate.labels import SPLITS
 from quit.library import building, progress
+from quit.models import user_classes
 from quit.review.items import review_items
 from quit.settings import Review
 from tests.comparing import files_of
@@ -88,7 +89,9 @@ class Echo:
         return [(*prompt.hints, "nothing")[0].split()[0] for prompt in prompts]
 
 
-def test_an_object_reads_beside_the_readers_of_the_profile(few_source: Path, tmp_path: Path) -> None:
+def test_an_object_reads_beside_the_readers_of_the_profile(
+    few_source: Path, records: list[dict], tmp_path: Path, monkeypatch
+) -> None:
     for _ in range(2):
         tables = quit.build(tmp_path / "W", few_source, str(FEW), models={"echo": Echo()}, progress=False)
     rows = tables.sql("""
@@ -96,6 +99,10 @@ def test_an_object_reads_beside_the_readers_of_the_profile(few_source: Path, tmp
         JOIN ranked_hints USING (question_id) WHERE reader = 'echo' AND selected AND rank = permutation[1]::INT
     """).to_pylist()
     assert rows and all(row["hint"].split()[0].strip(".,").lower() in row["answer"].lower() for row in rows)
+    monkeypatch.setattr(user_classes, "_OBJECTS", {})  # as Python has been restarted
+    with pytest.raises(SettingsError, match=r"Give it again: models={'echo': ...}"):
+        quit.build(tmp_path / "W", [{**records[0], "question": "Who?"}], add=True, progress=False)
+    assert quit.build(tmp_path / "W", progress=False)["labels"].equals(tables["labels"])  # nothing began
     texts = Workspace.open(tmp_path / "W").build["overrides"]
     assert len({text.partition("=")[0] for text in texts}) == len(texts)
 
