@@ -22,6 +22,7 @@ from quit.errors import InputError, SettingsError
 from quit.evaluate.labels import SPLITS
 from quit.library import building, progress
 from quit.models import user_classes
+from quit.models.generation.ledger import Ledger
 from quit.review.items import review_items
 from quit.settings import Review
 from tests.comparing import files_of
@@ -153,20 +154,28 @@ def test_a_mistake_in_an_own_model_keeps_its_place(few_source: Path, tmp_path: P
 
 
 class Interrupting(Echo):
-    """A reader in whose first answer somebody presses Ctrl-C; the shard it works on is not cut off."""
+    """A reader in whose first answer somebody presses Ctrl-C; this answer is not cut off."""
 
-    def __init__(self) -> None:
-        self.pressed = Event()
+    calls = 0
+
+    def __init__(self, stopped: Event) -> None:
+        self.pressed, self.stopped = Event(), stopped
 
     def answer(self, prompts):
+        type(self).calls += 1
         if not self.pressed.is_set():
             self.pressed.set()
             _thread.interrupt_main()
+            self.stopped.wait()
         return super().answer(prompts)
 
 
-def test_ctrl_c_in_a_notebook_keeps_what_is_done_and_the_next_build_resumes(few_source: Path, tmp_path: Path) -> None:
-    model = Interrupting()
+def test_ctrl_c_in_a_notebook_keeps_what_is_done_and_the_next_build_resumes(
+    few_source: Path, tmp_path: Path, monkeypatch
+) -> None:
+    stop, stopped = Ledger.stop, Event()
+    monkeypatch.setattr(Ledger, "stop", lambda ledger: (stop(ledger), stopped.set()))
+    model = Interrupting(stopped)
     options = {"profile": str(FEW), "models": {"echo": model}, "shards": 3, "settings": {"run.workers": 1}}
 
     async def cell() -> None:  # a notebook runs a cell inside of its event loop
@@ -174,12 +183,12 @@ def test_ctrl_c_in_a_notebook_keeps_what_is_done_and_the_next_build_resumes(few_
 
     loop = asyncio.new_event_loop()
     try:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt, match="the same call resumes"):
             loop.run_until_complete(cell())
     finally:
         loop.close()
     parts = {path: path.stat().st_mtime_ns for path in (tmp_path / "W" / "tables").rglob("part-*.parquet")}
-    assert model.pressed.is_set() and len({path.name for path in parts}) > 1
+    assert model.calls == 1 and len({path.name for path in parts}) > 1
     assert not any((tmp_path / "W" / "tables").glob("*_label*"))
     quit.build(tmp_path / "W", progress=False, models={"echo": model})
     assert {path: path.stat().st_mtime_ns for path in parts} == parts

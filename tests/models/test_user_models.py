@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import quit
-from quit.errors import InputError, ServerError, SettingsError
+from quit.errors import InputError, ServerError, SettingsError, Stopped
 from quit.models import user_classes
 from quit.models.factory import language_judge, language_reader, make_generator
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
@@ -81,9 +81,10 @@ def _settings(model: object, name: str = "mine") -> Settings:
     return load("embedded", register_models({name: model})).settings
 
 
-def _reader(settings: Settings, cache: GenerationCache | None = None):
+def _reader(settings: Settings, cache: GenerationCache | None = None, ledger: Ledger | None = None):
     spec = next(spec for spec in settings.readers if spec.name == "mine")
-    return language_reader(spec, settings, CachedGenerator(make_generator(spec, settings, Meter(), Ledger()), cache))
+    generator = make_generator(spec, settings, Meter(), ledger or Ledger())
+    return language_reader(spec, settings, CachedGenerator(generator, cache))
 
 
 def _prompts(count: int) -> list[Prompt]:
@@ -140,6 +141,17 @@ def test_replies_are_kept_in_portions_and_nothing_is_asked_twice(tmp_path: Path)
         assert model.calls == [(AT_ONCE, 0), (AT_ONCE, 0), (AT_ONCE, 0), (150 - 2 * AT_ONCE, 0)]
         _reader(settings, cache).answer(_prompts(2), sample=1)
     assert model.calls[-1] == (2, 1)
+
+
+def test_no_answer_begins_after_an_interrupt_and_none_is_lost(tmp_path: Path) -> None:
+    ledger = Ledger()
+    model = ScriptedReader(lambda prompt: ledger.stop() or prompt.question_id)
+    settings = _settings(model)
+    with GenerationCache(tmp_path / "replies.sqlite") as cache:
+        with pytest.raises(Stopped, match="interrupted. All replies are kept"):
+            _reader(settings, cache, ledger).answer(_prompts(150))
+        _reader(settings, cache).answer(_prompts(150))
+    assert model.calls == [(AT_ONCE, 0), (AT_ONCE, 0), (150 - 2 * AT_ONCE, 0)]
 
 
 def test_the_identity_follows_name_version_settings_and_source(tmp_path: Path, monkeypatch) -> None:
