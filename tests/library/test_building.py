@@ -140,10 +140,13 @@ def test_judges_vote_and_people_see_ties_first(few_source: Path, tmp_path: Path)
     assert "the judge (`jury`, a majority of `all`, `even`, `mute`) accepts it" in card
 
 
-def test_a_wrong_record_is_one_error_of_the_call(tmp_path: Path) -> None:
+def test_a_wrong_record_or_setting_is_one_error_of_the_call(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="record 1 of your records: Field 'answers' is missing") as raised:
         quit.build(tmp_path / "W", [{"id": "1", "question": "Who?", "answer": "x", "hints": ["a"]}], progress=False)
     assert raised.value.__suppress_context__ and len(raised.traceback) == 2  # this line and the function's
+    with pytest.raises(SettingsError, match="Did you mean 'judge.threshold'") as raised:
+        quit.build(tmp_path / "W", settings={"judge.treshold": 0.5}, progress=False)
+    assert raised.value.__suppress_context__
 
 
 def test_a_mistake_in_an_own_model_keeps_its_place(few_source: Path, tmp_path: Path) -> None:
