@@ -169,7 +169,7 @@ def _source(cls: type) -> str:
     Raises :class:`SettingsError` where there is none.
     """
     key = cls.__module__
-    if key == "__main__":
+    if _is_of_script(cls):
         return _described(cls)
     module = sys.modules[key]
     origin, source = getattr(module, "__spec__", None), _SOURCES.get(key)
@@ -236,8 +236,10 @@ def _described(start: object) -> str:
 
 
 def _is_of_script(value: object) -> bool:
+    """Whether a class, function or object is of a script or notebook, or of a module that nobody can import."""
     is_code = isinstance(value, type) or inspect.isfunction(value)
-    return (value if is_code else type(value)).__module__ == "__main__"
+    module = (value if is_code else type(value)).__module__
+    return module == "__main__" or (isinstance(module, str) and module not in sys.modules)
 
 
 def _plain(value: Any) -> str:

@@ -243,8 +243,8 @@ dataclasses.fields | dataclasses.asdict | Color.red | Color.green
 )
 
 
-@pytest.mark.parametrize("has_source", [True, False])
-def test_the_identity_follows_all_that_an_object_of_a_notebook_uses(has_source: bool) -> None:
+@pytest.mark.parametrize(("has_source", "module"), [(True, "__main__"), (False, "__main__"), (False, "no_module")])
+def test_the_identity_follows_all_that_an_object_of_a_notebook_uses(has_source: bool, module: str) -> None:
     """Else an edit of a cell would change no reply."""
 
     def identity(old: str = "", new: str = "") -> str:
@@ -252,8 +252,8 @@ def test_the_identity_follows_all_that_an_object_of_a_notebook_uses(has_source: 
         name = f"<cell {old}{new}>"
         if has_source:  # a notebook has it, exec and an older interactive Python have not
             linecache.cache[name] = (len(cells), None, cells.splitlines(keepends=True), name)
-        names = {"__name__": "__main__"}
-        exec(compile(cells, name, "exec"), names)
+        names = {"__name__": module}
+        exec(compile(cells, name, "exec", dont_inherit=True), names)
         return _settings(names["model"]).readers[-1].class_
 
     edits = [("Oslo", "Rome"), ("[0]][0]", "[0, 0]][0]"), ("times=1", "times=2"), ("many = 1", "many = 2")]
