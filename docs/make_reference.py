@@ -28,20 +28,29 @@ NOTE = "<!-- Made by docs/make_reference.py; edit the code instead. -->\n\n"
 
 def tables() -> str:
     """Return the reference of the workspace's tables."""
-    lines = [NOTE + "# Tables\n", "In pipeline order. Read them with DuckDB or any Parquet reader.\n"]
+    lines = [NOTE + "# Tables\n", _READING]
     lines += _tables(TABLES.values())
     lines += ["# Tables of a corpus and a graph\n", "Made by `quit corpus build` and `quit graph build`.\n"]
     lines += _tables([*(made for made in CORPUS_TABLES.values() if made.name not in TABLES), EDGES])
     return "\n".join(lines)
 
 
+_READING = """In pipeline order. [`quit query` and `quit.open`](../howto/library.md#look) read a workspace's current \
+tables. Its folder `tables` also holds older rows, so do not read these files together.
+
+A release's files are for DuckDB, pandas and any other Parquet reader: `tables/labels.parquet`, and for `answers` and \
+`distinct_answers` a file per reader, `tables/answers/*.parquet`.
+"""
+
+
 def _tables(tables: Iterable[TableContract]) -> list[str]:
     lines: list[str] = []
     for made in tables:
         key = ", ".join(f"`{name}`" for name in made.key) or "none"
+        released = " In every release." if made.released or made.stage == "read" else ""
         lines += [
             f"## {made.name}\n",
-            f"{made.doc} Stage: {made.stage}. Key: {key}.\n",
+            f"{made.doc} Stage: {made.stage}. Key: {key}.{released}\n",
             "| column | type | meaning |",
             "|---|---|---|",
         ]

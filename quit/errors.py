@@ -78,6 +78,10 @@ class CapReached(QuitError):
     exit_code = 9
 
 
+class Stopped(QuitError):
+    """A build was interrupted: no further request begins."""
+
+
 class Waiting(QuitError):
     """Replies of a batch have not come yet: the same command later collects them and goes on."""
 

@@ -17,7 +17,7 @@ from quit.common.ranges import Range
 from quit.engine import workers
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
-from quit.errors import ServerError, Waiting, without_secrets_in_errors
+from quit.errors import ServerError, Stopped, Waiting, without_secrets_in_errors
 from quit.settings.runner import parse_runner
 from quit.stages.order import STAGES
 from quit.stages.stage import Stage
@@ -161,7 +161,10 @@ class Execution(ExitStack):
             raise waits[0] if len(waits) == 1 else Waiting(f"{waits[0]} ({len(waits):,} shards wait.)")
 
     def _drain(self, at_work: dict[Future[Any], Shard], fault: BaseException) -> None:
-        """Wait for the shards at work; other faults than the first are noted."""
+        """Wait for the shards at work; other faults than the first are noted. After an interrupt they begin no further
+        request to a server or an own model."""
+        if not isinstance(fault, Exception):
+            self.pipeline.models.ledger.stop()
         if wait(at_work, 1).not_done:
             note(f"Waiting for {counted(len(at_work), 'shard')} at work; what is done stays done.")
         while at_work:
@@ -169,6 +172,8 @@ class Execution(ExitStack):
                 run, shard = at_work.pop(future)
                 try:
                     self._accept(run, shard, self._place.result(future))
+                except Stopped:
+                    continue
                 except Exception as error:
                     if str(error) != str(fault):
                         note(f"{run.key}, part {shard.index}: {without_secrets(str(error))}")

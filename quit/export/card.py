@@ -186,6 +186,7 @@ def _data_files(facts: CardFacts, config: str) -> dict[str, Any]:
     return {
         "config_name": config,
         **({"default": True} if config == "questions" else {}),
+        "description": f"Data {facts.digest}",
         "data_files": [entry for entry in files if entry["path"]],
     }
 

@@ -122,8 +122,9 @@ class Example:
 class CardFacts:
     """What a card is made from.
 
-    ``schemas``: the columns of each config. ``agreement``: of all readers; ``labelers``: of the labelers only.
-    ``unjudged``: answers without a verdict. ``baselines``: None where no benchmark was named.
+    ``schemas``: the columns of each config. ``digest``: of the data files. ``agreement``: of all readers;
+    ``labelers``: of the labelers only. ``unjudged``: answers without a verdict. ``baselines``: None where no benchmark
+    was named.
     """
 
     dataset: Dataset
@@ -136,6 +137,7 @@ class CardFacts:
     example: Example
     schemas: Mapping[str, pa.Schema]
     shards: Sequence[Shard]
+    digest: str
     unjudged: int = 0
     baselines: Baselines | None = None
 

@@ -7,6 +7,7 @@ last and holds no time, so the same release gives the same bytes.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import importlib
 import json
 import os
@@ -296,6 +297,11 @@ class ExportFolder:
     def entries(self) -> list[FileEntry]:
         """Return what was recorded, by path, once all of it is on disk. Raises ``OSError`` where the disk refuses."""
         return sorted((entry.result() for entry in self._entries), key=lambda entry: entry.path)
+
+    def digest(self) -> str:
+        """Return a hash of what was recorded. A card's YAML names it, since ``datasets`` takes an export of the same
+        folder name and YAML from its cache. Raises as ``entries``."""
+        return hashlib.sha256("".join(entry.sha256 for entry in self.entries()).encode()).hexdigest()[:16]
 
     def __enter__(self) -> ExportFolder:
         return self

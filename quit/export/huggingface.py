@@ -135,6 +135,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         example=_example(dataset, fully),
         schemas={name: schema for name, schema in schemas.items() if name in {one.config for one in shards}},
         shards=shards,
+        digest=folder.digest(),
         unjudged=unjudged,
         baselines=baselines,
     )

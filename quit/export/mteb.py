@@ -61,7 +61,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
             add("default", split, (_qrels(lines, part) for part in row_groups(dataset, positions)))
             add("fully-qrels", split, (fully_relevant(_qrels(lines, part)) for part in row_groups(dataset, positions)))
 
-    folder.text("README.md", _card(dataset, files, options.card))
+    folder.text("README.md", _card(dataset, files, options.card, folder.digest()))
     return {"rows": rows, "empty_splits": [split for split in SPLITS if split not in rows["default"]]}
 
 
@@ -76,7 +76,7 @@ def _qrels(lines: Lines, positions: np.ndarray) -> dict[str, pa.Array]:
     return dict(zip(QRELS.names, columns, strict=True))
 
 
-def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]], card: Card) -> str:
+def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]], card: Card, digest: str) -> str:
     header = {
         "language": list(card.languages),
         **licence_header(dataset, card),
@@ -88,6 +88,7 @@ def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]], card: Card) 
             {
                 "config_name": config,
                 **({"default": True} if config == "default" else {}),
+                "description": f"Data {digest}",
                 "data_files": [{"split": split, "path": paths} for split, paths in by_split.items()],
             }
             for config, by_split in files.items()

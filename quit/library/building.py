@@ -98,6 +98,8 @@ def build(
         except QuitError as error:
             # Where a shard found the fault tells a caller nothing; where an own model raised it does.
             raise error.with_traceback(None) from error.__cause__ if CAUSE in str(error) else None
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("What is done stays done; the same call resumes.") from None
     return Tables(opened)
 
 

@@ -212,7 +212,7 @@ def generator_identity(spec: ReaderSettings | JudgeSettings) -> str:
 def make_generator(spec: ReaderSettings | JudgeSettings, settings: Settings, meter: Meter, ledger: Ledger) -> Generator:
     """Return the generator of a reader or judge. Nothing is loaded or asked before its first use."""
     if spec.kind == "python":
-        return UserGenerator(spec)
+        return UserGenerator(spec, ledger)
     options = options_of(spec)
     if spec.kind == "server":
         from quit.models.generation.server import ServerGenerator

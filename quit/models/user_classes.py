@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import hashlib
 import importlib
 import inspect
@@ -12,6 +13,9 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
+from functools import cache, cached_property, partial
+from types import CellType, CodeType, MethodType
 from typing import Any
 
 from quit.common.progress import note
@@ -26,8 +30,8 @@ _OBJECTS: dict[str, object] = {}
 
 @dataclass(slots=True)
 class _Source:
-    """The source of a module, or of a class of a script. ``origin``: the import, or the class. ``text``: the source
-    when it was first needed. ``file_text``: the file's content, as last seen."""
+    """The source of a module. ``origin``: the import. ``text``: the source when it was first needed. ``file_text``: the
+    file's content, as last seen."""
 
     origin: object
     text: str
@@ -35,9 +39,14 @@ class _Source:
 
 
 _SOURCES: dict[str, _Source] = {}
-"""By the name of the module, or of the class of a script."""
+"""By the name of the module."""
 CAUSE = "The error's cause shows where (quit --debug prints it)."
 """Ends the message of an error that the user's code raised."""
+_OF_PYTHON = frozenset("__dict__ __doc__ __firstlineno__ __module__ __static_attributes__ __weakref__".split())
+"""Attributes of a class that say nothing of what it does."""
+_WRAPPERS = (property, staticmethod, classmethod, MethodType, partial, cached_property, type(cache(id)))
+_WRAPPED = ("fget", "__func__", "__self__", "__wrapped__", "func", "args", "keywords")
+"""What such a wrapper is made of."""
 _BY_NAME = 'Put the class into a module and name it in a profile: kind = "python", class = "package.module:Name".'
 
 
@@ -110,11 +119,7 @@ def user_model(spec: ReaderSettings | JudgeSettings) -> Any:
     """
     name = spec.class_ or ""
     if name.startswith(_OBJECT):
-        if name not in _OBJECTS:
-            raise SettingsError(
-                f"{spec.name} was given to quit.build as an object, which only that Python process has, in its "
-                f"threads. {_BY_NAME}"
-            )
+        check_given(spec)
         return _OBJECTS[name]
     cls, method = imported_class(name, spec.name), "answer" if isinstance(spec, ReaderSettings) else "verdicts"
     if not callable(getattr(cls, method, None)):
@@ -137,6 +142,16 @@ def user_code(what: str, fault: type[QuitError] = InputError, kept: str = "") ->
         raise fault_of_the_machine(error) or kind(f"{what} {type(error).__name__}: {error}.{kept} {CAUSE}") from error
 
 
+def check_given(spec: ReaderSettings | JudgeSettings) -> None:
+    """Raise :class:`SettingsError` for an object that this process was not given."""
+    name = spec.class_ or ""
+    if name.startswith(_OBJECT) and name not in _OBJECTS:
+        raise SettingsError(
+            f"{spec.name} was given to quit.build as an object, which only that Python process has, in its threads. "
+            f"Give it again: models={{{spec.name!r}: ...}}. For other processes: {_BY_NAME}"
+        )
+
+
 def class_identity(cls: type, settings: Mapping[str, Any]) -> str:
     """Return what the results of a class depend on: its name, version, settings and the source of its module."""
     digest = hashlib.sha256(canonical(settings) + b"\0" + _source(cls).encode()).hexdigest()[:12]
@@ -144,31 +159,36 @@ def class_identity(cls: type, settings: Mapping[str, Any]) -> str:
 
 
 def _settings_of(model: object) -> dict[str, Any]:
-    """Return an object's ``settings``; without them, its attributes, each as far as JSON can hold it."""
-    settings = {}
-    for name, value in (getattr(model, "settings", None) or getattr(model, "__dict__", {})).items():
-        try:
-            settings[name] = json.loads(json.dumps(os.fspath(value) if isinstance(value, os.PathLike) else value))
-        except (TypeError, ValueError):
-            continue  # a client, a lock, weights
-    return settings
+    """Return an object's dictionary ``settings``; without one, its attributes, each as far as it can be told apart."""
+    settings = getattr(model, "settings", None)
+    values = settings if settings and isinstance(settings, Mapping) else _attributes(model)
+    return {str(name): _described(value) for name, value in values.items()}
+
+
+def _attributes(value: object) -> dict[str, Any]:
+    slots = [name for cls in type(value).__mro__ for name in getattr(cls, "__slots__", ()) if hasattr(value, name)]
+    return {name: getattr(value, name) for name in slots} | getattr(value, "__dict__", {})
 
 
 def _source(cls: type) -> str:
-    """Return the source of a class's module; of a script or notebook, that of the class.
+    """Return the source of a class's module; of a class of a script or notebook, what :func:`_described` returns.
 
     It is the source when this process first needed it: a later change of the file does not reach the code in memory.
+    Raises :class:`SettingsError` where there is none.
     """
-    is_module, module = cls.__module__ != "__main__", sys.modules.get(cls.__module__)
-    key = cls.__module__ if is_module else f"__main__.{cls.__qualname__}"
-    origin = getattr(module, "__spec__", None) if is_module else cls
-    source = _SOURCES.get(key)
+    key = cls.__module__
+    if _is_of_script(cls):
+        return _described(cls)
+    module = sys.modules[key]
+    origin, source = getattr(module, "__spec__", None), _SOURCES.get(key)
     try:
-        text = inspect.getsource(module if is_module else cls)  # type: ignore[arg-type]
-    except (OSError, TypeError):
+        text = inspect.getsource(module)
+    except (OSError, TypeError) as error:
         text = None
+        if source is None or source.origin is not origin:
+            raise SettingsError(f"The source of {cls.__qualname__} cannot be read ({error}). {_BY_NAME}") from None
     if source is None or source.origin is not origin:
-        source = None if text is None else _Source(origin, text, text)
+        source = _SOURCES[key] = _Source(origin, text or "", text or "")
     elif text is not None and text != source.file_text:
         source.file_text = text
         note(
@@ -176,14 +196,95 @@ def _source(cls: type) -> str:
             "Restart Python to use the change.",
             loud=True,
         )
-    if source is not None:
-        _SOURCES[key] = source
-        return source.text
-    functions = [value for value in vars(cls).values() if inspect.isfunction(value)]
+    return source.text
+
+
+def _described(start: object) -> str:
+    """Return what tells a value from others, as far as anything does: nothing of a client, a lock, weights.
+
+    Of a class, function or object of a script or notebook it is the source and what that uses from there: bases,
+    functions, classes and values.
+    """
+    texts: dict[str, str] = {}
+    names: dict[int, str] = {}
+    waiting: list[tuple[str, Any]] = [("", start)]
+    kept: list[object] = []  # an id belongs to another object once its own is gone
+    while waiting:
+        name, value = waiting.pop()
+        if name in texts:
+            continue
+        if not isinstance(value, (dict, list, tuple, *_WRAPPERS)) and not _is_of_script(value):
+            texts[name] = _plain(value)
+            continue
+        texts[name] = f"as {names[id(value)]}" if id(value) in names else type(value).__qualname__
+        if names.setdefault(id(value), name) != name:
+            continue
+        kept.append(value)
+        parts: Mapping[Any, Any]
+        if isinstance(value, dict):
+            parts = {_plain(key): each for key, each in value.items()}
+        elif isinstance(value, list | tuple):
+            parts = dict(enumerate(value))
+        elif isinstance(value, _WRAPPERS):
+            parts = {part: getattr(value, part) for part in _WRAPPED if hasattr(value, part)}
+        elif inspect.isfunction(value):
+            texts[name] = _function_source(value.__code__)
+            parts = dict(zip(value.__code__.co_freevars, map(_content, value.__closure__ or ()), strict=True))
+            parts |= {"defaults": [value.__defaults__, value.__kwdefaults__]}
+            uses = [used for used in _globals_of(value.__code__) if used in value.__globals__]
+            waiting += [(used, value.__globals__[used]) for used in uses]
+        elif isinstance(value, type):
+            parts = {part: each for part, each in vars(value).items() if part not in _OF_PYTHON}
+            waiting += [(f"class {base.__qualname__}", base) for base in value.__bases__]
+        else:
+            parts = _attributes(value)
+            waiting.append((f"class {type(value).__qualname__}", type(value)))
+        waiting += [(f"{name}.{part}", each) for part, each in parts.items()]
+    return "\n".join(f"{name}: {text}" for name, text in sorted(texts.items()))
+
+
+def _is_of_script(value: object) -> bool:
+    """Whether a class, function or object is of a script or notebook, or of a module that nobody can import."""
+    is_code = isinstance(value, type) or inspect.isfunction(value)
+    module = (value if is_code else type(value)).__module__
+    return module == "__main__" or (isinstance(module, str) and module not in sys.modules)
+
+
+def _plain(value: Any) -> str:
+    """Return a value without parts as text; empty where its text says nothing of it."""
+    if isinstance(value, str | bytes):
+        return repr(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, type) or inspect.isroutine(value):
+        return f"{getattr(value, '__module__', '')}.{value.__qualname__}"
+    if isinstance(value, set | frozenset):
+        return repr(sorted(map(_plain, value)))
     try:
-        return "\n".join(inspect.getsource(function) for function in functions)  # a cell of a notebook
-    except (OSError, TypeError) as error:
-        raise SettingsError(f"The source of {cls.__qualname__} cannot be read ({error}). {_BY_NAME}") from None
+        text = str(value) if isinstance(value, Enum) else repr(value)
+    except Exception:  # whatever a class of others does
+        return ""
+    return "" if text.startswith("<") or " at 0x" in text else text
+
+
+def _content(cell: CellType) -> object:
+    return cell.cell_contents if cell != CellType() else None
+
+
+def _globals_of(code: CodeType) -> list[str]:
+    """Return the names of the globals that a function reads, also in its inner ones."""
+    names = [each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
+    return names + [name for each in code.co_consts if isinstance(each, CodeType) for name in _globals_of(each)]
+
+
+@cache
+def _function_source(code: CodeType) -> str:
+    """Return the source of a function when it was first needed; of one without any (``exec``), its instructions."""
+    try:
+        return inspect.getsource(code)
+    except (OSError, TypeError):
+        constants = [_function_source(each) if isinstance(each, CodeType) else _plain(each) for each in code.co_consts]
+        return repr((code.co_code, code.co_names, constants))
 
 
 def imported_class(text: str, name: str) -> type:

@@ -18,6 +18,7 @@ from typing import Any
 
 from quit.errors import InputError
 from quit.models.generation.base import ChatRequest, Completing, Completion, OnReply, canonical, free_memory
+from quit.models.generation.ledger import Ledger
 from quit.models.loading import once
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import NO_ANSWER, JudgeItem, Prompt, Reply, Verdict
@@ -36,8 +37,9 @@ _TYPES = {"raw": str, "answer": str, "ended": str, "correct": bool | None, "prob
 class UserGenerator:
     """A user's model behind the generation cache: an item goes in and a reply or verdict comes out, both as JSON."""
 
-    def __init__(self, spec: ReaderSettings | JudgeSettings) -> None:
+    def __init__(self, spec: ReaderSettings | JudgeSettings, ledger: Ledger) -> None:
         self.name = spec.name
+        self._ledger = ledger
         self.identity = user_model_identity(spec)
         self._spec = spec
         self._lock = threading.Lock()
@@ -50,6 +52,7 @@ class UserGenerator:
                 part = of_sample[start : start + AT_ONCE]
                 items = [json.loads(requests[position].fields["item"]) for position in part]
                 with self._lock:
+                    self._ledger.check_not_stopped()
                     completions = self._ask(items, sample)
                 commits = [on_reply(*pair) for pair in zip(part, completions, strict=True)]
                 for commit in commits:

@@ -14,6 +14,7 @@ from quit.engine.plan import StageRun
 from quit.errors import ServerError, SettingsError
 from quit.models.factory import generator_identity, language_reader
 from quit.models.generation.serving import model_names, refuses_key
+from quit.models.user_classes import check_given
 from quit.operations.plan import cached_replies, is_current, passage_paths, planned_questions
 from quit.settings import JudgeSettings, ReaderSettings
 from quit.text.secrets import shown
@@ -29,9 +30,14 @@ def check_servers(pipeline: Pipeline) -> None:
     its list of models, unless all replies are kept. Only the first has to be there; the others may be started later.
 
     Raises :class:`ServerError` where nothing accepts a connection at the first and not all replies are kept, and
-    ``SettingsError`` for a server without address or key, or that refuses the key.
+    ``SettingsError`` for a server without address or key, or that refuses the key, and for a reader that was an object
+    of another process.
     """
     runs = [run for run in pipeline.runs if not pipeline.is_done(run)]
+    objects = [spec for run in runs if run.reader for spec in _asked(pipeline, run) if spec.kind == "python"]
+    if objects and not _is_kept(pipeline, runs):
+        for spec in objects:
+            check_given(spec)
     if served := _served(pipeline, runs):
         _tell_origins(pipeline, {generator_identity(spec): spec for _, spec in served})
         kept = _is_kept(pipeline, runs)

@@ -161,7 +161,7 @@ def parse(values: Mapping[str, Any]) -> Settings:
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        raise SettingsError("\n".join(_explain(problem) for problem in error.errors())) from error
+        raise SettingsError("\n".join(_explain(problem) for problem in error.errors())) from None
 
 
 def _set(values: dict[str, Any], key: str, text: str) -> None:

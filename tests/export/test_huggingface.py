@@ -161,6 +161,21 @@ def test_splits_without_label_2_are_not_in_its_config_and_all_loads(right, tmp_p
         )
 
 
+def test_datasets_caches_no_export_under_the_name_of_another(tmp_path, monkeypatch):
+    answer_of = conftest.answer_of
+    for order in (1, -1):  # of the passages that get an answer: the same sizes
+        rows = range(325)[::order]
+        in_order = lambda one, row, reader, rows=rows: answer_of(one, rows[row], reader)  # noqa: E731
+        monkeypatch.setattr(conftest, "answer_of", in_order)
+        tables = make_tables({"q1": "train"})
+        export(tables, ["huggingface", "mteb"], tmp_path, overwrite=True)
+        for name, config in (("huggingface", "qrels"), ("mteb", "default")):
+            loaded = datasets.load_dataset(
+                str(tmp_path / name), config, split="train", cache_dir=str(tmp_path / "cache")
+            )
+            assert loaded["score"][:] == tables.labels["label"].to_pylist()
+
+
 def test_parquet_has_a_page_index_and_row_groups_that_a_new_question_does_not_move(tables, tmp_path, monkeypatch):
     monkeypatch.setattr(huggingface, "QUESTIONS_A_GROUP", 4)
     ids = [f"q{number:03d}" for number in range(200)]

@@ -21,6 +21,8 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
 from quit.evaluate.labels import SPLITS
 from quit.library import building, progress
+from quit.models import user_classes
+from quit.models.generation.ledger import Ledger
 from quit.review.items import review_items
 from quit.settings import Review
 from tests.comparing import files_of
@@ -88,7 +90,9 @@ class Echo:
         return [(*prompt.hints, "nothing")[0].split()[0] for prompt in prompts]
 
 
-def test_an_object_reads_beside_the_readers_of_the_profile(few_source: Path, tmp_path: Path) -> None:
+def test_an_object_reads_beside_the_readers_of_the_profile(
+    few_source: Path, records: list[dict], tmp_path: Path, monkeypatch
+) -> None:
     for _ in range(2):
         tables = quit.build(tmp_path / "W", few_source, str(FEW), models={"echo": Echo()}, progress=False)
     rows = tables.sql("""
@@ -96,6 +100,10 @@ def test_an_object_reads_beside_the_readers_of_the_profile(few_source: Path, tmp
         JOIN ranked_hints USING (question_id) WHERE reader = 'echo' AND selected AND rank = permutation[1]::INT
     """).to_pylist()
     assert rows and all(row["hint"].split()[0].strip(".,").lower() in row["answer"].lower() for row in rows)
+    monkeypatch.setattr(user_classes, "_OBJECTS", {})  # as Python has been restarted
+    with pytest.raises(SettingsError, match=r"Give it again: models={'echo': ...}"):
+        quit.build(tmp_path / "W", [{**records[0], "question": "Who?"}], add=True, progress=False)
+    assert quit.build(tmp_path / "W", progress=False)["labels"].equals(tables["labels"])  # nothing began
     texts = Workspace.open(tmp_path / "W").build["overrides"]
     assert len({text.partition("=")[0] for text in texts}) == len(texts)
 
@@ -132,10 +140,13 @@ def test_judges_vote_and_people_see_ties_first(few_source: Path, tmp_path: Path)
     assert "the judge (`jury`, a majority of `all`, `even`, `mute`) accepts it" in card
 
 
-def test_a_wrong_record_is_one_error_of_the_call(tmp_path: Path) -> None:
+def test_a_wrong_record_or_setting_is_one_error_of_the_call(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="record 1 of your records: Field 'answers' is missing") as raised:
         quit.build(tmp_path / "W", [{"id": "1", "question": "Who?", "answer": "x", "hints": ["a"]}], progress=False)
     assert raised.value.__suppress_context__ and len(raised.traceback) == 2  # this line and the function's
+    with pytest.raises(SettingsError, match="Did you mean 'judge.threshold'") as raised:
+        quit.build(tmp_path / "W", settings={"judge.treshold": 0.5}, progress=False)
+    assert raised.value.__suppress_context__
 
 
 def test_a_mistake_in_an_own_model_keeps_its_place(few_source: Path, tmp_path: Path) -> None:
@@ -146,20 +157,28 @@ def test_a_mistake_in_an_own_model_keeps_its_place(few_source: Path, tmp_path: P
 
 
 class Interrupting(Echo):
-    """A reader in whose first answer somebody presses Ctrl-C; the shard it works on is not cut off."""
+    """A reader in whose first answer somebody presses Ctrl-C; this answer is not cut off."""
 
-    def __init__(self) -> None:
-        self.pressed = Event()
+    calls = 0
+
+    def __init__(self, stopped: Event) -> None:
+        self.pressed, self.stopped = Event(), stopped
 
     def answer(self, prompts):
+        type(self).calls += 1
         if not self.pressed.is_set():
             self.pressed.set()
             _thread.interrupt_main()
+            self.stopped.wait()
         return super().answer(prompts)
 
 
-def test_ctrl_c_in_a_notebook_keeps_what_is_done_and_the_next_build_resumes(few_source: Path, tmp_path: Path) -> None:
-    model = Interrupting()
+def test_ctrl_c_in_a_notebook_keeps_what_is_done_and_the_next_build_resumes(
+    few_source: Path, tmp_path: Path, monkeypatch
+) -> None:
+    stop, stopped = Ledger.stop, Event()
+    monkeypatch.setattr(Ledger, "stop", lambda ledger: (stop(ledger), stopped.set()))
+    model = Interrupting(stopped)
     options = {"profile": str(FEW), "models": {"echo": model}, "shards": 3, "settings": {"run.workers": 1}}
 
     async def cell() -> None:  # a notebook runs a cell inside of its event loop
@@ -167,12 +186,12 @@ def test_ctrl_c_in_a_notebook_keeps_what_is_done_and_the_next_build_resumes(few_
 
     loop = asyncio.new_event_loop()
     try:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt, match="the same call resumes"):
             loop.run_until_complete(cell())
     finally:
         loop.close()
     parts = {path: path.stat().st_mtime_ns for path in (tmp_path / "W" / "tables").rglob("part-*.parquet")}
-    assert model.pressed.is_set() and len({path.name for path in parts}) > 1
+    assert model.calls == 1 and len({path.name for path in parts}) > 1
     assert not any((tmp_path / "W" / "tables").glob("*_label*"))
     quit.build(tmp_path / "W", progress=False, models={"echo": model})
     assert {path: path.stat().st_mtime_ns for path in parts} == parts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import linecache
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import quit
-from quit.errors import InputError, ServerError, SettingsError
+from quit.errors import InputError, ServerError, SettingsError, Stopped
 from quit.models import user_classes
 from quit.models.factory import language_judge, language_reader, make_generator
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
@@ -81,9 +82,10 @@ def _settings(model: object, name: str = "mine") -> Settings:
     return load("embedded", register_models({name: model})).settings
 
 
-def _reader(settings: Settings, cache: GenerationCache | None = None):
+def _reader(settings: Settings, cache: GenerationCache | None = None, ledger: Ledger | None = None):
     spec = next(spec for spec in settings.readers if spec.name == "mine")
-    return language_reader(spec, settings, CachedGenerator(make_generator(spec, settings, Meter(), Ledger()), cache))
+    generator = make_generator(spec, settings, Meter(), ledger or Ledger())
+    return language_reader(spec, settings, CachedGenerator(generator, cache))
 
 
 def _prompts(count: int) -> list[Prompt]:
@@ -142,6 +144,17 @@ def test_replies_are_kept_in_portions_and_nothing_is_asked_twice(tmp_path: Path)
     assert model.calls[-1] == (2, 1)
 
 
+def test_no_answer_begins_after_an_interrupt_and_none_is_lost(tmp_path: Path) -> None:
+    ledger = Ledger()
+    model = ScriptedReader(lambda prompt: ledger.stop() or prompt.question_id)
+    settings = _settings(model)
+    with GenerationCache(tmp_path / "replies.sqlite") as cache:
+        with pytest.raises(Stopped, match="interrupted. All replies are kept"):
+            _reader(settings, cache, ledger).answer(_prompts(150))
+        _reader(settings, cache).answer(_prompts(150))
+    assert model.calls == [(AT_ONCE, 0), (AT_ONCE, 0), (150 - 2 * AT_ONCE, 0)]
+
+
 def test_the_identity_follows_name_version_settings_and_source(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     source = "class Reader:\n    version = '1'\n    def __init__(self, x): pass\n    def answer(self, prompts): pass\n"
@@ -175,6 +188,81 @@ def test_the_identity_is_that_of_the_code_in_memory(tmp_path: Path, monkeypatch,
     Path("edited.py").write_text("class Reader:\n    def answer(self, prompts): return 'Bergen'\n")
     importlib.reload(sys.modules["edited"])
     assert identity("Bergen") != first and not capsys.readouterr().err
+
+
+CELLS = """
+import dataclasses, enum, functools
+
+WORD = "Oslo"
+unused = 1
+
+def helper(prompt, times=1):
+    return [WORD * times for _ in [0]][0]
+
+@functools.cache
+def cached(prompt):
+    return helper(prompt)
+
+class Base:
+    many = 1
+
+    def answer(self, prompts):
+        return [cached(prompt.question) for prompt in prompts]
+
+@dataclasses.dataclass
+class Reader(Base):
+    value: object = None
+
+def make(word):
+    class Inner:
+        def answer(self, prompts):
+            return [word for _ in prompts]
+    return Inner()
+
+class Color(enum.Enum):
+    red = blue = 1
+    green = 2
+
+class Phrase:
+    __slots__ = ("text", "lock")
+
+    def __init__(self, text):
+        self.text, self.lock = text, object()
+
+model = Reader()
+"""
+
+
+VALUES = (
+    """
+Reader('a') | Reader('b') | {'a', 'b'} | {'a', 'c'} | lambda: 'a' | lambda: 'b' | complex(1) | complex(2) | str.lower
+functools.partial(make, 'a') | functools.partial(make, 'b') | {(1, 2): 'a'} | Phrase('a') | Phrase('b') | [Phrase('b')]
+dataclasses.fields | dataclasses.asdict | Color.red | Color.green
+""".strip()
+    .replace("\n", " | ")
+    .split(" | ")
+)
+
+
+@pytest.mark.parametrize(("has_source", "module"), [(True, "__main__"), (False, "__main__"), (False, "no_module")])
+def test_the_identity_follows_all_that_an_object_of_a_notebook_uses(has_source: bool, module: str) -> None:
+    """Else an edit of a cell would change no reply."""
+
+    def identity(old: str = "", new: str = "") -> str:
+        cells = CELLS.replace(old, new, 1)
+        name = f"<cell {old}{new}>"
+        if has_source:  # a notebook has it, exec and an older interactive Python have not
+            linecache.cache[name] = (len(cells), None, cells.splitlines(keepends=True), name)
+        names = {"__name__": module}
+        exec(compile(cells, name, "exec", dont_inherit=True), names)
+        return _settings(names["model"]).readers[-1].class_
+
+    edits = [("Oslo", "Rome"), ("[0]][0]", "[0, 0]][0]"), ("times=1", "times=2"), ("many = 1", "many = 2")]
+    edits += [("Reader()", f"make({word!r})") for word in "ab"]
+    edits += [("Reader()", f"Reader({value})") for value in VALUES]
+    assert len({identity(), *(identity(*edit) for edit in edits)}) == len(edits) + 1
+    assert identity("unused = 1", "unused = 2") == identity()
+    assert identity("Reader()", "Reader(object())") == identity("Reader()", "Reader(open(__import__('os').devnull))")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from quit.common.files import replacing
-from quit.errors import CapReached
+from quit.errors import CapReached, Stopped
 from quit.models.generation.base import Completion
 from quit.store.state_files import read_state
 
@@ -53,6 +53,7 @@ class Ledger:
         self.cap = Amount(math.inf if cost is None else cost, math.inf if tokens is None else tokens)
         self.spent = Amount()
         self.owner = ""  # its file: tells ledgers apart
+        self._is_stopped = False
         self._in_flight = 0
         self._written = Amount()
         self._path: Path | None = None
@@ -77,6 +78,15 @@ class Ledger:
             if self._path is not None:
                 self._write(self.spent)
 
+    def stop(self) -> None:
+        """Let no further request begin: who waits for replies to come does not want more of them."""
+        self._is_stopped = True
+
+    def check_not_stopped(self) -> None:
+        """Raise ``Stopped`` after :meth:`stop`."""
+        if self._is_stopped:
+            raise Stopped("The build was interrupted. All replies are kept.")
+
     def grant(self, part: Amount) -> None:
         """Begin anew, with a part of another ledger's cap."""
         self.cap, self.spent = part, Amount()
@@ -89,11 +99,13 @@ class Ledger:
             return part
 
     async def reserve(self, max_amount: Amount, *, request: bool = True) -> None:
-        """Reserve the worst case of a request, after those in flight where it does not fit. Raises ``CapReached``.
+        """Reserve the worst case of a request, after those in flight where it does not fit. Raises ``CapReached``, and
+        ``Stopped`` as :meth:`check_not_stopped`.
 
         ``request``: whether it is settled soon, so that others wait for it; false for a batch.
         """
         while True:
+            self.check_not_stopped()
             with self._lock:
                 if self.spent.plus(max_amount).fits(self.cap):
                     self._in_flight += request
