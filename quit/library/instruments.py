@@ -218,7 +218,7 @@ def evaluate_run(
 
     Returns:
         Metric -> mean over the questions of ``qrels``; or metric -> question -> value, None where no passage of the
-        question is relevant (such a question is left out of the mean).
+        question is relevant (such a question counts as 0 in the mean).
 
     Raises:
         InputError: A file or a line cannot be read, or no question of the run has qrels (a warning where some have

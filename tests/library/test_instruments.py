@@ -78,6 +78,9 @@ def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions
                 quit.evaluate_run(wrong_run, qrels)
     by_question = quit.evaluate_run(frames[0], frames[1], ["MRR@10"], per_question=True)
     assert by_question == {"MRR@10": {"q1": 0.5, "q2": 0.5}}
+    unanswerable = {**qrels, "q3": {"d1": 0}}  # without a relevant passage: 0 in the mean, as in quit evaluate run
+    assert quit.evaluate_run(run, unanswerable, "MRR@10") == {"MRR@10": pytest.approx(1 / 3)}
+    assert quit.evaluate_run(run, unanswerable, "MRR@10", per_question=True)["MRR@10"]["q3"] is None
     with pytest.warns(UserWarning, match="^1 of the run's 2 questions are not in the qrels, such as 'Q9': not scored"):
         assert quit.evaluate_run({"q1": ["d1"], "Q9": ["d1"]}, {"q1": {"d1": 2}}, ["Hit@1"]) == {"Hit@1": 1.0}
     with pytest.raises(InputError, match=r"^4 of the run's 4 questions .* 'a', 'b', 'c'\. Ids of the qrels are .*'q1'"):
