@@ -294,7 +294,7 @@ def benchmark(
     check(request, loaded)
     frozen, folder = _release_of(release), Path(out)
     values = loaded.recorded()
-    names = ("benchmark", "models", "readers", "judge", "jury", "labels")
+    names = ("benchmark", "sunar", "models", "readers", "judge", "jury", "labels")  # sunar: of the retriever nar
     parts = {name: values[name] for name in names if name in values}
     key = content_hash(__version__, frozen.content_id, split, systems, bounds, parts, size=16)
     facts: dict[str, Any] = {"page": str(folder / "leaderboard.html"), "release": frozen.name}

@@ -373,6 +373,14 @@ def test_results_do_not_go_into_a_file(release: Path, tmp_path: Path) -> None:
         jobs.benchmark(str(release), str(tmp_path / "out"))
 
 
+def test_a_benchmark_runs_again_where_a_setting_of_its_systems_changed(release: Path, tmp_path: Path) -> None:
+    def again(*settings: str) -> bool:
+        options = {"bounds": False, "settings": [*QUICK, *settings]}
+        return jobs.benchmark(str(release), str(tmp_path / "out"), **options).nothing_new is None
+
+    assert [again(), again(), again("sunar.c=3"), again("sunar.c=3")] == [True, False, True, False]
+
+
 def test_file_names_are_distinct_and_safe() -> None:
     used: list[str] = []
     for system in ("dense:/a/b/model", "dense:/c/model", "late + oracle", "ö/../x"):
