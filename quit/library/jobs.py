@@ -324,6 +324,8 @@ def _release_of(folder: str) -> Release:
         return open_release(folder)
     newest = newest_release(workspace)
     if newest is None:
-        raise InputError(f"{folder} has no release to benchmark yet: quit release create -w {shell_word(folder)}")
+        raise InputError(
+            f"{folder} has no release to benchmark yet: quit release create -w {shell_word(folder)} --name v1"
+        )
     workspace.download_folder(newest.path)
     return newest
