@@ -41,7 +41,7 @@ from quit.sources.fields import plain
 from quit.sources.records import Reject
 from quit.version import __version__
 
-VERSION = 4
+VERSION = 5
 """Raised when the same sources would give another corpus."""
 PARTIAL = "partial"
 BLOCK = 2000
