@@ -20,11 +20,10 @@ from typing import Any
 import pyarrow.compute as pc
 
 from quit.engine.workspace import Workspace
-from quit.models.generation import GenerationCache
 from quit.models.prompting import load_prompt
 from quit.sources import parse_source, read_source
 from tests.comparing import files_of
-from tests.servers.builds import kill_when, start_build, write_profile
+from tests.servers.builds import kept_replies, kill_when, start_build, write_profile
 from tests.servers.checkpoints import Lesson, Shape, checkpoint
 from tests.servers.vllm import VllmServer
 
@@ -123,8 +122,8 @@ def _run(options: argparse.Namespace, profile: Path, servers: list[VllmServer], 
     kills = []
     for share in options.kills:
         process = start_build(workspace, profile, options.source, cache)
-        if kill_when(process, lambda share=share: _kept(cache) >= share * expected, seconds=7200):
-            kills.append(_kept(cache))
+        if kill_when(process, lambda share=share: kept_replies(cache) >= share * expected, seconds=7200):
+            kills.append(kept_replies(cache))
     process = start_build(workspace, profile, options.source, cache)
     if process.wait() != 0:
         raise SystemExit(workspace.with_name("killed.log").read_text()[-2000:])
@@ -142,7 +141,7 @@ def _run(options: argparse.Namespace, profile: Path, servers: list[VllmServer], 
         "answers": len(answers),
         "every_passage_once": once,
         "killed_after_replies": kills,
-        "replies_kept": _kept(cache),
+        "replies_kept": kept_replies(cache),
         "requests_answered_by_servers": sum(one.get("request_success", 0.0) for one in metrics),
         "prompt_tokens": sum(one.get("prompt_tokens", 0.0) for one in metrics),
         "prompt_tokens_computed": sum(one["prompt_tokens_computed"] for one in metrics),
@@ -158,13 +157,6 @@ def _compare(options: argparse.Namespace, profile: Path, servers: list[VllmServe
         raise SystemExit(workspace.with_name("undisturbed.log").read_text()[-2000:])
     same = files_of(workspace / "tables", "*.parquet") == files_of(options.out / "killed" / "tables", "*.parquet")
     return {"same_bytes": same, "undisturbed_seconds": round(time.monotonic() - began, 1)}
-
-
-def _kept(cache: Path) -> int:
-    if not (cache / "generations.sqlite").is_file():
-        return 0
-    with GenerationCache(cache / "generations.sqlite") as opened:
-        return sum(row["replies"] for row in opened.statistics())
 
 
 if __name__ == "__main__":

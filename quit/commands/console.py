@@ -47,7 +47,7 @@ def print_status(workspace: Workspace, pipeline: Pipeline | None, answers: bool)
     pieces: list[Table | str] = [stages_table(workspace, pipeline)]
     if answers:
         readers = readers_table(workspace)
-        if any(cut or sentences for *_, cut, sentences in readers):
+        if any(cut or sentences or filtered for *_, cut, sentences, filtered in readers):
             pieces += [replies_table(readers), *cut_replies(readers)]
         lines = origin_lines(origins(workspace.path))
         pieces += [*asked_tables(asked(workspace)), *(["\n".join(["Replies used, all runs", *lines])] if lines else [])]

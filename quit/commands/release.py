@@ -128,7 +128,7 @@ def list_(workspace: options.Workspace = Path("workspace"), as_json: options.Jso
         waived = f"; waived: {', '.join(row['waived'])}" if row["waived"] else ""
         questions = counted(row["questions"]["all"], "question")
         lines.append(f"{row['name']}  {row['content_id'][:12]}  {questions} ({counts}){waived}")
-    show(rows, as_json, lines or [f"There is no release yet: quit release create -w {shell_word(workspace)}"])
+    show(rows, as_json, lines or [f"There is no release yet: quit release create -w {shell_word(workspace)} --name v1"])
 
 
 @app.command("show")

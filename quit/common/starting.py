@@ -54,9 +54,9 @@ def wait_until_healthy(process: SupervisedProcess, name: str, url: str, seconds:
         time.sleep(0.05)
 
 
-def end(process: SupervisedProcess, seconds: float = 20.0) -> None:
-    """Ask a server to end; kill it when it still runs after ``seconds``."""
+def end(process: SupervisedProcess) -> None:
+    """Ask a server to end; kill it when it still runs after 20 seconds."""
     process.terminate()
-    if process.ended(seconds) is None:
+    if process.ended(20.0) is None:
         process.kill()
         process.wait()

@@ -29,8 +29,7 @@ def read(path: Path, *, granularity: Granularity = "subset") -> Iterator[CorpusR
     permutations = dataset.permutations.permutation.to_pylist()
     labels = dataset.labels_of(np.arange(len(dataset.ids)))
     dataset.warn_of_predictions(np.arange(len(dataset.ids)))
-    golds = dataset.aligned("questions")["answers"].to_pylist()
-    for position, (question_id, gold) in enumerate(zip(dataset.ids, golds, strict=True)):
+    for position, (question_id, gold) in enumerate(zip(dataset.ids, dataset.gold_answers_of, strict=True)):
         texts = [clean(row["hint"]) for row in dataset.selected_hints[position]]
         label = dict(zip(permutations, labels[position].tolist(), strict=True))
         documents = list(_documents(texts, label, granularity))

@@ -249,6 +249,16 @@ class Dataset:
         return Lists(answers)
 
     @cached_property
+    def gold_answers_of(self) -> list[list[str]]:
+        """Gold answers of each question, in order, without those that people rejected; all its valid answers where none
+        is left."""
+        gold = self.aligned("questions")["answers"].to_pylist()
+        return [
+            [answer for answer in answers if answer in valid] or valid
+            for answers, valid in zip(gold, self.valid_answers_of, strict=True)
+        ]
+
+    @cached_property
     def selected_hints(self) -> Lists:
         """The hints of each question that make passages, in rank order: rows of ``ranked_hints`` with the hint's source
         and url (null where ``hints`` lacks it)."""

@@ -185,7 +185,7 @@ def _described(path: Path) -> Release:
         fault = f"There is no release at {path}."
         if (path / MARKER).is_file():
             fault += " It is a workspace: name one of its releases, or the workspace with -w."
-        raise InputError(f"{fault} List them: quit release list; make one: quit release create")
+        raise InputError(f"{fault} List them: quit release list; make one: quit release create --name v1")
     try:
         facts = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
         layout = int(facts["layout"])

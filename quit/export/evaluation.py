@@ -26,7 +26,7 @@ from quit.settings.construction import Labels
 
 CONFIG = "evaluation"
 FILES = (f"{CONFIG}/*.parquet", "eval.yaml", "lm_eval/*.yaml", "mteb_task.py")
-_TEXTS = ("id", "question", "all_hints", "passage", "passage_id", "answer")  # answer: the first gold answer
+_TEXTS = ("id", "question", "all_hints", "passage", "passage_id", "answer")  # answer: the first gold one
 SCHEMA = pa.schema([*((name, pa.string()) for name in _TEXTS), ("answers", pa.list_(pa.string()))])  # all valid ones
 TASKS = {"no_hints": "probe", "all_hints": "reader", "passage": "reader"}
 """Task -> the program's prompt that it uses; its context is the column of its name."""
@@ -74,7 +74,6 @@ def write(
 
 
 def _rows(dataset: Dataset, selection: Selection, positions: np.ndarray) -> Iterator[dict[str, Any]]:
-    golds = dataset.aligned("questions")["answers"]
     fully = dataset.labels_of(positions) == FULLY
     if (predictions := dataset.predictions(positions)) is not None:
         fully &= np.isnan(predictions)
@@ -84,8 +83,8 @@ def _rows(dataset: Dataset, selection: Selection, positions: np.ndarray) -> Iter
             permutation = dataset.permutations.permutation[row].as_py()
             name, passage = dataset.ids[position], " ".join(hints[int(place)] for place in permutation)
             texts = (name, dataset.question_of[position], " ".join(hints), passage, passage_id(name, permutation))
-            gold, valid = golds[position][0].as_py(), dataset.valid_answers_of[position]
-            yield dict(zip(SCHEMA.names, (*texts, gold, valid), strict=True))
+            gold, valid = dataset.gold_answers_of[position], dataset.valid_answers_of[position]
+            yield dict(zip(SCHEMA.names, (*texts, gold[0], valid), strict=True))
 
 
 def _prompt(name: str) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """HintEval (Mozafari et al. 2025): one JSON file for its ``Dataset.load_json``, a subset a split.
 
-Each question has its gold answers and the hints that make its passages, in rank order, each with its convergence.
-Valid answers and our difficulty are metadata. ``quit build --source hinteval:FILE`` reads the file again.
+Each question has its gold answers, except those that people rejected, and the hints that make its passages, in rank
+order, each with its convergence. Valid answers and our difficulty are metadata. ``quit build --source hinteval:FILE``
+reads the file again.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     It is plain ASCII, since HintEval reads it in the encoding of the machine it runs on.
     """
     provenance = dataset.provenance
-    gold = dataset.aligned("questions")["answers"].to_pylist()
     descriptions = dataset.aligned("descriptions").to_pylist()
     subsets = {}
     for split in SPLITS:
@@ -29,7 +29,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         instances = {
             dataset.ids[position]: {
                 "question": _question(dataset.question_of[position], descriptions[position]),
-                "answers": [_part("answer", answer) for answer in gold[position]],
+                "answers": [_part("answer", answer) for answer in dataset.gold_answers_of[position]],
                 "hints": [_hint(row) for row in dataset.selected_hints[position]],
                 "metadata": {"valid_answers": dataset.valid_answers_of[position]},
             }

@@ -24,7 +24,7 @@ from quit.library.arguments import Table, as_table
 from quit.models.factory import Models
 from quit.models.judges import Ruling, rule
 from quit.models.protocols import HintSet, JudgeItem
-from quit.retrieval.rankings import read_qrels, read_run
+from quit.retrieval.rankings import best_first, read_qrels, read_run
 from quit.settings import load, parse
 from quit.stages.judge import judge_answers
 from quit.stages.label import label_passages
@@ -210,7 +210,7 @@ def evaluate_run(
     Args:
         run: Question -> passage ids, best first (or id -> score); a data frame (pandas, polars, Arrow) or
             ``datasets.Dataset`` with the columns question, passage and score (or the first three in this order); or a
-            TREC run file.
+            TREC run file. Of equal scores, later ids come first, as in trec_eval.
         qrels: Question -> passage id -> label, a data frame of question, passage and label, or a TREC qrels file.
         metrics: ``Hit@k``, ``Recall@k``, ``MRR@k``, ``nDCG@k`` (gain: the label), ``nDCG(exp)@k`` (gain: 2^label - 1,
             as in the QUIT paper), with a lowest label as in ``Hit(rel=2)@1``.
@@ -218,7 +218,7 @@ def evaluate_run(
 
     Returns:
         Metric -> mean over the questions of ``qrels``; or metric -> question -> value, None where no passage of the
-        question is relevant (such a question is left out of the mean).
+        question is relevant (such a question counts as 0 in the mean).
 
     Raises:
         InputError: A file or a line cannot be read, or no question of the run has qrels (a warning where some have
@@ -230,8 +230,7 @@ def evaluate_run(
     )
     scores = read_run(Path(run))[1] if isinstance(run, str | Path) else _by_question(run, "run")
     rankings = {
-        query: sorted(ranked, key=lambda document: -ranked[document]) if isinstance(ranked, Mapping) else list(ranked)
-        for query, ranked in scores.items()
+        query: list(best_first(ranked) if isinstance(ranked, Mapping) else ranked) for query, ranked in scores.items()
     }
     if unknown := [query for query in rankings if query not in relevance]:
         fault = (

@@ -279,13 +279,14 @@ def benchmark(
     """Benchmark QA systems on a release, or on the newest release of a workspace. The result: ``results``, ``seconds``,
     ``wrong_zeros`` (of ``benchmark.judge_others``), the ``page``, and the ``release``'s name.
 
-    Nothing is run where ``out`` holds the results of the same release, systems and settings already and no ``corpora``
-    are named, except with ``anew``. Arguments: as of the command ``quit benchmark run``.
+    Nothing is run where ``out`` holds the results of the same release, systems (with what their classes and model
+    folders hold) and settings already and no ``corpora`` are named, except with ``anew``. Arguments: as of the command
+    ``quit benchmark run``.
     """
     from quit.common.files import read_json, write_json, writing
     from quit.common.ids import content_hash
     from quit.settings import load
-    from quit.systems.benchmark.benchmark import BenchmarkRequest, check
+    from quit.systems.benchmark.benchmark import BenchmarkRequest, check, present_identities
     from quit.version import __version__
 
     loaded = load(profile, settings).settings
@@ -294,9 +295,10 @@ def benchmark(
     check(request, loaded)
     frozen, folder = _release_of(release), Path(out)
     values = loaded.recorded()
-    names = ("benchmark", "models", "readers", "judge", "jury", "labels")
+    names = ("benchmark", "sunar", "models", "readers", "judge", "jury", "labels")  # sunar: of the retriever nar
     parts = {name: values[name] for name in names if name in values}
-    key = content_hash(__version__, frozen.content_id, split, systems, bounds, parts, size=16)
+    present = present_identities(request, loaded)
+    key = content_hash(__version__, frozen.content_id, split, systems, present, bounds, parts, size=16)
     facts: dict[str, Any] = {"page": str(folder / "leaderboard.html"), "release": frozen.name}
     complete = all((folder / name).is_file() for name in ("run.json", "results.json", "leaderboard.html"))
     if complete and not (anew or corpora) and (read_json(folder / _MARK) or {}).get("key") == key:
@@ -324,6 +326,8 @@ def _release_of(folder: str) -> Release:
         return open_release(folder)
     newest = newest_release(workspace)
     if newest is None:
-        raise InputError(f"{folder} has no release to benchmark yet: quit release create -w {shell_word(folder)}")
+        raise InputError(
+            f"{folder} has no release to benchmark yet: quit release create -w {shell_word(folder)} --name v1"
+        )
     workspace.download_folder(newest.path)
     return newest

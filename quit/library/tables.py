@@ -41,8 +41,9 @@ _LABELLED_PASSAGES = """
     FROM labels JOIN splits USING (question_id) JOIN questions USING (question_id)
         JOIN (SELECT question_id, list(hint ORDER BY rank) AS hints FROM ranked_hints WHERE selected GROUP BY 1)
             USING (question_id)
-        JOIN (SELECT question_id, list(answer ORDER BY answer) AS valid FROM valid_answers GROUP BY 1)
-            USING (question_id)
+        JOIN (SELECT question_id, list(answer ORDER BY list_position(answers, answer) NULLS LAST, origin,
+                if(origin = 'review', answer_key, answer)) AS valid
+            FROM valid_answers JOIN questions USING (question_id) GROUP BY 1) USING (question_id)
 """
 
 

@@ -8,7 +8,6 @@ of that parent; the passages of a question are the nodes of a trie, each with it
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,7 +28,7 @@ from quit.operations.partial import PartialPlan, partial_plan, sums
 from quit.settings import JudgeSettings, ReaderSettings, Settings
 from quit.sources import read_sources
 from quit.stages.collect import collect_stage
-from quit.stages.labelling.passages import passage_count
+from quit.stages.labelling.passages import passage_count, permutations
 from quit.stages.read import selected_hints
 from quit.stages.stage import Context
 
@@ -230,7 +229,7 @@ class _Planner:
                 continue
             requests = prompts = computed = cached = 0
             for question in self.sampled:
-                paths = passage_paths(len(question.hints)) if role == "read" else [()]
+                paths = permutations(len(question.hints)) if role == "read" else [()]
                 requests += len(paths) * repetitions
                 tokens, with_cache = _tokens(question, paths, template, count, self.block)
                 prompts += tokens * repetitions
@@ -338,11 +337,6 @@ class _Planner:
                 self.notes.append(note)
             return lambda text: round(len(text) / CHARACTERS_A_TOKEN)
         return lambda text: len(tokenizer(text, add_special_tokens=False)["input_ids"])
-
-
-def passage_paths(hints: int) -> list[tuple[int, ...]]:
-    """Return the passages of so many hints: the hints' positions in order."""
-    return [path for size in range(1, hints + 1) for path in itertools.permutations(range(hints), size)]
 
 
 def _tokens(

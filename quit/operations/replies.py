@@ -15,8 +15,9 @@ from quit.errors import ServerError, SettingsError
 from quit.models.factory import generator_identity, language_reader
 from quit.models.generation.serving import model_names, refuses_key
 from quit.models.user_classes import check_given
-from quit.operations.plan import cached_replies, is_current, passage_paths, planned_questions
+from quit.operations.plan import cached_replies, is_current, planned_questions
 from quit.settings import JudgeSettings, ReaderSettings
+from quit.stages.labelling.passages import permutations
 from quit.text.secrets import shown
 from quit.text.words import counted
 
@@ -171,7 +172,7 @@ def _kept_share(pipeline: Pipeline, run: StageRun, spec: ReaderSettings) -> floa
     repetitions = 1 if reads else pipeline.settings.probe.repetitions
     needed = cached = 0
     for question in questions:
-        paths = passage_paths(len(question.hints)) if reads else [()]
+        paths = permutations(len(question.hints)) if reads else [()]
         needed += len(paths) * repetitions
         cached += cached_replies(reader, question, paths, repetitions, cache)
     return cached / needed if needed else 1.0

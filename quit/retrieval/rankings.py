@@ -106,6 +106,15 @@ def read_run(path: Path) -> tuple[str, dict[str, dict[str, float]]]:
     return tag, ranked
 
 
+def best_first(scores: Mapping[str, float]) -> dict[str, np.float32]:
+    """Return the passages of a question in the order of trec_eval, which keeps scores as float32: equal ones by id,
+    later ids first."""
+    with np.errstate(over="ignore"):
+        by_name = {name: np.float32(score) for name, score in scores.items()}
+    names = sorted(by_name, key=lambda name: (by_name[name], name.encode()), reverse=True)
+    return {name: by_name[name] for name in names}
+
+
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     """Return question -> passage -> label. Raises ``InputError`` as :func:`read_run` does, for four columns, and for a
     label that is no whole number."""

@@ -38,7 +38,6 @@ class Loaded:
     """Settings together with where each value came from (``default``, ``profile NAME``, ``--set``)."""
 
     settings: Settings
-    profile: str
     origins: dict[str, str]
 
     def rows(self) -> list[tuple[str, Any, str]]:
@@ -116,7 +115,7 @@ def load(profile: str | Path = "embedded", overrides: Sequence[str] = ()) -> Loa
             raise SettingsError(f"The setting {override!r} has no '='. Write it as {key.strip() or 'KEY'}=VALUE.")
         _set(values, key.strip(), text.strip())
         origins[key.strip()] = "--set"
-    return Loaded(parse(values), path.stem, origins)
+    return Loaded(parse(values), origins)
 
 
 def load_card(path: Path) -> Card:

@@ -274,7 +274,7 @@ def as_rank(value: Any, name: str) -> int | None:
 
 def as_scores(value: Any, name: str) -> dict[str, int] | None:
     """Return optional scores as ``{candidate: 0 or 1}`` in the source's order; a candidate without a score is left out,
-    except the last, the gold answer, which needs one.
+    except the last, the gold answer, which needs one. Equal candidates: see :func:`gold_last`.
 
     Takes an object, a list of ``{candidate, score}`` or a list of pairs (how Arrow reads a map column).
     Raises ``BadRecord`` (``wrong_type``, ``bad_value``, ``too_many``).
@@ -292,7 +292,7 @@ def as_scores(value: Any, name: str) -> dict[str, int] | None:
             raise wrong_type(name, expected, value)
     if pairs and pairs[-1][1] is None:
         raise BadRecord("bad_value", f"Field {name!r} has no score of its last candidate, which is the gold answer.")
-    scores: dict[str, int] = {}
+    scores: list[tuple[str, int]] = []
     for candidate, score in pairs:
         if score is None:
             continue
@@ -302,8 +302,22 @@ def as_scores(value: Any, name: str) -> dict[str, int] | None:
             raise BadRecord(
                 "bad_value", f"Field {name!r} must hold only 0 and 1, but {quote(candidate)} has {describe(score)}."
             )
-        scores.setdefault(as_text(candidate, name), int(score))
-    return scores
+        scores.append((as_text(candidate, name), int(score)))
+    if scores and not repair(scores[-1][0]):
+        raise BadRecord("bad_value", f"Field {name!r} has a blank last candidate: write the gold answer there.")
+    return gold_last(scores)
+
+
+def gold_last(scores: Sequence[tuple[str, int]]) -> dict[str, int]:
+    """Return candidate -> score, in order. Of equal candidates the first counts; the last of all, the gold answer,
+    stays the last, with its own score."""
+    score_of: dict[str, int] = {}
+    for candidate, score in scores:
+        score_of.setdefault(candidate, score)
+    for candidate, score in scores[-1:]:
+        del score_of[candidate]
+        score_of[candidate] = score
+    return score_of
 
 
 def as_record(item: Item) -> dict[str, Any]:
@@ -384,11 +398,8 @@ def _finish(draft: DraftRecord, source: str, item: Item) -> SourceRecord:
             detail = f"{hint.where or f'Hint {number} of the record'} {fault[1]}."
             rejects.append(reject(item, source, STAGE, "hint", fault[0], detail, draft.record_id))
             continue
-        scores: dict[str, int] = {}
-        for candidate, score in (hint.scores or {}).items():
-            if clean(candidate):
-                scores.setdefault(clean(candidate), score)
-        hints.append(RawHint(text, hint.rank, hint.convergence, hint.url, scores or None))
+        scores = [(clean(candidate), score) for candidate, score in (hint.scores or {}).items() if clean(candidate)]
+        hints.append(RawHint(text, hint.rank, hint.convergence, hint.url, gold_last(scores) or None))
     return SourceRecord(
         RawQuestion(
             source=source,

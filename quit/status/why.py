@@ -42,7 +42,7 @@ def why_pieces(facts: Mapping[str, Any]) -> list[Table | str]:
         f"Label 2: {label_2:,} of {passages:,} passages. Right: {right}.",
         f"Enough in every order: {', '.join(set_names) or 'no set of hints'}.",
         f"Order matters for {len(in_part)} of {several} of two hints or more{such[0] if such else ''}.",
-        f"A labeler is right without hints: {share}.",
+        f"Label 2 without hints: {share}.",
         *([f"This rests on {counted(predictions, 'predicted label')}."] if predictions else []),
     ]
     others = (len(sets) + 1) // 2

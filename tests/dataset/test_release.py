@@ -9,6 +9,7 @@ import pytest
 
 from quit.common.files import file_checksum
 from quit.contracts import table
+from quit.corpora.release import read as corpus_of_release
 from quit.dataset.dataset import Dataset
 from quit.dataset.files import ROWS_A_GROUP, write_table
 from quit.dataset.release import newest_release, open_release, releases_of, verify
@@ -16,6 +17,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
 from quit.export import export
 from quit.export.files import is_exported
+from quit.systems.benchmark.task import release_task
 from tests.engine.test_damage import flip
 from tests.release import small
 
@@ -125,6 +127,25 @@ def test_an_export_of_a_release_shows_its_waivers(tmp_path: Path) -> None:
     [question] = json.loads((tmp_path / "out" / "release-json" / "dev.json").read_text())
     answers = {permutation: by_reader["one"] for permutation, by_reader in question["subsets"]["01"].items()}
     assert answers == {"01": "Picasso", "10": "Wrong"}
+
+
+def test_a_gold_answer_that_people_rejected_is_right_nowhere(tmp_path: Path) -> None:
+    """``questions`` keeps the source's answers; of q1 the first was rejected, of q2 all."""
+    rows = small.rows()
+    for question, answers in zip(rows["questions"], (["Niger", "Nile"], ["Braque"], ["Lima"]), strict=True):
+        question["answers"] = answers
+    rows["valid_answers"][1]["origin"] = "labeler"
+    small.freeze(tmp_path / "v1", rows)
+    dataset, expected = Dataset.of_release(tmp_path / "v1"), {"q1": ["Nile"], "q2": ["Picasso"], "q3": ["Lima"]}
+    assert {query.question_id: [*query.gold] for query in release_task(dataset, "all").queries} == expected
+    assert {one.record_id: [*one.queries[0].answers] for one in corpus_of_release(tmp_path / "v1")} == expected
+    export(dataset, ["huggingface", "hinteval"], tmp_path / "out", evaluation=True)
+    files = (tmp_path / "out" / "huggingface" / "evaluation").glob("*.parquet")
+    tasks = pa.concat_tables(map(pq.read_table, files)).to_pylist()
+    assert {row["id"]: [row["answer"]] for row in tasks} == expected
+    subsets = json.loads((tmp_path / "out" / "hinteval" / "hinteval.json").read_text())["subsets"].values()
+    instances = {name: one for subset in subsets for name, one in subset["instances"].items()}
+    assert {name: [part["answer"] for part in one["answers"]] for name, one in instances.items()} == expected
 
 
 def test_only_an_export_of_this_release_counts_as_one(tmp_path: Path) -> None:

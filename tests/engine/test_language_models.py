@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from quit.engine.workspace import Workspace
-from quit.models.generation import GenerationCache
 from tests.comparing import files_of
 from tests.paths import starter_file
 from tests.running import call_quit
-from tests.servers.builds import AT_S, TWO_HINTS, kill_when, served, start_build, write_profile
+from tests.servers.builds import AT_S, TWO_HINTS, kept_replies, kill_when, served, start_build, write_profile
 from tests.servers.vllm import VllmServer
 
 pytestmark = pytest.mark.slow
@@ -36,21 +35,13 @@ def profile(real_model: VllmServer, tmp_path_factory: pytest.TempPathFactory) ->
     return write_profile(profile, served(real_model.base_url, "reader-a", **more, **sections))
 
 
-def kept(cache: Path) -> int:
-    """Return the number of replies in a cache folder."""
-    if not (cache / "generations.sqlite").is_file():
-        return 0
-    with GenerationCache(cache / "generations.sqlite") as opened:
-        return sum(row["replies"] for row in opened.statistics())
-
-
 @pytest.fixture(scope="module")
 def interrupted(
     real_model: VllmServer, profile: Path, source: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Path, float]:
     """A build killed twice and then finished: (workspace, cache folder, requests the server answered)."""
     folder, cache = tmp_path_factory.mktemp("killed"), tmp_path_factory.mktemp("cache")
-    workspace = folder / "W"
+    workspace, log = folder / "W", folder / "W.log"
     before = real_model.metrics().get("request_success", 0.0)
 
     def answered() -> float:
@@ -58,9 +49,9 @@ def interrupted(
 
     for after in (3, 8):  # of 12 replies of the reader
         process = start_build(workspace, profile, f"jsonl:{source}", cache)
-        assert kill_when(process, lambda after=after: kept(cache) >= after), workspace.with_name("W.log").read_text()
+        assert kill_when(process, lambda after=after: kept_replies(cache) >= after), log.read_text()
     process = start_build(workspace, profile, f"jsonl:{source}", cache)
-    assert process.wait(timeout=900) == 0, workspace.with_name("W.log").read_text()
+    assert process.wait(timeout=900) == 0, log.read_text()
     return workspace, cache, answered()
 
 
@@ -77,7 +68,7 @@ def test_every_passage_is_answered_exactly_once_and_nothing_is_paid_for_twice(in
     key = ["question_id", "permutation"]
     assert len(passages) == PASSAGES * QUESTIONS
     assert answers.select(key).equals(passages.select(key))
-    replies = kept(cache)
+    replies = kept_replies(cache)
     assert replies >= PASSAGES * QUESTIONS + QUESTIONS * REPETITIONS
     # At concurrency 1 each kill can have one request in flight; every other request was answered once and kept.
     assert replies <= answered <= replies + 2

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import pytrec_eval
 from datasets import Dataset
 
 import quit
@@ -53,6 +54,11 @@ def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions
     assert quit.evaluate_run(run, qrels, "MRR@10") == {"MRR@10": ours["MRR@10"]}
     assert ours == quit.evaluate_run(run, qrels, ["MRR@10", "Recall@10"])
     assert ours == {"MRR@10": 0.5, "Recall@10": pytest.approx((2 / 3 + 1) / 2)}  # by hand: both first at rank 2
+    tied = {"q1": {"d1": 1.0, "d2": 1.0, "d3": 1.00000001}}  # equal as float32: d3, d2, d1
+    of_trec_eval = pytrec_eval.RelevanceEvaluator({"q1": {"d2": 1}}, {"recip_rank"}).evaluate(tied)["q1"]["recip_rank"]
+    (tmp_path / "tied").write_text("".join(f"q1 Q0 {d} 0 {s} x\n" for d, s in tied["q1"].items()))
+    for same in (tied, tmp_path / "tied"):
+        assert quit.evaluate_run(same, {"q1": {"d2": 1}}, "MRR@10") == {"MRR@10": of_trec_eval} == {"MRR@10": 0.5}
     frames = [pd.DataFrame([(q, d, v) for q, hits in rows.items() for d, v in hits.items()]) for rows in (run, qrels)]
     assert ours == quit.evaluate_run(
         frames[0], Dataset.from_pandas(frames[1].rename(columns=str)), ["MRR@10", "Recall@10"]
@@ -78,6 +84,9 @@ def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions
                 quit.evaluate_run(wrong_run, qrels)
     by_question = quit.evaluate_run(frames[0], frames[1], ["MRR@10"], per_question=True)
     assert by_question == {"MRR@10": {"q1": 0.5, "q2": 0.5}}
+    unanswerable = {**qrels, "q3": {"d1": 0}}  # without a relevant passage: 0 in the mean, as in quit evaluate run
+    assert quit.evaluate_run(run, unanswerable, "MRR@10") == {"MRR@10": pytest.approx(1 / 3)}
+    assert quit.evaluate_run(run, unanswerable, "MRR@10", per_question=True)["MRR@10"]["q3"] is None
     with pytest.warns(UserWarning, match="^1 of the run's 2 questions are not in the qrels, such as 'Q9': not scored"):
         assert quit.evaluate_run({"q1": ["d1"], "Q9": ["d1"]}, {"q1": {"d1": 2}}, ["Hit@1"]) == {"Hit@1": 1.0}
     with pytest.raises(InputError, match=r"^4 of the run's 4 questions .* 'a', 'b', 'c'\. Ids of the qrels are .*'q1'"):

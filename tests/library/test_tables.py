@@ -55,12 +55,17 @@ def test_the_interface_is_all_that_is_listed() -> None:
 
 
 def _sorted_passages(table) -> list[dict]:
-    rows = [{**row, "answers": sorted(row["answers"])} for row in table.to_pylist()]
-    return sorted(rows, key=lambda row: (row["question_id"], row["permutation"]))
+    return sorted(table.to_pylist(), key=lambda row: (row["question_id"], row["permutation"]))
 
 
 def test_the_view_of_passages_has_what_passages_gives(tmp_path: Path) -> None:
-    release = quit.open(small.freeze(tmp_path / "v1", small.rows()).path)
+    rows = small.rows()
+    question, valid = rows["questions"][0], rows["valid_answers"][0]
+    question["answers"].insert(0, "Z, its other name")  # valid answers come in the order of the gold ones, these first
+    others = [(question["answers"][0], "gold"), ("A", "labeler"), ("É", "labeler"), ("b", "review"), ("C", "review")]
+    others = [{**valid, "answer": text, "answer_key": text.lower(), "origin": origin} for text, origin in others]
+    rows["valid_answers"][:1] = [others[0], valid, *others[1:]]
+    release = quit.open(small.freeze(tmp_path / "v1", rows).path)
     assert "questions" in repr(release) and "<td>test</td>" in release._repr_html_()
     for split in ("train", "dev", "test"):
         rows = _sorted_passages(release.passages(split).read_all())

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from quit.models.generation import GenerationCache
 from tests.running import start_quit, until
 
 AT_S = {"kind": "server", "server": "s", "model": "m"}
@@ -45,3 +46,11 @@ def kill_when(process: subprocess.Popen[bytes], is_time: Callable[[], bool], sec
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     return in_time
+
+
+def kept_replies(cache: Path) -> int:
+    """Return the number of replies in a cache folder."""
+    if not (cache / "generations.sqlite").is_file():
+        return 0
+    with GenerationCache(cache / "generations.sqlite") as opened:
+        return sum(row["replies"] for row in opened.statistics())

@@ -73,6 +73,20 @@ def test_a_kind_is_suggested_only_where_the_fields_fit(tmp_path, kind):
         assert str(raised.value).endswith(words)
 
 
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ([("Mars", 0), ("Venus", 1), ("Mars", 1)], [("Venus", 1), ("Mars", 1)]),
+        ([("Venus", 1), ("Io", 0), ("Venus", 0), ("Mars", 1)], [("Venus", 1), ("Io", 0), ("Mars", 1)]),
+        ([("BeyoncÃ©", 0), ("Adele", 0), ("Beyoncé", 1)], [("Adele", 0), ("Beyoncé", 1)]),  # equal once it is repaired
+    ],
+)
+def test_the_gold_answer_is_the_last_score_although_it_is_there_twice(tmp_path, scores, expected):
+    hint = {"hint": "It has two moons.", "scores": [{"candidate": name, "score": score} for name, score in scores]}
+    (record,) = read("jsonl", tmp_path, good("jsonl", hints=[hint]))
+    assert list(record.question.hints[0].scores.items()) == expected
+
+
 def test_bad_lines_cost_themselves_alone(tmp_path):
     one, two = (json.dumps(good("jsonl", id=name)).encode() for name in ("q0", "q1"))
     lines = [b"\xef\xbb\xbf" + one, b"{broken", b"\xff\xfe", b"[1]", b"", b"null", b"[" * 100_000, two]

@@ -1,6 +1,7 @@
 """Counts of a workspace: what a build prints and its flow's summary shows."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,18 +17,34 @@ from tests.report import tiny
 from tests.running import call_quit
 
 
-def test_replies_that_ran_into_the_token_limit_and_sentences_are_counted_and_said(tmp_path: Path) -> None:
-    """Of reader one's twelve replies two were cut and three are sentences; a model that says NO ANSWER writes none."""
-    workspace = tiny.workspace(tmp_path / "W")
+def _workspace(path: Path, raw: Sequence[str], ended: Sequence[str]) -> Workspace:
+    """Return a workspace where reader one's first replies, which became NO ANSWER, were these, and ended like this."""
+    workspace = tiny.workspace(path)
     folder, _ = workspace.current()["read:one"]
     rows = workspace.read("answers", runs=["read:one"]).drop_columns(["number", "ended", "asked"])
-    ended = pa.array(["length", "stop", "length", "stop", "stop", "content_filter", *["stop"] * 6])
-    raw = pa.array(["It is the", "It is the Nile.", "It is the", "NO ANSWER", "(no answer", "...", *["Nile"] * 6])
-    answer = pa.array([*["NO ANSWER"] * 6, *["Nile"] * 6])
-    replies = rows.append_column("answer", answer).append_column("raw", raw).append_column("ended", ended)
+    rest = ["Nile"] * (len(rows) - len(raw))
+    replies = rows.append_column("answer", pa.array([*["NO ANSWER"] * len(raw), *rest]))
+    replies = replies.append_column("raw", pa.array([*raw, *rest]))
+    replies = replies.append_column("ended", pa.array([*ended, *["stop"] * len(rest)]))
     workspace.discard(folder)
     workspace.write_part(folder, WHOLE, number_answers(replies))
     workspace.finish(folder, ["answers", "distinct_answers"], 1, {"stage": "read"})
+    return workspace
+
+
+@pytest.mark.parametrize(
+    ("raw", "ended", "column"),
+    [("", "length", "cut"), ("The Nile.", "stop", "sentences"), ("", "content_filter", "filtered")],
+)
+def test_status_shows_the_readers_where_replies_were_lost_for_any_one_reason(tmp_path, raw, ended, column) -> None:
+    assert "Readers" not in call_quit("status", "-w", str(_workspace(tmp_path / "none", [], []))).out
+    assert column in call_quit("status", "-w", str(_workspace(tmp_path / "one", [raw], [ended]))).out
+
+
+def test_replies_that_ran_into_the_token_limit_and_sentences_are_counted_and_said(tmp_path: Path) -> None:
+    """Of reader one's twelve replies two were cut and three are sentences; a model that says NO ANSWER writes none."""
+    raw = ["It is the", "It is the Nile.", "It is the", "NO ANSWER", "(no answer", "..."]
+    workspace = _workspace(tmp_path / "W", raw, ["length", "stop", "length", "stop", "stop", "content_filter"])
     readers = readers_table(workspace)
     counts = [
         (name, passages, none, cut, sentences, filtered)

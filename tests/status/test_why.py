@@ -23,7 +23,7 @@ def test_which_hints_suffice_and_whether_order_matters(workspace) -> None:
     assert [tuple(row.values()) for row in facts["sets"]] == sets
     text = markdown(why_pieces(facts))
     for words in ("Label 2: 2 of 4 passages. Right: one on 2.", "Enough in every order: hint 0.",
-                  "A labeler is right without hints: not known",
+                  "Label 2 without hints: not known",
                   "Order matters for 1 of 1 set of two hints or more, such as 0+1 (label 2 in 1 of 2).",
                   "| 1 | He died in Mougins. | -0.25 | – | 1 of 2 |"):  # fmt: skip
         assert words in text, words

@@ -122,10 +122,11 @@ def find_leaks_of(
     Without models, rules alone find leaks (with ``bem``: words that are the answer itself).
     """
     bem = settings.method == "bem"
-    certain, uncertain = (_same_words, _words_for_model) if bem else (_by_rules, _spans_for_model)
     findings = [
-        [certain(item, hint, ruling) for hint, ruling in zip(item.hints, item.rulings(), strict=True)] for item in items
+        [_certain(item, hint, ruling, bem) for hint, ruling in zip(item.hints, item.rulings(), strict=True)]
+        for item in items
     ]
+    uncertain = _words_for_model if bem else _spans_for_model
     candidates = [] if equivalence is None else uncertain(items, findings, encoder, settings)
     if candidates and equivalence is not None:
         pairs = [Pair(items[position].question, answer, span) for position, _, span, answer in candidates]
@@ -157,15 +158,19 @@ def _add_contained(item: LeakItem, findings: list[list[Finding]]) -> None:
                 findings[row].append(_overrule(Finding(answer, answer, 1.0, CONTAINED, RULES_IDENTITY), overrides[row]))
 
 
-def _same_words(item: LeakItem, hint: str, overrides: Sequence[Override]) -> list[Finding]:
-    """Return people's findings in one hint, and its words that are an answer, which no model needs to judge."""
+def _certain(item: LeakItem, hint: str, overrides: Sequence[Override], bem: bool) -> list[Finding]:
+    """Return people's findings in one hint, and those that need no model: words that are an answer (``bem``), or what
+    lexical rules find."""
     findings = _findings_of_people(hint, item.answers, overrides)
+    producer = WORDS_IDENTITY if bem else RULES_IDENTITY
     for answer in item.answers:
         existing = {(finding.span, finding.answer) for finding in findings}
+        if bem:
+            hits = [(word, "exact") for word in content_words(hint) if is_word_of(answer, word)]
+        else:
+            hits = [(hit.span, hit.rule) for hit in lexical_leaks(hint, answer, item.question)]
         findings += [
-            Finding(word, answer, 1.0, "exact", WORDS_IDENTITY)
-            for word in content_words(hint)
-            if is_word_of(answer, word) and (word, answer) not in existing
+            Finding(span, answer, 1.0, method, producer) for span, method in hits if (span, answer) not in existing
         ]
     return [_overrule(finding, overrides) for finding in findings]
 
@@ -182,19 +187,6 @@ def _words_for_model(
         for answer in item.answers
         if not any((leak.span, leak.answer) == (word, answer) for leak in findings[position][row])
     ]
-
-
-def _by_rules(item: LeakItem, hint: str, overrides: Sequence[Override]) -> list[Finding]:
-    """Return the findings of people and lexical rules in one hint."""
-    findings = _findings_of_people(hint, item.answers, overrides)
-    for answer in item.answers:
-        existing = {(finding.span, finding.answer) for finding in findings}
-        findings += [
-            Finding(hit.span, answer, 1.0, hit.rule, RULES_IDENTITY)
-            for hit in lexical_leaks(hint, answer, item.question)
-            if (hit.span, answer) not in existing
-        ]
-    return [_overrule(finding, overrides) for finding in findings]
 
 
 def _findings_of_people(hint: str, answers: Sequence[str], overrides: Sequence[Override]) -> list[Finding]:

@@ -33,10 +33,18 @@ from quit.retrieval.built import building
 from quit.retrieval.vectors import stored_array
 from quit.settings import Settings
 from quit.settings.benchmark import Benchmark
+from quit.stages.identities import judge_identity
 from quit.systems.benchmark.figures import figures
 from quit.systems.benchmark.leaderboard import page, wrong_zeros_in_words
 from quit.systems.benchmark.listwise import replies_in_words
-from quit.systems.benchmark.plugins import ORACLE, PluginContext, check_name, collection_of
+from quit.systems.benchmark.plugins import (
+    GROUPS,
+    ORACLE,
+    PluginContext,
+    check_name,
+    collection_of,
+    present_identity,
+)
 from quit.systems.benchmark.relabel import known_verdicts
 from quit.systems.benchmark.results import Scores, file_name, qrels_lines, run_lines
 from quit.systems.benchmark.run import ReaderAnswers, Runner, System
@@ -121,6 +129,13 @@ def check(request: BenchmarkRequest, settings: Settings) -> None:
         raise SettingsError(
             f"Two corpora have the same name ({', '.join(corpora)}): rename one of the files or folders."
         )
+
+
+def present_identities(request: BenchmarkRequest, settings: Settings) -> list[str]:
+    """Return what the results of a request's systems depend on now, beside settings and release."""
+    groups = zip(GROUPS, (request.retrievers, request.rerankers, request.readers), strict=True)
+    systems = [present_identity(group, name, settings) for group, names in groups for name in names]
+    return [*systems, *([judge_identity(settings)] if request.readers else [])]
 
 
 def make_runner(dataset: Dataset, task: Task, settings: Settings, out: Path) -> Runner:

@@ -25,12 +25,14 @@ import pyarrow.compute as pc
 
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.models.factory import Models
-from quit.models.loading import usable_device
+from quit.models.loading import model_identity, usable_device
 from quit.models.protocols import NO_ANSWER, Reader
 from quit.models.user_classes import class_identity, imported_class, user_code
 from quit.retrieval.protocols import FirstStage, Ranking, Scorer
 from quit.settings import FirstStages, Settings
+from quit.stages.identities import reader_identity
 from quit.systems.benchmark.task import Passages, ranking
+from quit.text.words import split_names
 
 # Of the paper's rerankers (section 4) one is missing here: LiT5. A plugin can add it.
 GROUPS = ("quit.retrievers", "quit.rerankers", "quit.readers")
@@ -146,6 +148,21 @@ def check_name(group: str, text: str, more: Sequence[str] = ()) -> str:
         except SettingsError as error:
             raise SettingsError(f"{unknown} As a {error}") from error
     return kind
+
+
+def present_identity(group: str, text: str, settings: Settings) -> str:
+    """Return what the results of a name depend on now, before it is made: a reader of the profile, the source of a
+    class, or the files of a model's folder.
+
+    Raises ``SettingsError`` for a class that cannot be imported.
+    """
+    readers = {reader.name: reader for reader in settings.readers} if group == "quit.readers" else {}
+    if text in readers:
+        return reader_identity(readers[text], settings)
+    name, argument = split_name(text)
+    if text == ORACLE or name in available(group):
+        return ",".join([name, *map(model_identity, split_names(argument))])
+    return class_identity(imported_class(text, text), {})
 
 
 def _make(group: str, text: str, context: PluginContext, protocol: Any) -> Any:

@@ -17,7 +17,7 @@ from quit.dataset.dataset import FULLY, Dataset
 from quit.errors import InputError
 from quit.evaluate.metrics import measures
 from quit.retrieval.protocols import Ranking
-from quit.retrieval.rankings import read_run
+from quit.retrieval.rankings import best_first, read_run
 from quit.settings.benchmark import Benchmark
 from quit.sources.fields import quote
 from quit.systems.benchmark.plugins import ORACLE
@@ -93,8 +93,6 @@ def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> 
 
 
 def ranking_of(scores: dict[str, float], passages: ReleasePassages) -> Ranking:
-    """Return a question's passages in trec_eval's order, which keeps scores as float32; -1 for unknown ones."""
-    with np.errstate(over="ignore"):
-        by_name = {name: float(np.float32(score)) for name, score in scores.items()}
-    names = sorted(by_name, key=lambda name: (by_name[name], name.encode()), reverse=True)
-    return Ranking(passages.rows(names), np.array([by_name[name] for name in names], dtype=np.float32))
+    """Return a question's passages in trec_eval's order; -1 for unknown ones."""
+    ranked = best_first(scores)
+    return Ranking(passages.rows([*ranked]), np.array([*ranked.values()], dtype=np.float32))

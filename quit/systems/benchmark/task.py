@@ -32,7 +32,8 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkQuery:
-    """A question. ``answers``: the valid ones, for EM; ``gold``: the source's, for the judge."""
+    """A question. ``answers``: the valid ones, for EM; ``gold``: for the judge, those of the source that people did not
+    reject."""
 
     question_id: str
     question: str
@@ -237,14 +238,13 @@ def release_task(dataset: Dataset, split: str) -> Task:
     if not len(positions):
         counts = ", ".join(f"{name} {len(dataset.positions(name))}" for name in SPLITS)
         raise InputError(f"The split {split!r} of the release has no question ({counts}). Name another with --split.")
-    gold = dataset.aligned("questions")["answers"].to_pylist()
     types = dataset.aligned("descriptions").select(["coarse", "fine"]).to_pylist()
     queries = tuple(
         BenchmarkQuery(
             dataset.ids[position],
             dataset.question_of[position],
             tuple(dataset.valid_answers_of[position]),
-            tuple(gold[position]),
+            tuple(dataset.gold_answers_of[position]),
             types[position]["coarse"],
             types[position]["fine"],
         )
