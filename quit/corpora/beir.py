@@ -20,6 +20,7 @@ from quit.sources.records import Reject
 HOPS = range(1, 1 << 15)
 """Places of a sub-question that the table of queries can hold."""
 MAX_RELEVANCE = 2**15 - 1
+"""Highest relevance that the table of judgements can hold."""
 EXPECTED = "a folder with corpus.jsonl, queries.jsonl and qrels/*.tsv (query-id, corpus-id, score)"
 
 
@@ -37,7 +38,7 @@ def read(folder: Path) -> Iterator[CorpusRecord]:
 
     What has relevance 0 or less is not relevant. Rejects name file and line: lines without id or text, a sub-question
     without its question or hop, relevance of an unknown query or document. Raises :class:`InputError` for a file that
-    is missing or cannot be read, naming the line.
+    is missing or cannot be read, and for relevance above :data:`MAX_RELEVANCE`, naming the line.
     """
     judged = _qrels(folder)
     relevant_ids = {pair.document for pairs in judged.values() for pair in pairs}

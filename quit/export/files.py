@@ -299,8 +299,9 @@ class ExportFolder:
         return sorted((entry.result() for entry in self._entries), key=lambda entry: entry.path)
 
     def digest(self) -> str:
-        """Return a hash of what was recorded. A card's YAML names it, since ``datasets`` takes an export of the same
-        folder name and YAML from its cache. Raises as ``entries``."""
+        """Return 16 hexadecimal digits over the checksums of the files recorded so far, in the order of their paths. A
+        card's YAML names them, since ``datasets`` takes an export of the same folder name and YAML from its cache.
+        Raises as ``entries``."""
         return hashlib.sha256("".join(entry.sha256 for entry in self.entries()).encode()).hexdigest()[:16]
 
     def __enter__(self) -> ExportFolder:

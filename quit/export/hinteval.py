@@ -1,8 +1,8 @@
 """HintEval (Mozafari et al. 2025): one JSON file for its ``Dataset.load_json``, a subset a split.
 
-Each question has its gold answers, except those that people rejected, and the hints that make its passages, in rank
-order, each with its convergence. Valid answers and our difficulty are metadata. ``quit build --source hinteval:FILE``
-reads the file again.
+Each question has its gold answers, except those that people rejected (all valid answers where none is left), and the
+hints that make its passages, in rank order, each with its convergence. Valid answers and our difficulty are metadata.
+``quit build --source hinteval:FILE`` reads the file again.
 """
 
 from __future__ import annotations

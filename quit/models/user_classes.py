@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import dis
+import copyreg
 import hashlib
 import importlib
 import inspect
+import io
 import json
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import Enum
-from functools import cache, cached_property, partial
-from types import CellType, CodeType, MethodType
+from types import CodeType, MemberDescriptorType
 from typing import Any
 
 from quit.common.progress import note
@@ -42,11 +42,6 @@ _SOURCES: dict[str, _Source] = {}
 """By the name of the module."""
 CAUSE = "The error's cause shows where (quit --debug prints it)."
 """Ends the message of an error that the user's code raised."""
-_OF_PYTHON = frozenset("__dict__ __doc__ __firstlineno__ __module__ __static_attributes__ __weakref__".split())
-"""Attributes of a class that say nothing of what it does."""
-_WRAPPERS = (property, staticmethod, classmethod, MethodType, partial, cached_property, type(cache(id)))
-_WRAPPED = ("fget", "__func__", "__self__", "__wrapped__", "func", "args", "keywords")
-"""What such a wrapper is made of."""
 _BY_NAME = 'Put the class into a module and name it in a profile: kind = "python", class = "package.module:Name".'
 
 
@@ -129,17 +124,19 @@ def user_model(spec: ReaderSettings | JudgeSettings) -> Any:
 
 
 @contextmanager
-def user_code(what: str, fault: type[QuitError] = InputError, kept: str = "") -> Iterator[None]:
-    """Raise any error of a user's code in this block as a ``fault``: ``what``, the error, and ``kept``, what is not
-    lost. An error of the system becomes a :class:`ServerError`; what :func:`quit.errors.fault_of_the_machine` knows
-    becomes what it says."""
+def user_code(what: str, fault: type[QuitError] = InputError, remark: str = "") -> Iterator[None]:
+    """Raise any error of a user's code in this block as a ``fault`` whose message is ``what``, the error and
+    ``remark``. An error of the system becomes a :class:`ServerError`; a package that is not installed and too little
+    memory have the errors of :func:`quit.errors.fault_of_the_machine`."""
     try:
         yield
     except (QuitError, MemoryError):
         raise
     except Exception as error:
-        kind = ServerError if isinstance(error, OSError) else fault
-        raise fault_of_the_machine(error) or kind(f"{what} {type(error).__name__}: {error}.{kept} {CAUSE}") from error
+        message = f"{what} {type(error).__name__}: {str(error).rstrip('.')}.{remark} {CAUSE}"
+        if isinstance(error, OSError):
+            raise ServerError(message) from error
+        raise fault_of_the_machine(error) or fault(message) from error
 
 
 def check_given(spec: ReaderSettings | JudgeSettings) -> None:
@@ -159,37 +156,36 @@ def class_identity(cls: type, settings: Mapping[str, Any]) -> str:
 
 
 def _settings_of(model: object) -> dict[str, Any]:
-    """Return an object's dictionary ``settings``; without one, its attributes, each as far as it can be told apart."""
-    settings = getattr(model, "settings", None)
-    values = settings if settings and isinstance(settings, Mapping) else _attributes(model)
-    return {str(name): _described(value) for name, value in values.items()}
-
-
-def _attributes(value: object) -> dict[str, Any]:
-    slots = [name for cls in type(value).__mro__ for name in getattr(cls, "__slots__", ()) if hasattr(value, name)]
-    return {name: getattr(value, name) for name in slots} | getattr(value, "__dict__", {})
+    """Return hashes of the values in an object's dictionary ``settings``; without one, of its attributes."""
+    values = getattr(model, "settings", None)
+    if not isinstance(values, Mapping):
+        slots = {name for cls in type(model).__mro__ for name in copyreg._slotnames(cls)}  # type: ignore[attr-defined]
+        values = {name: getattr(model, name) for name in slots if hasattr(model, name)} | getattr(model, "__dict__", {})
+    return {str(name): _content_hash(value) for name, value in values.items()}
 
 
 def _source(cls: type) -> str:
-    """Return the source of a class's module; of a class of a script or notebook, what :func:`_described` returns.
+    """Return the source of a class's module; of a class of a script or notebook, the hash of its code.
 
     It is the source when this process first needed it: a later change of the file does not reach the code in memory.
     Raises :class:`SettingsError` where there is none.
     """
     key = cls.__module__
-    if _is_of_script(cls):
-        return _described(cls)
+    if key == "__main__" or key not in sys.modules:
+        return _content_hash(cls)
     module = sys.modules[key]
     origin, source = getattr(module, "__spec__", None), _SOURCES.get(key)
+    if source is not None and source.origin is not origin:
+        source = None
     try:
         text = inspect.getsource(module)
     except (OSError, TypeError) as error:
-        text = None
-        if source is None or source.origin is not origin:
+        if source is None:
             raise SettingsError(f"The source of {cls.__qualname__} cannot be read ({error}). {_BY_NAME}") from None
-    if source is None or source.origin is not origin:
-        source = _SOURCES[key] = _Source(origin, text or "", text or "")
-    elif text is not None and text != source.file_text:
+        return source.text
+    if source is None:
+        source = _SOURCES[key] = _Source(origin, text, text)
+    elif text != source.file_text:
         source.file_text = text
         note(
             f"The source of {key} was changed after this process loaded it: its classes work as before. "
@@ -199,92 +195,39 @@ def _source(cls: type) -> str:
     return source.text
 
 
-def _described(start: object) -> str:
-    """Return what tells a value from others, as far as anything does: nothing of a client, a lock, weights.
-
-    Of a class, function or object of a script or notebook it is the source and what that uses from there: bases,
-    functions, classes and values.
+def _content_hash(value: object) -> str:
+    """Return a hash of a value, as ``datasets`` makes them for its cache: of a class or function of a script or
+    notebook, it covers the code with all that this uses from there. Of what nobody can pickle, such as a client, the
+    class's name counts.
     """
-    texts: dict[str, str] = {}
-    names: dict[int, str] = {}
-    waiting: list[tuple[str, Any]] = [("", start)]
-    kept: list[object] = []  # an id belongs to another object once its own is gone
-    while waiting:
-        name, value = waiting.pop()
-        if name in texts:
-            continue
-        if not isinstance(value, (dict, list, tuple, *_WRAPPERS)) and not _is_of_script(value):
-            texts[name] = _plain(value)
-            continue
-        texts[name] = f"as {names[id(value)]}" if id(value) in names else type(value).__qualname__
-        if names.setdefault(id(value), name) != name:
-            continue
-        kept.append(value)
-        parts: Mapping[Any, Any]
-        if isinstance(value, dict):
-            parts = {_plain(key): each for key, each in value.items()}
-        elif isinstance(value, list | tuple):
-            parts = dict(enumerate(value))
-        elif isinstance(value, _WRAPPERS):
-            parts = {part: getattr(value, part) for part in _WRAPPED if hasattr(value, part)}
-        elif inspect.isfunction(value):
-            texts[name] = _function_source(value.__code__)
-            parts = dict(zip(value.__code__.co_freevars, map(_content, value.__closure__ or ()), strict=True))
-            parts |= {"defaults": [value.__defaults__, value.__kwdefaults__]}
-            uses = [used for used in _globals_of(value.__code__) if used in value.__globals__]
-            waiting += [(used, value.__globals__[used]) for used in uses]
-        elif isinstance(value, type):
-            parts = {part: each for part, each in vars(value).items() if part not in _OF_PYTHON}
-            waiting += [(f"class {base.__qualname__}", base) for base in value.__bases__]
-        else:
-            parts = _attributes(value)
-            waiting.append((f"class {type(value).__qualname__}", type(value)))
-        waiting += [(f"{name}.{part}", each) for part, each in parts.items()]
-    return "\n".join(f"{name}: {text}" for name, text in sorted(texts.items()))
+    from datasets.fingerprint import Hasher
+    from datasets.utils._dill import Pickler
 
+    class Content(Pickler):
+        def persistent_id(self, part: object) -> str | None:
+            cls = type(part)
+            if isinstance(part, MemberDescriptorType):  # a slot, which leads back to the class at work
+                return part.__name__
+            if cls.__module__ in ("builtins", "__main__"):
+                return None
+            try:
+                Hasher.hash(part)
+            except Exception:  # whatever a class of others does
+                return f"{cls.__module__}.{cls.__qualname__}"
+            return None
 
-def _is_of_script(value: object) -> bool:
-    """Whether a class, function or object is of a script or notebook, or of a module that nobody can import."""
-    is_code = isinstance(value, type) or inspect.isfunction(value)
-    module = (value if is_code else type(value)).__module__
-    return module == "__main__" or (isinstance(module, str) and module not in sys.modules)
+        def save(self, part: object, save_persistent_id: bool = True) -> None:
+            if isinstance(part, CodeType):  # its place in a file says nothing of what it does
+                part = part.replace(co_filename="", co_firstlineno=1)
+            super().save(part, save_persistent_id)
 
-
-def _plain(value: Any) -> str:
-    """Return a value without parts as text; empty where its text says nothing of it."""
-    if isinstance(value, str | bytes):
-        return repr(value)
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, type) or inspect.isroutine(value):
-        return f"{getattr(value, '__module__', '')}.{value.__qualname__}"
-    if isinstance(value, set | frozenset):
-        return repr(sorted(map(_plain, value)))
-    try:
-        text = str(value) if isinstance(value, Enum) else repr(value)
-    except Exception:  # whatever a class of others does
-        return ""
-    return "" if text.startswith("<") or " at 0x" in text else text
-
-
-def _content(cell: CellType) -> object:
-    return cell.cell_contents if cell != CellType() else None
-
-
-def _globals_of(code: CodeType) -> list[str]:
-    """Return the names of the globals that a function reads, also in its inner ones."""
-    names = [each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
-    return names + [name for each in code.co_consts if isinstance(each, CodeType) for name in _globals_of(each)]
-
-
-@cache
-def _function_source(code: CodeType) -> str:
-    """Return the source of a function when it was first needed; of one without any (``exec``), its instructions."""
-    try:
-        return inspect.getsource(code)
-    except (OSError, TypeError):
-        constants = [_function_source(each) if isinstance(each, CodeType) else _plain(each) for each in code.co_consts]
-        return repr((code.co_code, code.co_names, constants))
+    content = io.BytesIO()
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            Content(content, recurse=True).dump(value)
+        except Exception:
+            return f"{type(value).__module__}.{type(value).__qualname__}"
+    return hashlib.sha256(content.getvalue()).hexdigest()
 
 
 def imported_class(text: str, name: str) -> type:

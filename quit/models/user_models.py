@@ -70,7 +70,7 @@ class UserGenerator:
         method = getattr(self._model, "answer" if reads else "verdicts")
         options = {"sample": sample} if "sample" in inspect.signature(method).parameters else {}
         kind = Prompt if reads else JudgeItem
-        with user_code(f"{self.name}: {method.__qualname__} raised", kept=" What it answered before is kept."):
+        with user_code(f"{self.name}: {method.__qualname__} raised", remark=" What it answered before is kept."):
             replies = list(method([kind(**_with_tuples(item)) for item in items], **options))
         if len(replies) != len(items):
             raise InputError(

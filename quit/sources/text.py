@@ -60,7 +60,7 @@ def repair(text: str) -> str:
 
 
 def _fixed(text: str) -> str:
-    import ftfy  # only here: it takes a tenth of the time of `quit show`, which repairs nothing
+    import ftfy  # here, since most commands repair nothing
 
     # Text is shown as text, never as HTML, so an entity is always a fault (ftfy's "auto" gives up where a `<` occurs).
     return ftfy.fix_text(text, unescape_html=True, explain=False)

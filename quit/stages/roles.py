@@ -28,7 +28,6 @@ from quit.stages.stage import Context, LazyTable, Tables, stage
     sections=("convergence.hints",),
     models=("labelers",),
     shard_factor=16,
-    version=2,
 )
 def roles_stage(
     context: Context,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
-import linecache
 import math
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -25,7 +26,7 @@ from quit.models.user_classes import register_models
 from quit.models.user_models import AT_ONCE
 from quit.settings import Settings, load, without
 from tests.paths import FEW
-from tests.running import call_quit
+from tests.running import call_quit, run_process
 from tests.servers.rude import RudeServer
 
 
@@ -191,7 +192,7 @@ def test_the_identity_is_that_of_the_code_in_memory(tmp_path: Path, monkeypatch,
 
 
 CELLS = """
-import dataclasses, enum, functools
+import dataclasses, enum, functools, numpy, ssl, types
 
 WORD = "Oslo"
 unused = 1
@@ -224,45 +225,80 @@ class Color(enum.Enum):
     green = 2
 
 class Phrase:
-    __slots__ = ("text", "lock")
+    __slots__ = ("text", "__private")
 
-    def __init__(self, text):
-        self.text, self.lock = text, object()
+    def __init__(self, text, private=None):
+        self.text, self.__private = text, private
+
+class Word(str):
+    pass
+
+class Holder(Base):
+    def __init__(self, value):
+        self.value = value
+
+    @property
+    def first(self):
+        return self.value
+
+    @first.setter
+    def first(self, value):
+        self.value = [value][0]
+
+CONTEXT = ssl.create_default_context()  # like a client, it cannot be pickled
+
+class Guarded(Base):
+    context = CONTEXT
+
+    def answer(self, prompts):
+        return [f"{WORD} {CONTEXT}" for _ in prompts]
 
 model = Reader()
 """
-
-
-VALUES = (
-    """
+VALUES = """
 Reader('a') | Reader('b') | {'a', 'b'} | {'a', 'c'} | lambda: 'a' | lambda: 'b' | complex(1) | complex(2) | str.lower
-functools.partial(make, 'a') | functools.partial(make, 'b') | {(1, 2): 'a'} | Phrase('a') | Phrase('b') | [Phrase('b')]
-dataclasses.fields | dataclasses.asdict | Color.red | Color.green
-""".strip()
-    .replace("\n", " | ")
-    .split(" | ")
-)
+[lambda: 1, lambda: 2][0] | [lambda: 1, lambda: 2][1] | functools.partial(make, 'a') | functools.partial(make, 'b')
+{(1, 2): 'a'} | Phrase('a') | Phrase('b') | [Phrase('b')] | Phrase('b', 1) | Word('a') | Word('b') | Color.red
+Color.green | dataclasses.fields | dataclasses.asdict
+numpy.arange(2000) | numpy.arange(2000) - (numpy.arange(2000) == 999)
+types.SimpleNamespace(words={'a', 'b', 'Oslo', 'Rome'}) | types.SimpleNamespace(words={'a', 'b', 'Oslo', 'Paris'})
+"""
 
 
-@pytest.mark.parametrize(("has_source", "module"), [(True, "__main__"), (False, "__main__"), (False, "no_module")])
-def test_the_identity_follows_all_that_an_object_of_a_notebook_uses(has_source: bool, module: str) -> None:
+def _identity(old: str = "", new: str = "", module: str = "__main__") -> str:
+    """Return the identity of the model of the cells after an edit."""
+    names: dict[str, Any] = {"__name__": module}
+    exec(compile(CELLS.replace(old, new, 1), f"<cell {old}{new}>", "exec", dont_inherit=True), names)
+    return _settings(names["model"]).readers[-1].class_ or ""
+
+
+def test_the_identity_follows_all_that_an_object_of_a_notebook_uses() -> None:
     """Else an edit of a cell would change no reply."""
-
-    def identity(old: str = "", new: str = "") -> str:
-        cells = CELLS.replace(old, new, 1)
-        name = f"<cell {old}{new}>"
-        if has_source:  # a notebook has it, exec and an older interactive Python have not
-            linecache.cache[name] = (len(cells), None, cells.splitlines(keepends=True), name)
-        names = {"__name__": module}
-        exec(compile(cells, name, "exec", dont_inherit=True), names)
-        return _settings(names["model"]).readers[-1].class_
-
     edits = [("Oslo", "Rome"), ("[0]][0]", "[0, 0]][0]"), ("times=1", "times=2"), ("many = 1", "many = 2")]
     edits += [("Reader()", f"make({word!r})") for word in "ab"]
-    edits += [("Reader()", f"Reader({value})") for value in VALUES]
-    assert len({identity(), *(identity(*edit) for edit in edits)}) == len(edits) + 1
-    assert identity("unused = 1", "unused = 2") == identity()
-    assert identity("Reader()", "Reader(object())") == identity("Reader()", "Reader(open(__import__('os').devnull))")
+    edits += [("Reader()", f"Reader({value})") for value in re.split(r" [|] |\n", VALUES.strip())]
+    assert len({_identity(), *(_identity(*edit) for edit in edits)}) == len(edits) + 1
+    for other in ("unused = 2", "unused = 1\n# a comment"):
+        assert _identity("unused = 1", other) == _identity()
+    assert _identity("Oslo", "Rome", "no_module") != _identity("", "", "no_module")
+
+
+def test_what_cannot_be_pickled_hides_no_edit_and_is_none() -> None:
+    held = ("Reader()", "Holder(CONTEXT)")
+    guarded = ("model = Reader()", "model = Guarded()")
+    assert _identity(*held) == _identity(*held) and _identity(*guarded) == _identity(*guarded)
+    cells = CELLS.replace(*held).replace("[value][0]", "[value, value][0]")
+    assert _identity(CELLS, cells) != _identity(*held)
+    assert _identity(CELLS, CELLS.replace(*guarded).replace("Oslo", "Rome")) != _identity(*guarded)
+
+
+@pytest.mark.slow
+def test_the_identity_is_the_same_in_another_process() -> None:
+    sets = VALUES.strip().splitlines()[-1].replace(" | ", ", ")
+    edit = ("Reader()", f"Reader([{sets}, {{'a', 'b'}}, Color.red])")
+    code = f"from tests.models.test_user_models import _identity; print(_identity(*{edit!r}))"
+    identities = [run_process(sys.executable, "-c", code, PYTHONHASHSEED=seed).out for seed in ("1", "2")]
+    assert len(set(identities)) == 1 and "__main__" in identities[0]
 
 
 @pytest.mark.parametrize(

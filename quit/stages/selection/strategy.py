@@ -49,9 +49,9 @@ class AllPassages:
 
     def fingerprint_parts(self, stage: str, reader: str | None) -> list[Any]:
         """Return the parts of a stage run's fingerprint that this strategy adds: ``labels.least`` above 1, where
-        labels are made."""
+        labels are made or repetitions of the probe are counted by the same rule."""
         least = self.settings.labels.least
-        return ["least", least] if least > 1 and stage in ("label", "update") else []
+        return ["least", least] if least > 1 and stage in ("label", "update", "roles") else []
 
 
 class Exact(AllPassages):

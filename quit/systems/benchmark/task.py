@@ -33,7 +33,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
 @dataclass(frozen=True, slots=True)
 class BenchmarkQuery:
     """A question. ``answers``: the valid ones, for EM; ``gold``: for the judge, those of the source that people did not
-    reject."""
+    reject, or all valid ones where none is left."""
 
     question_id: str
     question: str
