@@ -167,12 +167,12 @@ def systems_of(runner: Runner, task: Task, request: BenchmarkRequest) -> list[Sy
 
 
 def _warn_of_depth(settings: Benchmark) -> None:
-    """Say which metrics and contexts are named after more passages than a retriever returns."""
+    """Note metrics and ``benchmark.k`` that are deeper than ``benchmark.depth``."""
     deeper = [text for text in settings.metrics if Measure.parse(text).depth > settings.depth]
     deeper += [f"k = {k}" for k in settings.k if k > settings.depth]
     if deeper:
         limit = f"Retrievers return {settings.depth} passages (benchmark.depth)"
-        note(f"{limit}: {', '.join(deeper)} see no more", loud=True)
+        note(f"{limit}; deeper ones count no more: {', '.join(deeper)}", loud=True)
 
 
 def _run(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Outcome:
