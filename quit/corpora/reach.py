@@ -44,13 +44,10 @@ def reach(
     Raises :class:`InputError` where no query is of the ``kind``.
     """
     relevant = corpus.relevant_rows()
-    groups = grouped(
-        (query_set(row), (row["query_id"], row["text"]))
-        for row in corpus.queries.to_pylist()
-        if row["query_id"] in relevant and kind in (None, row["kind"])
-    )
+    rows = [row for row in corpus.queries.to_pylist() if row["query_id"] in relevant]
+    groups = grouped((query_set(row), (row["query_id"], row["text"])) for row in rows if kind in (None, row["kind"]))
     if kind is not None and not groups:
-        kinds = sorted({row["kind"] for row in corpus.queries.to_pylist() if row["query_id"] in relevant})
+        kinds = sorted({row["kind"] for row in rows})
         raise InputError(f"No question with a relevant document is of the kind {kind!r}.{did_you_mean(kind, kinds)}")
     figures = {key: _measure(stage, queries, relevant, graph) for key, queries in groups.items()}
     return [{"dataset": key, "stage": name, **row} for key, row in figures.items()]

@@ -162,21 +162,28 @@ class Execution(ExitStack):
 
     def _drain(self, at_work: dict[Future[Any], Shard], fault: BaseException) -> None:
         """Wait for the shards at work; other faults than the first are noted. After an interrupt they begin no further
-        request to a server or an own model."""
+        request to a server or an own model; those of Ray have their own ledgers and work to their end. An interrupt
+        while they are waited for ends the wait."""
+        ledger = self.pipeline.models.ledger
         if not isinstance(fault, Exception):
-            self.pipeline.models.ledger.stop()
-        if wait(at_work, 1).not_done:
-            note(f"Waiting for {counted(len(at_work), 'shard')} at work; what is done stays done.")
-        while at_work:
-            for future in self._finished(at_work):
-                run, shard = at_work.pop(future)
-                try:
-                    self._accept(run, shard, self._place.result(future))
-                except Stopped:
-                    continue
-                except Exception as error:
-                    if str(error) != str(fault):
-                        note(f"{run.key}, part {shard.index}: {without_secrets(str(error))}")
+            ledger.stop()
+        try:
+            if wait(at_work, 1).not_done:
+                note(f"Waiting for {counted(len(at_work), 'shard')} at work; what is done stays done.")
+            while at_work:
+                for future in self._finished(at_work):
+                    run, shard = at_work.pop(future)
+                    try:
+                        self._accept(run, shard, self._place.result(future))
+                    except Stopped:
+                        continue
+                    except Exception as error:
+                        if str(error) != str(fault):
+                            note(f"{run.key}, part {shard.index}: {without_secrets(str(error))}")
+        except BaseException as interrupt:
+            if not isinstance(interrupt, Exception):
+                ledger.stop()
+            raise
 
     def _waiting(self, runs: list[StageRun]) -> deque[Shard]:
         """Return the shards to do; several runs take turns."""

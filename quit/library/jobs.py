@@ -280,13 +280,13 @@ def benchmark(
     ``wrong_zeros`` (of ``benchmark.judge_others``), the ``page``, and the ``release``'s name.
 
     Nothing is run where ``out`` holds the results of the same release, systems (with what their classes and model
-    folders hold) and settings already and no ``corpora`` are named, except with ``anew``. Arguments: as of the command
-    ``quit benchmark run``.
+    folders hold, and the versions of other packages' plugins) and settings already and no ``corpora`` are named, except
+    with ``anew``. Arguments: as of the command ``quit benchmark run``.
     """
     from quit.common.files import read_json, write_json, writing
     from quit.common.ids import content_hash
     from quit.settings import load
-    from quit.systems.benchmark.benchmark import BenchmarkRequest, check, present_identities
+    from quit.systems.benchmark.benchmark import BenchmarkRequest, check, source_identities
     from quit.version import __version__
 
     loaded = load(profile, settings).settings
@@ -297,8 +297,8 @@ def benchmark(
     values = loaded.recorded()
     names = ("benchmark", "sunar", "models", "readers", "judge", "jury", "labels")  # sunar: of the retriever nar
     parts = {name: values[name] for name in names if name in values}
-    present = present_identities(request, loaded)
-    key = content_hash(__version__, frozen.content_id, split, systems, present, bounds, parts, size=16)
+    identities = source_identities(request, loaded)
+    key = content_hash(__version__, frozen.content_id, split, systems, identities, bounds, parts, size=16)
     facts: dict[str, Any] = {"page": str(folder / "leaderboard.html"), "release": frozen.name}
     complete = all((folder / name).is_file() for name in ("run.json", "results.json", "leaderboard.html"))
     if complete and not (anew or corpora) and (read_json(folder / _MARK) or {}).get("key") == key:

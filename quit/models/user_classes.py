@@ -139,10 +139,15 @@ def user_code(what: str, fault: type[QuitError] = InputError, remark: str = "") 
         raise fault_of_the_machine(error) or fault(message) from error
 
 
+def is_absent(spec: ReaderSettings | JudgeSettings) -> bool:
+    """Whether a model is an object that this process was not given."""
+    name = spec.class_ or ""
+    return name.startswith(_OBJECT) and name not in _OBJECTS
+
+
 def check_given(spec: ReaderSettings | JudgeSettings) -> None:
     """Raise :class:`SettingsError` for an object that this process was not given."""
-    name = spec.class_ or ""
-    if name.startswith(_OBJECT) and name not in _OBJECTS:
+    if is_absent(spec):
         raise SettingsError(
             f"{spec.name} was given to quit.build as an object, which only that Python process has, in its threads. "
             f"Give it again: models={{{spec.name!r}: ...}}. For other processes: {_BY_NAME}"

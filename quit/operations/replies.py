@@ -14,7 +14,7 @@ from quit.engine.plan import StageRun
 from quit.errors import ServerError, SettingsError
 from quit.models.factory import generator_identity, language_reader
 from quit.models.generation.serving import model_names, refuses_key
-from quit.models.user_classes import check_given
+from quit.models.user_classes import check_given, is_absent
 from quit.operations.plan import cached_replies, is_current, planned_questions
 from quit.settings import JudgeSettings, ReaderSettings
 from quit.stages.labelling.passages import permutations
@@ -31,17 +31,18 @@ def check_servers(pipeline: Pipeline) -> None:
     its list of models, unless all replies are kept. Only the first has to be there; the others may be started later.
 
     Raises :class:`ServerError` where nothing accepts a connection at the first and not all replies are kept, and
-    ``SettingsError`` for a server without address or key, or that refuses the key, and for a reader that was an object
-    of another process.
+    ``SettingsError`` for a server without address or key, or that refuses the key, and, where not all replies seem to
+    be kept, for the first object of another process among the readers and the judges that their stages ask. Later
+    stages raise the same for a judge once they need a reply of it.
     """
     runs = [run for run in pipeline.runs if not pipeline.is_done(run)]
-    objects = [spec for run in runs if run.reader for spec in _asked(pipeline, run) if spec.kind == "python"]
-    if objects and not _is_kept(pipeline, runs):
-        for spec in objects:
-            check_given(spec)
-    if served := _served(pipeline, runs):
+    absent = [spec for run in runs if run.reader for spec in _asked(pipeline, run) if is_absent(spec)]
+    served = _served(pipeline, runs)
+    kept = bool(absent or served) and _is_kept(pipeline, runs)
+    if absent and not kept:
+        check_given(absent[0])
+    if served:
         _tell_origins(pipeline, {generator_identity(spec): spec for _, spec in served})
-        kept = _is_kept(pipeline, runs)
         if not (kept and _is_certain(pipeline)):
             _ask_servers(pipeline, served, kept=kept)
 

@@ -129,7 +129,7 @@ def test_an_export_of_a_release_shows_its_waivers(tmp_path: Path) -> None:
     assert answers == {"01": "Picasso", "10": "Wrong"}
 
 
-def test_a_gold_answer_that_people_rejected_is_right_nowhere(tmp_path: Path) -> None:
+def test_a_gold_answer_that_people_rejected_is_no_reference_of_exports_benchmark_and_corpus(tmp_path: Path) -> None:
     """``questions`` keeps the source's answers; of q1 the first was rejected, of q2 all."""
     rows = small.rows()
     for question, answers in zip(rows["questions"], (["Niger", "Nile"], ["Braque"], ["Lima"]), strict=True):

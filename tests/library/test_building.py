@@ -159,17 +159,16 @@ def test_a_mistake_in_an_own_model_keeps_its_place(few_source: Path, tmp_path: P
 class Interrupting(Echo):
     """A reader in whose first answer somebody presses Ctrl-C; this answer is not cut off."""
 
-    calls = 0
-
     def __init__(self, stopped: Event) -> None:
-        self.pressed, self.stopped = Event(), stopped
+        self.settings = {"name": "interrupting"}  # the attributes change
+        self.calls, self.pressed, self.stopped = 0, Event(), stopped
 
     def answer(self, prompts):
-        type(self).calls += 1
+        self.calls += 1
         if not self.pressed.is_set():
             self.pressed.set()
             _thread.interrupt_main()
-            self.stopped.wait()
+            assert self.stopped.wait(60)
         return super().answer(prompts)
 
 

@@ -49,6 +49,15 @@ def test_what_is_right_in_every_repetition_now_and_in_none_at_release_looks_memo
     assert "1 question known now in every repetition and to no reader at release: q3" in call_quit(*run[:-1]).out
 
 
+def test_a_gold_answer_that_people_rejected_is_wrong(release: Path) -> None:
+    rows = small.rows()
+    rows["questions"][0]["answers"] = ["Niger", "Nile"]
+    Path("mine.py").write_text(MINE.replace('"Nile"', '"Niger"'))
+    rejected = small.freeze(release.parent / "v2", rows).path
+    facts = call_quit("release", "probe", rejected, "--reader", "mine:Later", "--json").json()
+    assert facts["splits"]["train"]["now"] == 0 and facts["memorised"] == ["q3"]
+
+
 def test_an_imported_release_does_not_say_what_was_known_and_nothing_is_called_memorised(release: Path) -> None:
     imported = release.parent / "imported"
     import_release(write(release.parent / "files", splits()), imported)

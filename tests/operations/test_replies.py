@@ -157,6 +157,21 @@ def test_where_replies_are_kept_no_server_is_needed(source: Path, notes: list[st
     assert "did not answer" in line and "only kept replies" in line
 
 
+@pytest.mark.parametrize("kept", [0, 2])
+@pytest.mark.parametrize("absent", ["reader", "judge"])
+def test_an_object_of_another_process_is_missed_unless_replies_are_kept(source: Path, absent: str, kept: int) -> None:
+    mine = {"name": "mine", "kind": "python", "class": "object:mine:Mine@"}
+    reader = {"name": "a", "role": "labeler", "kind": "server", "server": "a", "model": "org/a"}
+    sections = {"readers": [reader], "servers": [{"name": "a", "base_urls": [ABSENT]}], "judge": mine}
+    pipeline = _build_of(source, **{"readers": [{**mine, "role": "labeler"}]} if absent == "reader" else sections)
+    _keep(pipeline, kept, "")
+    if kept and absent == "reader":
+        check_servers(pipeline)
+        return
+    with pytest.raises(SettingsError, match="mine was given to quit.build as an object"):
+        check_servers(pipeline)  # none of the judge's replies is kept
+
+
 @pytest.mark.parametrize("origin", ["http://127.0.0.1:11434/v1 root=x", None])
 def test_replies_of_another_server_are_told(source: Path, notes: list[str], origin: str | None) -> None:
     with RudeServer() as server:

@@ -38,7 +38,8 @@ def _workspace(path: Path, raw: Sequence[str], ended: Sequence[str]) -> Workspac
 )
 def test_status_shows_the_readers_where_replies_were_lost_for_any_one_reason(tmp_path, raw, ended, column) -> None:
     assert "Readers" not in call_quit("status", "-w", str(_workspace(tmp_path / "none", [], []))).out
-    assert column in call_quit("status", "-w", str(_workspace(tmp_path / "one", [raw], [ended]))).out
+    out = call_quit("status", "-w", str(_workspace(tmp_path / "one", [raw], [ended]))).out
+    assert "Readers" in out and column in out
 
 
 def test_replies_that_ran_into_the_token_limit_and_sentences_are_counted_and_said(tmp_path: Path) -> None:

@@ -71,12 +71,12 @@ class PassingFault(QuitError):
         super().__init__(self.message)  # without secrets
 
 
-@dataclass(frozen=True)
+@dataclass
 class RequestBatch:
     """The requests of one call, over all replicas and waits.
 
     ``attempts``: position of a request -> its failed attempts at its server; ``with_reply``: positions of those with a
-    reply.
+    reply; ``is_ending``: a fault ends the call, so no replica begins another request.
     """
 
     session: aiohttp.ClientSession
@@ -84,6 +84,7 @@ class RequestBatch:
     on_reply: OnReply
     attempts: Counter[int] = field(default_factory=Counter)
     with_reply: set[int] = field(default_factory=set)
+    is_ending: bool = False
 
 
 @dataclass(eq=False)
@@ -121,7 +122,8 @@ class Replica:
         return self._failed_connections >= CIRCUIT_FAILURES
 
     async def work(self, batch: RequestBatch, positions: Sequence[int]) -> None:
-        """Answer the requests at ``positions``, starting them in order; returns early when the server is gone.
+        """Answer the requests at ``positions``, starting them in order; returns early when the server is gone or the
+        batch is ending.
 
         Raises :class:`SettingsError` for what the server refuses for good, :class:`ServerError` after too many
         attempts.
@@ -131,7 +133,7 @@ class Replica:
             for position in positions:
                 await self._limiter.acquire()
                 tasks = {task for task in tasks if not task.done() or task.exception()}
-                if self.is_gone or any(task.done() for task in tasks):
+                if self.is_gone or batch.is_ending or any(task.done() for task in tasks):
                     self._limiter.release()
                     break
                 task = asyncio.ensure_future(self._answer(batch, position))

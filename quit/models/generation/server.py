@@ -43,6 +43,7 @@ class ServerGenerator:
         self.identity = options.identity
         self._server = server
         meter, account = meter or Meter(), account or Account(Ledger())
+        self._ledger = account.ledger
         urls, key = server.urls(), server.key()
         model_names: list[str] = []
         self._replicas = [Replica(name, url, key, options, server, meter, account, model_names) for url in urls]
@@ -85,6 +86,11 @@ class ServerGenerator:
                                     del batch.attempts[position]
                                 what = f"{self.name}: {replica.url} is left out for now ({replica.last_fault})"
                                 note(f"{what}. Its requests go to the other servers.", loud=True)
+                            except Exception:
+                                batch.is_ending = True
+                                if running:  # They were paid for: let them come in before it is raised.
+                                    await asyncio.wait(running, timeout=self._server.timeout_seconds)
+                                raise
                 finally:
                     await stop(tasks)
                 if len(batch.with_reply) > len(requests) - len(positions):
@@ -95,10 +101,12 @@ class ServerGenerator:
     ) -> tuple[list[Replica], float]:
         """Wait until one of ``replicas`` is back; returns those that are, and the seconds waited since the last reply.
 
-        ``seconds``: the seconds so far. Raises :class:`ServerError` when patience is over.
+        ``seconds``: the seconds so far. Raises :class:`ServerError` when patience is over, and ``Stopped`` after an
+        interrupt.
         """
         pause = 1.0
         while seconds < self._server.patience_seconds:
+            self._ledger.check_not_stopped()
             await asyncio.sleep(min(pause, self._server.patience_seconds - seconds))
             seconds = min(seconds + pause, self._server.patience_seconds)
             pause = min(pause * 1.5, 10.0)

@@ -8,7 +8,7 @@ probability and rule, so that a person can see why, and overrule it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -48,6 +48,8 @@ Findings = Sequence[Sequence[Sequence[Finding]]]
 """By item and hint."""
 Candidate = tuple[int, int, str, str]
 """For the equivalence model: item, hint, span and answer."""
+_HitsOf = Callable[[str, str, str], list[tuple[str, str]]]
+"""Hint, answer and question -> spans and methods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +124,15 @@ def find_leaks_of(
     Without models, rules alone find leaks (with ``bem``: words that are the answer itself).
     """
     bem = settings.method == "bem"
+    hits_of, producer = (_equal_words, WORDS_IDENTITY) if bem else (_lexical_hits, RULES_IDENTITY)
+    uncertain = _words_for_model if bem else _spans_for_model
     findings = [
-        [_certain(item, hint, ruling, bem) for hint, ruling in zip(item.hints, item.rulings(), strict=True)]
+        [
+            _certain(item, hint, ruling, hits_of, producer)
+            for hint, ruling in zip(item.hints, item.rulings(), strict=True)
+        ]
         for item in items
     ]
-    uncertain = _words_for_model if bem else _spans_for_model
     candidates = [] if equivalence is None else uncertain(items, findings, encoder, settings)
     if candidates and equivalence is not None:
         pairs = [Pair(items[position].question, answer, span) for position, _, span, answer in candidates]
@@ -158,21 +164,29 @@ def _add_contained(item: LeakItem, findings: list[list[Finding]]) -> None:
                 findings[row].append(_overrule(Finding(answer, answer, 1.0, CONTAINED, RULES_IDENTITY), overrides[row]))
 
 
-def _certain(item: LeakItem, hint: str, overrides: Sequence[Override], bem: bool) -> list[Finding]:
-    """Return people's findings in one hint, and those that need no model: words that are an answer (``bem``), or what
-    lexical rules find."""
+def _certain(
+    item: LeakItem, hint: str, overrides: Sequence[Override], hits_of: _HitsOf, producer: str
+) -> list[Finding]:
+    """Return people's findings in one hint, and those that need no model: what ``hits_of`` returns."""
     findings = _findings_of_people(hint, item.answers, overrides)
-    producer = WORDS_IDENTITY if bem else RULES_IDENTITY
     for answer in item.answers:
         existing = {(finding.span, finding.answer) for finding in findings}
-        if bem:
-            hits = [(word, "exact") for word in content_words(hint) if is_word_of(answer, word)]
-        else:
-            hits = [(hit.span, hit.rule) for hit in lexical_leaks(hint, answer, item.question)]
         findings += [
-            Finding(span, answer, 1.0, method, producer) for span, method in hits if (span, answer) not in existing
+            Finding(span, answer, 1.0, method, producer)
+            for span, method in hits_of(hint, answer, item.question)
+            if (span, answer) not in existing
         ]
     return [_overrule(finding, overrides) for finding in findings]
+
+
+def _equal_words(hint: str, answer: str, question: str) -> list[tuple[str, str]]:
+    """Return the words of a hint that are an answer, with the method."""
+    return [(word, "exact") for word in content_words(hint) if is_word_of(answer, word)]
+
+
+def _lexical_hits(hint: str, answer: str, question: str) -> list[tuple[str, str]]:
+    """Return the spans of a hint that lexical rules find, with the rule."""
+    return [(hit.span, hit.rule) for hit in lexical_leaks(hint, answer, question)]
 
 
 def _words_for_model(

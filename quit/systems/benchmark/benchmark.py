@@ -43,7 +43,7 @@ from quit.systems.benchmark.plugins import (
     PluginContext,
     check_name,
     collection_of,
-    present_identity,
+    source_identity,
 )
 from quit.systems.benchmark.relabel import known_verdicts
 from quit.systems.benchmark.results import Scores, file_name, qrels_lines, run_lines
@@ -131,10 +131,10 @@ def check(request: BenchmarkRequest, settings: Settings) -> None:
         )
 
 
-def present_identities(request: BenchmarkRequest, settings: Settings) -> list[str]:
-    """Return what the results of a request's systems depend on now, beside settings and release."""
+def source_identities(request: BenchmarkRequest, settings: Settings) -> list[str]:
+    """Return what the results of a request's systems depend on, beside settings and release."""
     groups = zip(GROUPS, (request.retrievers, request.rerankers, request.readers), strict=True)
-    systems = [present_identity(group, name, settings) for group, names in groups for name in names]
+    systems = [source_identity(group, name, settings) for group, names in groups for name in names]
     return [*systems, *([judge_identity(settings)] if request.readers else [])]
 
 
@@ -167,12 +167,12 @@ def systems_of(runner: Runner, task: Task, request: BenchmarkRequest) -> list[Sy
 
 
 def _warn_of_depth(settings: Benchmark) -> None:
-    """Say which metrics and contexts are named after more passages than a retriever returns."""
+    """Note metrics and ``benchmark.k`` that are deeper than ``benchmark.depth``."""
     deeper = [text for text in settings.metrics if Measure.parse(text).depth > settings.depth]
     deeper += [f"k = {k}" for k in settings.k if k > settings.depth]
     if deeper:
         limit = f"Retrievers return {settings.depth} passages (benchmark.depth)"
-        note(f"{limit}: {', '.join(deeper)} see no more", loud=True)
+        note(f"{limit}; deeper ones count no more: {', '.join(deeper)}", loud=True)
 
 
 def _run(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Outcome:

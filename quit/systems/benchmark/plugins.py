@@ -150,9 +150,9 @@ def check_name(group: str, text: str, more: Sequence[str] = ()) -> str:
     return kind
 
 
-def present_identity(group: str, text: str, settings: Settings) -> str:
-    """Return what the results of a name depend on now, before it is made: a reader of the profile, the source of a
-    class, or the files of a model's folder.
+def source_identity(group: str, text: str, settings: Settings) -> str:
+    """Return what the results of a name depend on, before it is made: a reader of the profile, the source of a class,
+    the files of a model's folder, or the version of another package's plugin.
 
     Raises ``SettingsError`` for a class that cannot be imported.
     """
@@ -161,7 +161,9 @@ def present_identity(group: str, text: str, settings: Settings) -> str:
         return reader_identity(readers[text], settings)
     name, argument = split_name(text)
     if text == ORACLE or name in available(group):
-        return ",".join([name, *map(model_identity, split_names(argument))])
+        package = None if text == ORACLE else available(group)[name].dist
+        versions = [package.version] if package else []
+        return ",".join([name, *versions, *map(model_identity, split_names(argument))])
     return class_identity(imported_class(text, text), {})
 
 

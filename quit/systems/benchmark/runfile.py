@@ -76,8 +76,8 @@ def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> 
     scores.add_system(System(task, name, "", "", "", rankings), metrics)
     ideal = Scores(task)
     if settings.by == "subset":
-        best_first = [Ranking(*relevance.judgements(query)) for query in range(len(rankings))]
-        ideal.add_system(System(task, ORACLE, ORACLE, "", "", best_first), metrics)
+        ideal_rankings = [Ranking(*relevance.judgements(query)) for query in range(len(rankings))]
+        ideal.add_system(System(task, ORACLE, ORACLE, "", "", ideal_rankings), metrics)
     missing = sum(question not in lines for question in question_ids)
     return RunScores(
         name=name,

@@ -3,6 +3,7 @@
 import json
 import logging
 import threading
+import time
 import tracemalloc
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -13,9 +14,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from quit.errors import QuitError, ServerError, SettingsError, WorkspaceError
+from quit.errors import QuitError, ServerError, SettingsError, Stopped, WorkspaceError
 from quit.models.generation import CachedGenerator, ChatRequest, Completion, GenerationCache, Meter, replica
 from quit.models.generation.base import ModelOptions
+from quit.models.generation.ledger import Account, Ledger
 from quit.models.generation.server import ServerGenerator
 from quit.models.judges import GptEvalJudge
 from quit.models.prompting import load_prompt
@@ -46,8 +48,10 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ACCESS, KEY)
 
 
-def _generator(*urls: str, options: ModelOptions = RUDE, meter: Meter | None = None, **more) -> ServerGenerator:
-    return ServerGenerator("r", options, ServerSettings(name="s", base_urls=urls, **QUICK | more), meter)
+def _generator(
+    *urls: str, options: ModelOptions = RUDE, meter: Meter | None = None, account: Account | None = None, **more
+) -> ServerGenerator:
+    return ServerGenerator("r", options, ServerSettings(name="s", base_urls=urls, **QUICK | more), meter, account)
 
 
 def _requests(count: int) -> list[ChatRequest]:
@@ -251,6 +255,30 @@ def test_what_is_in_flight_when_a_fault_is_told_still_comes_in() -> None:
         assert len(replies) == len(server.answered) >= 3, "paid for, so kept"
 
 
+@pytest.mark.parametrize("error", [Stopped, SettingsError])
+def test_what_is_in_flight_at_another_server_comes_in_before_a_fault_is_told(error: type[QuitError]) -> None:
+    """One server is interrupted, or refuses a request, while the other is at work on its first two."""
+    ledger, replies, at_work = Ledger(), dict[int, str](), threading.Semaphore(0)
+
+    def slow(number: int, payload) -> rude.Fault:
+        at_work.release()
+        return rude.slow(0.3)
+
+    def fault(number: int, payload) -> rude.Fault | None:
+        if number == 0:
+            assert at_work.acquire(timeout=5) and at_work.acquire(timeout=5)
+            if error is SettingsError:
+                return rude.WRONG_MODEL
+            ledger.stop()
+        return None
+
+    with RudeServer(slow, reply=_question) as one, RudeServer(fault, reply=_question) as other:
+        with pytest.raises(error):
+            _ask(40, one.base_url, other.base_url, concurrency=2, replies=replies, account=Account(ledger))
+        assert len(one.requests) == 2, "no further one begins"
+        assert {_question(request.payload) for request in one.requests} <= {*replies.values()}, "paid for, so kept"
+
+
 def test_questions_stay_on_their_replica() -> None:
     names = [(group, n) for group in range(20) for n in range(5)]
     requests = [ChatRequest(PROMPT, {"question": f"{group} {n}"}, 32, group=f"q{group}") for group, n in names]
@@ -289,6 +317,16 @@ def test_a_server_that_is_gone_opens_the_circuit_with_a_clear_message() -> None:
     with pytest.raises(ServerError, match="did not answer: .*Start it .* Then run the same command again"):
         _ask(500, gone.base_url, concurrency=8, meter=meter)
     assert 5 <= meter.snapshot()["r"]["retries"] < 5 + 8, "those in flight, not five hundred requests eight times each"
+
+
+def test_an_interrupt_ends_the_wait_for_a_server_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone, ledger, is_back = RudeServer(), Ledger(), replica.Replica.is_back
+    gone._server.server_close()
+    monkeypatch.setattr(replica.Replica, "is_back", lambda *args: (ledger.stop(), is_back(*args))[1])
+    start = time.monotonic()
+    with pytest.raises(Stopped):
+        _ask(1, gone.base_url, account=Account(ledger), patience_seconds=60)
+    assert time.monotonic() - start < 30
 
 
 def test_the_first_failed_attempt_and_another_model_are_told_once(notes: list[str]) -> None:

@@ -318,7 +318,8 @@ def test_passages_of_other_questions_are_read_and_the_metrics_stand_before_and_a
     by_corpus = {row["corpus"]: row["value"] for row in outcome.results.to_pylist() if row["metric"] == "nDCG@10"}
     assert by_corpus == pytest.approx({"release": np.mean(before), "release, others judged": np.mean(after)})
     assert f"relabel release: {read} passages for each of" in "".join(notes)
-    assert any(note.startswith("Retrievers return 12 passages (benchmark.depth): Hit@50, Hit@100") for note in notes)
+    limit = "Retrievers return 12 passages (benchmark.depth); deeper ones count no more: Hit@50, Hit@100"
+    assert any(note.startswith(limit) for note in notes)
     described = json.loads((tmp_path / "out" / "run.json").read_text())
     assert described["wrong zeros"] == outcome.wrong_zeros and f"{wrong} of {read}" in described["facts"]["wrong zeros"]
     requests = len(labeler.asked)

@@ -13,7 +13,7 @@ from quit.errors import InputError, SettingsError
 from quit.retrieval.protocols import Ranking
 from quit.settings import load
 from quit.systems.benchmark.benchmark import BenchmarkRequest, run_benchmark
-from quit.systems.benchmark.plugins import available, make_retriever, valid_ranking, valid_scores
+from quit.systems.benchmark.plugins import available, make_retriever, source_identity, valid_ranking, valid_scores
 from tests.docs.pages import blocks
 from tests.paths import ROOT
 
@@ -96,6 +96,18 @@ def test_a_run_of_plugins_alone_has_the_values_computed_by_hand(release, install
     assert values["oracle", "oracle", "echo", "any", 1, "EM"] == 0.0
 
 
+def test_another_version_of_a_plugins_package_is_something_new(install, tmp_path: Path) -> None:
+    install(ENTRIES)
+    settings, identities = load("embedded").settings, []
+    metadata = tmp_path / "site" / f"{NAME}-1.0.dist-info" / "METADATA"
+    for version in ("1.0", "1.0", "2.0"):
+        metadata.write_text(f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version}\n")
+        available.cache_clear()
+        identities.append([source_identity("quit.retrievers", name, settings) for name in ("first-rows:10", "bm25")])
+    assert identities[0] == identities[1] and identities[2][0] != identities[0][0]
+    assert identities[2][1] == identities[0][1] == "bm25"
+
+
 @pytest.mark.parametrize(
     ("right", "wrong", "message"),
     [
@@ -105,7 +117,7 @@ def test_a_run_of_plugins_alone_has_the_values_computed_by_hand(release, install
         (
             "for p in prompts]",
             "for p in prompts[1:]]",
-            "reader .release: .* echo. returned [0-9]+ repl.* to [0-9]+ pro",
+            "reader .release: .* echo. returned 1 reply to 2 prompts",
         ),
         ("[-1])", "[99])", "reader .release: .* echo. raised IndexError: list index out of range"),
     ],
