@@ -12,7 +12,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import CodeType, MemberDescriptorType
@@ -42,6 +42,8 @@ _SOURCES: dict[str, _Source] = {}
 """By the name of the module."""
 CAUSE = "The error's cause shows where (quit --debug prints it)."
 """Ends the message of an error that the user's code raised."""
+_OF_PYTHON = ("__firstlineno__", "__static_attributes__", "__slotnames__")
+"""Attributes of a class that say nothing of what it does; the last one appears when an object is copied."""
 _BY_NAME = 'Put the class into a module and name it in a profile: kind = "python", class = "package.module:Name".'
 
 
@@ -225,6 +227,9 @@ def _content_hash(value: object) -> str:
             if isinstance(part, CodeType):  # its place in a file says nothing of what it does
                 part = part.replace(co_filename="", co_firstlineno=1)
             super().save(part, save_persistent_id)
+
+        def _batch_setitems(self, items: Iterable[tuple[Any, Any]], *arguments: Any) -> None:
+            super()._batch_setitems([item for item in items if item[0] not in _OF_PYTHON], *arguments)
 
     content = io.BytesIO()
     with warnings.catch_warnings(action="ignore"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import json
 import math
@@ -280,6 +281,11 @@ def test_the_identity_follows_all_that_an_object_of_a_notebook_uses() -> None:
     assert len({_identity(), *(_identity(*edit) for edit in edits)}) == len(edits) + 1
     for other in ("unused = 2", "unused = 1\n# a comment"):
         assert _identity("unused = 1", other) == _identity()
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(CELLS.replace("Reader()", "Reader(lambda: Holder)"), "<cell>", "exec", dont_inherit=True), names)
+    first = _settings(names["model"])
+    copy.copy(names["Holder"](1))
+    assert _settings(names["model"]) == first
     assert _identity("Oslo", "Rome", "no_module") != _identity("", "", "no_module")
 
 
