@@ -47,7 +47,8 @@ class Live:
     def __init__(self, url: str, home: Path) -> None:
         self.url = url
         self.environment = {**os.environ, "PREFECT_HOME": str(home), "PREFECT_API_URL": url, "PYTHONPATH": PYTHONPATH}
-        self.client = httpx.Client(base_url=url, timeout=60)
+        no_idle = httpx.Limits(max_keepalive_connections=0)  # which the server may close as they are used again
+        self.client = httpx.Client(base_url=url, timeout=60, limits=no_idle)
 
     def post(self, path: str, body: Any) -> Any:
         for _ in range(5):
