@@ -47,8 +47,9 @@ def reach(
     rows = [row for row in corpus.queries.to_pylist() if row["query_id"] in relevant]
     groups = grouped((query_set(row), (row["query_id"], row["text"])) for row in rows if kind in (None, row["kind"]))
     if kind is not None and not groups:
-        kinds = sorted({row["kind"] for row in rows})
-        raise InputError(f"No question with a relevant document is of the kind {kind!r}.{did_you_mean(kind, kinds)}")
+        kinds = sorted({row["kind"] for row in rows} - {None})
+        known = did_you_mean(kind, kinds) if kinds else " Leave --kind out: this corpus has none."
+        raise InputError(f"No question with a relevant document is of the kind {kind!r}.{known}")
     figures = {key: _measure(stage, queries, relevant, graph) for key, queries in groups.items()}
     return [{"dataset": key, "stage": name, **row} for key, row in figures.items()]
 

@@ -26,7 +26,7 @@ from quit.settings.construction import Labels
 
 CONFIG = "evaluation"
 FILES = (f"{CONFIG}/*.parquet", "eval.yaml", "lm_eval/*.yaml", "mteb_task.py")
-_TEXTS = ("id", "question", "all_hints", "passage", "passage_id", "answer")  # answer: the first gold one
+_TEXTS = ("id", "question", "all_hints", "passage", "passage_id", "answer")  # answer: the first gold one that stands
 SCHEMA = pa.schema([*((name, pa.string()) for name in _TEXTS), ("answers", pa.list_(pa.string()))])  # all valid ones
 TASKS = {"no_hints": "probe", "all_hints": "reader", "passage": "reader"}
 """Task -> the program's prompt that it uses; its context is the column of its name."""

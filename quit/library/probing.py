@@ -46,7 +46,7 @@ def probe_release(path: str | Path, name: str, settings: Settings) -> dict[str, 
         raise SettingsError(f"The profile has no reader {name!r}.{did_you_mean(name, names)}")
     dataset, models, repetitions = Dataset.of_release(path), Models(settings), settings.probe.repetitions
     reader = models.reader(name, collection_of(dataset))
-    questions = dataset.aligned("questions")  # as in the source, so with the gold answers that people rejected
+    questions = dataset.aligned("questions")  # has the source's gold answers, also those that people rejected
     column, gold = questions.schema.get_field_index("answers"), pa.array(dataset.gold_answers_of, pa.list_(pa.string()))
     questions = questions.set_column(column, "answers", gold)
     answers = probe(questions, dataset.descriptions, reader, models.judge, repetitions)

@@ -168,7 +168,13 @@ def _settings_of(model: object) -> dict[str, Any]:
     if not isinstance(values, Mapping):
         slots = {name for cls in type(model).__mro__ for name in copyreg._slotnames(cls)}  # type: ignore[attr-defined]
         values = {name: getattr(model, name) for name in slots if hasattr(model, name)} | getattr(model, "__dict__", {})
-    return {str(name): _content_hash(value) for name, value in values.items()}
+    hashes = {}
+    for name, value in values.items():
+        try:
+            hashes[str(name)] = _content_hash(value)
+        except Exception:  # a generator, or whatever else no pickler takes
+            continue
+    return hashes
 
 
 def _source(cls: type) -> str:
@@ -179,7 +185,10 @@ def _source(cls: type) -> str:
     """
     key = cls.__module__
     if key == "__main__" or key not in sys.modules:
-        return _content_hash(cls)
+        try:
+            return _content_hash(cls)
+        except Exception as error:  # whatever the class uses
+            raise SettingsError(f"The code of {cls.__qualname__} cannot be hashed ({error}). {_BY_NAME}") from error
     module = sys.modules[key]
     origin, source = getattr(module, "__spec__", None), _SOURCES.get(key)
     if source is not None and source.origin is not origin:
@@ -204,8 +213,8 @@ def _source(cls: type) -> str:
 
 def _content_hash(value: object) -> str:
     """Return a hash of a value, as ``datasets`` makes them for its cache: of a class or function of a script or
-    notebook, it covers the code with all that this uses from there. Of what nobody can pickle, such as a client, the
-    class's name counts.
+    notebook, it covers the code with all that this uses from there. Of an object of another module that cannot be
+    pickled, such as a client, the class's name counts. Raises what the pickler raises for anything else.
     """
     from datasets.fingerprint import Hasher
     from datasets.utils._dill import Pickler
@@ -233,10 +242,7 @@ def _content_hash(value: object) -> str:
 
     content = io.BytesIO()
     with warnings.catch_warnings(action="ignore"):
-        try:
-            Content(content, recurse=True).dump(value)
-        except Exception:
-            return f"{type(value).__module__}.{type(value).__qualname__}"
+        Content(content, recurse=True).dump(value)
     return hashlib.sha256(content.getvalue()).hexdigest()
 
 

@@ -314,7 +314,8 @@ def gold_last(scores: Sequence[tuple[str, int]]) -> dict[str, int]:
     score_of: dict[str, int] = {}
     for candidate, score in scores:
         score_of.setdefault(candidate, score)
-    for candidate, score in scores[-1:]:
+    if scores:
+        candidate, score = scores[-1]
         del score_of[candidate]
         score_of[candidate] = score
     return score_of

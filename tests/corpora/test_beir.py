@@ -7,9 +7,10 @@ from unittest.mock import Mock
 import pytest
 
 from quit.corpora import build
+from quit.corpora.reach import reach
 from quit.errors import InputError
 from quit.export.corpus import export_corpus
-from tests.corpora.worlds import built, musique_record, relevant_titles
+from tests.corpora.worlds import Fixed, built, musique_record, relevant_titles
 from tests.rows import write_lines
 
 NILE, CAIRO, LIMA = ("Nile", "A river."), ("Cairo", "A city on the Nile."), ("Lima", "A capital.")
@@ -44,6 +45,8 @@ def test_questions_answers_and_relevance_by_hand(tmp_path: Path) -> None:
     assert rows["beir-3"]["answers"] == ["1.5"]
     relevance = {"beir-1": {"Cairo": 1, "Nile": 200}, "beir-1-s1": {"Cairo": 1}, "beir-2": {"Cairo": 1}}
     assert relevant_titles(corpus) == relevance
+    with pytest.raises(InputError, match="of the kind 'plac'. Did you mean 'place'"):  # other questions have no kind
+        reach(corpus, "fixed", Fixed([0]), None, "plac")
 
 
 def test_ids_that_differ_in_punctuation_alone_stay_apart_also_after_a_kill(tmp_path: Path, monkeypatch) -> None:

@@ -290,6 +290,9 @@ def test_the_identity_follows_all_that_an_object_of_a_notebook_uses() -> None:
 
 
 def test_what_cannot_be_pickled_hides_no_edit_and_is_none() -> None:
+    generator = ("    many = 1", "    many = (number for number in [])")
+    with pytest.raises(SettingsError, match="code of Reader cannot be hashed .*generator.*Put the class into a module"):
+        _identity(*generator)
     held = ("Reader()", "Holder(CONTEXT)")
     guarded = ("model = Reader()", "model = Guarded()")
     assert _identity(*held) == _identity(*held) and _identity(*guarded) == _identity(*guarded)

@@ -79,7 +79,7 @@ class Ledger:
                 self._write(self.spent)
 
     def stop(self) -> None:
-        """Let no further request begin: who waits for replies to come does not want more of them."""
+        """Let no further request begin, as after an interrupt."""
         self._is_stopped = True
 
     def check_not_stopped(self) -> None:

@@ -33,7 +33,7 @@ from quit.retrieval.built import building
 from quit.retrieval.vectors import stored_array
 from quit.settings import Settings
 from quit.settings.benchmark import Benchmark
-from quit.stages.identities import judge_identity
+from quit.stages.identities import judge_identity, reader_identity
 from quit.systems.benchmark.figures import figures
 from quit.systems.benchmark.leaderboard import page, wrong_zeros_in_words
 from quit.systems.benchmark.listwise import replies_in_words
@@ -135,7 +135,9 @@ def source_identities(request: BenchmarkRequest, settings: Settings) -> list[str
     """Return what the results of a request's systems depend on, beside settings and release."""
     groups = zip(GROUPS, (request.retrievers, request.rerankers, request.readers), strict=True)
     systems = [source_identity(group, name, settings) for group, names in groups for name in names]
-    return [*systems, *([judge_identity(settings)] if request.readers else [])]
+    others = settings.benchmark.judge_others
+    labelers = [reader_identity(labeler, settings) for labeler in settings.labelers] if others else []
+    return [*systems, *labelers, *([judge_identity(settings)] if request.readers or others else [])]
 
 
 def make_runner(dataset: Dataset, task: Task, settings: Settings, out: Path) -> Runner:

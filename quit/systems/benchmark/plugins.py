@@ -160,9 +160,9 @@ def source_identity(group: str, text: str, settings: Settings) -> str:
     if text in readers:
         return reader_identity(readers[text], settings)
     name, argument = split_name(text)
-    if text == ORACLE or name in available(group):
-        package = None if text == ORACLE else available(group)[name].dist
-        versions = [package.version] if package else []
+    plugin = available(group).get(name)
+    if plugin or text == ORACLE:
+        versions = [plugin.dist.version] if plugin and plugin.dist else []
         return ",".join([name, *versions, *map(model_identity, split_names(argument))])
     return class_identity(imported_class(text, text), {})
 
