@@ -53,7 +53,8 @@ def split_questions(questions: pa.Table, parametric: Mapping[str, bool], setting
     for row in rows:
         row["parametric"] = parametric[row["question_id"]]
         row["draw"] = draw(row["content_key"], settings.seed)
-        row["pinned"] = pinned.get(row["content_key"])
+        key = row["content_key"]
+        row["pinned"] = pinned.get(f"{row['question_id']} {key}") or pinned.get(key)
     rows.sort(key=lambda row: (row["pinned"] is None, row["draw"], row["question_id"]))
     _assign(rows, settings)
     by_size = settings.train == "any" and settings.method == "size"
@@ -155,7 +156,9 @@ def _content_words(question: str) -> frozenset[str]:
 def read_pins(path: str | None) -> dict[str, str]:
     """Return content_key -> split of an earlier release: its folder, or a JSONL file of both.
 
-    Raises :class:`InputError` for a bad line, or a folder whose tables are missing or were changed since.
+    Several questions of a release may have one text, so ``QUESTION_ID CONTENT_KEY`` has the question's own split, and
+    the content key that of the first. Raises :class:`InputError` for a bad line, a content key with two splits, or a
+    folder whose tables are missing or were changed since.
     """
     if path is None:
         return {}
@@ -168,12 +171,13 @@ def read_pins(path: str | None) -> dict[str, str]:
             raise InputError(f"{path}, line {number}: expected {_PIN}.")
         if split not in SPLITS:
             raise InputError(f"{path}, line {number}: split is {split!r}; it must be train, dev or test.")
-        pins[key] = split
+        if pins.setdefault(key, split) != split:
+            raise InputError(f"{path}, line {number}: split is {split!r}, and {pins[key]!r} on an earlier line.")
     return pins
 
 
 def _pins_of_release(folder: Path) -> dict[str, str]:
-    """Return content_key -> split from a release's two tables, after comparing them with their checksums."""
+    """Return :func:`read_pins` of a release from its two tables, after comparing them with their checksums."""
     try:
         entries = json.loads((folder / "release.json").read_text(encoding="utf-8"))["content"]["tables"]
         tables = {}
@@ -185,8 +189,9 @@ def _pins_of_release(folder: Path) -> dict[str, str]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"split.pinned: {folder} is not a complete release: {error!r}.") from error
     split_of = {row["question_id"]: row["split"] for row in tables["splits"]}
-    return {
-        row["content_key"]: split_of[row["question_id"]]
-        for row in tables["questions"]
-        if row["question_id"] in split_of
-    }
+    pins = {}
+    for identity, key in ((row["question_id"], row["content_key"]) for row in tables["questions"]):
+        if identity in split_of:
+            pins[f"{identity} {key}"] = split_of[identity]
+            pins.setdefault(key, split_of[identity])
+    return pins
