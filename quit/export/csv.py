@@ -43,12 +43,11 @@ def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> di
     row_indices = pa.array(positions)
     questions, descriptions = (dataset.aligned(name).take(row_indices) for name in ("questions", "descriptions"))
     hints = [[row["hint"] for row in dataset.selected_hints[position]] for position in positions]
-    valid = [dataset.valid_answers_of[position] for position in positions]
     return {
         "id": questions["question_id"],
         "question": questions["question"],
-        "answers": pa.array([json_text(answers) for answers in questions["answers"].to_pylist()]),
-        "valid_answers": pa.array([json_text(answers) for answers in valid]),
+        "answers": pa.array([json_text(dataset.gold_answers_of[position]) for position in positions]),
+        "valid_answers": pa.array([json_text(dataset.valid_answers_of[position]) for position in positions]),
         **{f"hint_{index}": pa.array(column) for index, column in enumerate(zip(*hints, strict=True))},
         "type": descriptions["coarse"],
         "difficulty": descriptions["difficulty"],

@@ -403,7 +403,7 @@ def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> di
     return {
         "id": questions["question_id"],
         "question": questions["question"],
-        "answers": questions["answers"],
+        "answers": pa.array([dataset.gold_answers_of[position] for position in positions], _TEXTS),
         "valid_answers": pa.array([dataset.valid_answers_of[position] for position in positions], _TEXTS),
         **{name: descriptions[name] for name in names},
         "parametric": dataset.splits["parametric"].take(rows),

@@ -140,7 +140,8 @@ class UserReader:
         raw, finish_reason = cleaning.without_controls(fields["raw"]), fields.get("ended", "stop")
         if "answer" not in fields:
             return Reply(raw, cleaning.clean_answer(raw, finish_reason, self.sentences), finish_reason)
-        return Reply(raw, cleaning.without_controls(fields["answer"]).strip() or NO_ANSWER, finish_reason)
+        answer = cleaning.without_controls(fields["answer"]).strip()
+        return Reply(raw, NO_ANSWER if not answer or cleaning.says_no_answer(answer) else answer, finish_reason)
 
 
 @dataclass(eq=False)

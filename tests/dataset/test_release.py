@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -20,6 +21,7 @@ from quit.export.files import is_exported
 from quit.systems.benchmark.task import release_task
 from tests.engine.test_damage import flip
 from tests.release import small
+from tests.rows import tuples
 
 
 def test_a_release_that_lists_no_roles_is_refused(tmp_path: Path) -> None:
@@ -139,7 +141,11 @@ def test_a_gold_answer_that_people_rejected_is_no_reference_of_exports_benchmark
     dataset, expected = Dataset.of_release(tmp_path / "v1"), {"q1": ["Nile"], "q2": ["Picasso"], "q3": ["Lima"]}
     assert {query.question_id: [*query.gold] for query in release_task(dataset, "all").queries} == expected
     assert {one.record_id: [*one.queries[0].answers] for one in corpus_of_release(tmp_path / "v1")} == expected
-    export(dataset, ["huggingface", "hinteval"], tmp_path / "out", evaluation=True)
+    export(dataset, ["huggingface", "hinteval", "csv"], tmp_path / "out", evaluation=True)
+    questions = pa.concat_tables(map(pq.read_table, (tmp_path / "out" / "huggingface" / "questions").glob("*.parquet")))
+    assert dict(tuples(questions, "id", "answers")) == expected
+    sheets = [pc.read_csv(file) for file in (tmp_path / "out" / "csv").glob("questions.*.csv")]
+    assert {name: json.loads(cell) for name, cell in tuples(pa.concat_tables(sheets), "id", "answers")} == expected
     files = (tmp_path / "out" / "huggingface" / "evaluation").glob("*.parquet")
     tasks = pa.concat_tables(map(pq.read_table, files)).to_pylist()
     assert {row["id"]: [row["answer"]] for row in tasks} == expected

@@ -103,6 +103,7 @@ def _prompts(count: int) -> list[Prompt]:
         ("", "", "NO ANSWER"),
         (Reply("so: Lesotho", "It is Lesotho, I think."), "so: Lesotho", "It is Lesotho, I think."),
         (Reply("nothing", ""), "nothing", "NO ANSWER"),
+        (Reply("none", "No answer."), "none", "NO ANSWER"),
     ],
 )
 def test_a_string_is_cleaned_and_a_reply_is_taken_as_it_is(reply: object, raw: str, answer: str, tmp_path) -> None:
