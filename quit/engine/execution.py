@@ -12,6 +12,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from typing import Any, Protocol
 
+from threadpoolctl import threadpool_limits
+
 from quit.common.progress import build_begins, note, shards_done
 from quit.common.ranges import Range
 from quit.engine import workers
@@ -55,10 +57,11 @@ class Place(Protocol):
 
 
 class Threads:
-    """Threads of this process: all share its plan and its models."""
+    """Threads of this process: all share its plan and its models. BLAS starts no more threads in each of them."""
 
     def __init__(self, count: int) -> None:
         self._pool = ThreadPoolExecutor(count, "shard")
+        self._limits = threadpool_limits(1, "blas")
 
     def submit(self, pipeline: Pipeline, run: StageRun, shard: Range) -> Future[workers.ShardResult | None]:
         """Queue a shard."""
@@ -74,6 +77,7 @@ class Threads:
     def close(self) -> None:
         """Start no further shard."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+        self._limits.restore_original_limits()
 
 
 def place_of(text: str, pipeline: Pipeline) -> Place:

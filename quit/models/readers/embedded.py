@@ -116,16 +116,17 @@ class EmbeddedReader:
             flat, starts, rows = np.concatenate(tokens), np.cumsum([0, *map(len, tokens)]), np.arange(len(tokens))
         else:
             (flat, starts), rows = self.pool.tokens(self.encoder, self.method.longest), answers.rows
+        of_parts = self.encoder.encode_tokens(texts)
+        ends = np.cumsum([len(of_part) for of_part in of_parts])
         for start in range(0, len(rows), ANSWERS_AT_ONCE):
             some = rows[start : start + ANSWERS_AT_ONCE]
             lengths = starts[some + 1] - starts[some]
             offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])
             index = np.repeat(starts[some] - offsets, lengths) + np.arange(lengths.sum())
-            of_answers = flat[index].astype(np.float32)
-            for score, of_part in zip(scores, self.encoder.encode_tokens(texts), strict=True):
-                if not len(of_part):
+            by_part = np.split(products(flat[index], np.concatenate(of_parts)), ends[:-1], axis=1)
+            for score, similar in zip(scores, by_part, strict=True):
+                if not similar.size:
                     continue
-                similar = products(of_answers, of_part)
                 of_tokens = np.add.reduceat(similar.max(axis=1), offsets) / lengths.astype(np.float32)
                 coverage = np.maximum.reduceat(similar, offsets, axis=0).mean(axis=1)
                 score[start : start + ANSWERS_AT_ONCE] += of_tokens + coverage
