@@ -28,7 +28,7 @@ from quit.stages.stage import Context, Tables, stage
 @stage(
     "rank",
     whole=("questions",),
-    outputs=("ranked_hints", "drawn_candidates", "rejects"),
+    outputs=("ranked_hints", "drawn_candidates"),
     sections=("convergence", "question_type"),
     models=("convergence", "candidates", "question_types", "equivalence", "encoder"),
     version=2,
@@ -67,7 +67,7 @@ def rank_hints(
     pool: Callable[[], CandidateSource],
     settings: Convergence,
 ) -> dict[str, pa.Table]:
-    """Return the tables ``ranked_hints``, ``drawn_candidates`` and ``rejects``.
+    """Return the tables ``ranked_hints``, of the questions with usable hints, and ``drawn_candidates``.
 
     ``model`` values the hints whose source says nothing. ``types`` gives the types of a table of questions, and
     ``pool`` the candidates of the whole collection; each is called only where it is needed. Ties are broken by the
@@ -75,15 +75,15 @@ def rank_hints(
     """
     usable = set(usable_hints.column("hint_id").to_pylist())
     by_question = _by_question(hint for hint in hints.to_pylist() if hint["hint_id"] in usable)
-    enough, rejects = _with_enough_hints(questions.to_pylist(), by_question, settings.hints)
-    hints_to_rank = [hint for question in enough for hint in by_question[question["question_id"]]]
+    usable_questions = [question for question in questions.to_pylist() if question["question_id"] in by_question]
+    hints_to_rank = [hint for question in usable_questions for hint in by_question[question["question_id"]]]
     values = _published(hints_to_rank, scores, settings)
     drawn_candidates, unread = _add_computed(
         values, questions, by_question, hints_to_rank, candidates, model, types, pool, settings
     )
     has_notes = settings.method != "llm" or isinstance(model, ScoredConvergence)
     rows = []
-    for question in enough:
+    for question in usable_questions:
         hints_of = by_question[question["question_id"]]
         ranked = sorted(hints_of, key=lambda hint: (-values[hint["hint_id"]][0], len(hint["hint"]), hint["position"]))
         text = " ".join([question["question"], *(hint["hint"] for hint in ranked)])
@@ -107,7 +107,6 @@ def rank_hints(
     return {
         "ranked_hints": contracts.table("ranked_hints").from_rows(rows),
         "drawn_candidates": contracts.table("drawn_candidates").from_rows(drawn_candidates),
-        "rejects": contracts.table("rejects").from_rows(rejects),
     }
 
 
@@ -117,23 +116,6 @@ def _note(unread: int | None, question: str, hint: str, text: str) -> str | None
     if unread is not None:
         return f"{unread} candidates without a readable Yes or No" if unread else None
     return note(text, [("question", question, ENCODER), ("hint", hint, ENCODER)])
-
-
-def _with_enough_hints(
-    questions: Sequence[dict], by_question: Mapping[str, list[dict]], hint_count: int
-) -> tuple[list[dict], list[dict]]:
-    """Return the questions with enough usable hints, and the rejects. Those without any were rejected by the leakage
-    filter."""
-    enough, rejects = [], []
-    for question in questions:
-        count = len(by_question.get(question["question_id"], []))
-        if count >= hint_count:
-            enough.append(question)
-        elif count:
-            identity = {"question_id": question["question_id"], "source": question["source"]}
-            reason = {"reason": "too_few_hints", "detail": f"{count} usable hints, {hint_count} are needed"}
-            rejects.append({"stage": "rank", "kind": "question", **reason, **identity})
-    return enough, rejects
 
 
 def _published(hints: Sequence[dict], scores: pa.Table, settings: Convergence) -> dict[str, tuple[float, str]]:

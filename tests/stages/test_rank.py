@@ -161,13 +161,6 @@ def test_notes_of_missing_verdicts_do_not_depend_on_earlier_calls() -> None:
     assert first["note"].to_pylist() == [None, *[missing] * 4]
 
 
-@pytest.mark.parametrize(("hints", "reasons"), [(4, ["too_few_hints"]), (0, [])])
-def test_a_question_with_too_few_hints_is_rejected_and_one_without_any_was_by_the_filter(hints, reasons) -> None:
-    tables = _rank(_tables([{"hint": f"hint {place}", "convergence": 0.1} for place in range(hints)]))
-    assert len(tables["ranked_hints"]) == 0
-    assert tables["rejects"]["reason"].to_pylist() == reasons
-
-
 def test_a_model_that_says_too_little_is_refused_not_joined_by_position() -> None:
     tables = _tables([{"hint": f"hint {place}"} for place in range(5)])
     bare = {**tables, "candidates": tables["candidates"].slice(0, 0)}
