@@ -253,6 +253,7 @@ def test_a_list_of_batches_without_end_is_left(monkeypatch: pytest.MonkeyPatch) 
         assert _until_done(server) == ["A"] * 7
 
 
+@pytest.mark.slow
 def test_a_build_waits_and_goes_on_to_the_bytes_of_a_live_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = starter_file(tmp_path / "three.jsonl", 1, 7, 2)
 

@@ -114,6 +114,7 @@ def test_what_a_reply_costs(reply: Completion, amount: Amount) -> None:
     assert account.actual(reply, worst) == pytest.approx(amount, rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_build_stops_at_its_cap_and_goes_on_with_a_higher_one(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
     command = ["build", "-p", tmp_path / "p.toml", "-s", starter_file(tmp_path / "three.jsonl", 1, 7, 2), "-w"]
