@@ -76,6 +76,8 @@ class Tables:
 
     def __repr__(self) -> str:
         kind, rows = "release" if self.facts else "workspace", self.sql(_COUNTS).to_pylist()
+        if not rows:
+            return f"<{kind} {self._short_path}: no labelled passages; quit build makes them>"
         sums = {name: sum(row[name] for row in rows) for name in ("questions", "passages", "fully")}
         questions, passages = counted(sums["questions"], "question"), counted(sums["passages"], "passage")
         return f"<{kind} {self._short_path}: {questions}, {passages}, {sums['fully']:,} with label 2>"
@@ -84,7 +86,7 @@ class Tables:
         rows = [("split", "questions", "passages", "label 2")]
         rows += [(row["split"], *(f"{row[name]:,}" for name in list(row)[1:])) for row in self.sql(_COUNTS).to_pylist()]
         cells = ("".join(f"<td>{cell}</td>" for cell in row) for row in rows)
-        table = "".join(f"<tr>{row}</tr>" for row in cells)
+        table = "".join(f"<tr>{row}</tr>" for row in cells) if len(rows) > 1 else "no labelled passages"
         return f"<b>{html.escape(self._short_path)}</b><table>{table}</table>"
 
     @property

@@ -23,6 +23,7 @@ def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:
         quit.open(tmp_path)
     tables = quit.open(Workspace.create(tmp_path / "W").path)
     assert "labels" in tables and "label" not in tables
+    assert "no labelled passages" in repr(tables) and "no labelled passages" in tables._repr_html_()
     with pytest.raises(InputError, match="'label'.*Did you mean 'labels'"):
         tables["label"]
     with pytest.raises(InputError, match="DuckDB refuses the query"):
