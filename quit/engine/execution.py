@@ -166,8 +166,8 @@ class Execution(ExitStack):
 
     def _drain(self, at_work: dict[Future[Any], Shard], fault: BaseException) -> None:
         """Wait for the shards at work; other faults than the first are noted. After an interrupt they begin no further
-        request to a server or an own model; those of Ray have their own ledgers and work to their end. An interrupt
-        while they are waited for ends the wait."""
+        request to a server or an own model, and transformers no further token; those of Ray have their own ledgers and
+        work to their end. An interrupt while they are waited for ends the wait."""
         ledger = self.pipeline.models.ledger
         if not isinstance(fault, Exception):
             ledger.stop()

@@ -225,8 +225,8 @@ def make_generator(spec: ReaderSettings | JudgeSettings, settings: Settings, met
             return BatchGenerator(spec.name, options, server, meter, account)
         return ServerGenerator(spec.name, options, server, meter, account)
     if spec.kind == "vllm":
-        return VllmGenerator(spec.name, options)
-    return TransformersGenerator(spec.name, options, spec.device)
+        return VllmGenerator(spec.name, options, ledger=ledger)
+    return TransformersGenerator(spec.name, options, spec.device, ledger)
 
 
 def reader_prompts(spec: ReaderSettings) -> tuple[PromptTemplate, PromptTemplate]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from quit.errors import InputError, MissingDependency
 from quit.models.generation.base import ChatRequest, Completion, ModelOptions, OnReply, answer_of, free_memory
+from quit.models.generation.ledger import Ledger
 from quit.models.loading import once
 
 _AT_ONCE = 4096  # requests handed to the engine together: what is kept when it is killed comes in such portions
@@ -20,17 +21,19 @@ class VllmGenerator:
     Raises :class:`MissingDependency` without vLLM, :class:`InputError` where the model cannot be loaded.
     """
 
-    def __init__(self, name: str, options: ModelOptions, at_once: int = _AT_ONCE) -> None:
+    def __init__(self, name: str, options: ModelOptions, at_once: int = _AT_ONCE, ledger: Ledger | None = None) -> None:
         self.name = name
         self.identity = options.identity
         self._options = options
         self._at_once = at_once
+        self._ledger = ledger or Ledger()
         self._lock = threading.Lock()
 
     def generate(self, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
         """See :class:`quit.models.generation.base.Generator`. One caller at a time."""
         with self._lock:
             for start in range(0, len(requests), self._at_once):
+                self._ledger.check_not_stopped()
                 part = requests[start : start + self._at_once]
                 replies = self._engine.chat(
                     [request.messages() for request in part],

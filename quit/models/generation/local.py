@@ -26,6 +26,7 @@ from quit.models.generation.base import (
     before_stop,
     free_memory,
 )
+from quit.models.generation.ledger import Ledger
 from quit.models.loading import load_pretrained, once
 from quit.models.prompting import PromptTemplate
 
@@ -116,12 +117,13 @@ class _Reply:
 class TransformersGenerator:
     """``options.model`` is a hub name or a folder. Raises :class:`InputError` where it cannot be loaded."""
 
-    def __init__(self, name: str, options: ModelOptions, device: str = "cpu") -> None:
+    def __init__(self, name: str, options: ModelOptions, device: str = "cpu", ledger: Ledger | None = None) -> None:
         self.name = name
         self.identity = options.identity
         self.computed_tokens = 0
         self._options = options
         self._device = device
+        self._ledger = ledger or Ledger()
         self._lock = threading.Lock()
         self._before: _Text | None = None
         self._beginnings: dict[PromptTemplate, _Text] = {}
@@ -135,6 +137,7 @@ class TransformersGenerator:
             queue = list(enumerate(requests))[::-1]
             active: list[_Reply] = []
             while queue or active:
+                self._ledger.check_not_stopped()
                 places = min(len(queue), DECODE - len(active))
                 if queue and places >= min(REFILL, len(queue)):
                     beginners = [self._begin(*queue.pop()) for _ in range(places)]

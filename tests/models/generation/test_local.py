@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from quit.errors import InputError, SettingsError
+from quit.errors import InputError, SettingsError, Stopped
 from quit.models.generation import ChatRequest, Completion
 from quit.models.generation.base import ModelOptions, before_stop
+from quit.models.generation.ledger import Ledger
 from quit.models.generation.local import TransformersGenerator
 from quit.models.prompting import PromptTemplate, load_prompt
 from tests.servers.checkpoints import checkpoint
@@ -164,3 +165,17 @@ def test_penalties_and_stop_strings_are_heeded() -> None:
     middle = plain[len(plain) // 2 :][:4]
     stopped = reply(stop=(middle,))
     assert stopped.text == plain[: plain.index(middle)] and stopped.finish_reason == "stop"
+
+
+def test_after_an_interrupt_finished_replies_are_kept_and_no_further_token_is_made() -> None:
+    requests = [replace(_requests()[0], max_tokens=tokens) for tokens in (2, 9)]
+    ledger, replies = Ledger(), {}
+    generator = TransformersGenerator("t", ModelOptions(str(checkpoint("llama", 3))), ledger=ledger)
+
+    def keep(position: int, completion: Completion) -> None:
+        replies[position] = completion
+        ledger.stop()
+
+    with pytest.raises(Stopped):
+        generator.generate(requests, keep)
+    assert len(replies) == 1 and replies[0] == _generate(_llama(), requests)[0]
