@@ -79,7 +79,7 @@ def relabel(
 
     Each distinct (question, normalised answer) is judged once, in its most frequent form, with the question's gold
     answers; a verdict that the release has (``verdicts``) stands. A verdict that could not be read is no yes.
-    ``least``: the profile's ``labels.least``.
+    ``least``: the release's ``labels.least``.
     """
     prompts, owners = [], []
     for query_number, (query, rows_of_query) in enumerate(zip(queries, rows, strict=True)):

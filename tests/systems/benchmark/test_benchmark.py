@@ -263,6 +263,9 @@ def test_passages_are_read_again_for_a_question_of_another_wording(world, tmp_pa
     labeler, queries = _reads({}), world.task.queries
     context = world.context(models=SimpleNamespace(reader=lambda *_: labeler, judge=Rules({})))
     runner = Runner(context, CheckpointedTables(tmp_path / "stages"), world.dataset, {})
+    strict = replace(world.dataset, provenance={"settings": {"labels": {"least": 9}}})
+    with pytest.raises(SettingsError, match="Label 2 of this release needs 9 labelers"):
+        replace(runner, dataset=strict).relabel(world.task, [])
     reworded = (replace(queries[0], question="Which one?"), *queries[1:])
     counts = []
     for questions in (queries, queries, reworded):
