@@ -193,13 +193,12 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Readin
     by_alias = {row["alias"]: row for row in data["answers"]}
     for entry in result:
         name, value = entry.get("from_name"), entry.get("value") or {}
-        texts = value.get("text") or []
-        texts = [text.encode("utf-8", "replace").decode() for text in ([texts] if isinstance(texts, str) else texts)]
+        texts, choices = _texts(value.get("text")), _texts(value.get("choices"))
         if name == "correct":
-            for choice in value.get("choices") or []:
+            for choice in choices:
                 (ticks.add if choice in by_alias or choice == NONE else unknown.append)(choice)
         elif name == "flags":
-            for choice in value.get("choices") or []:
+            for choice in choices:
                 (flags if choice in FLAGS else unknown).append(choice)
         elif name == "missing":
             missing += [text.strip() for text in texts if normalize_answer(text)]
@@ -222,6 +221,14 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Readin
         ask,
         tuple(data["seen"][str(version)]),
     )
+
+
+def _texts(value: Any) -> list[str]:
+    """Return the texts of a control, without characters that no table can hold."""
+    texts = [value] if isinstance(value, str) else list(value or [])
+    if wrong := [text for text in texts if not isinstance(text, str)]:
+        raise TypeError(f"{wrong[0]!r} is no text")
+    return [text.encode("utf-8", "replace").decode() for text in texts]
 
 
 def _verdicts(

@@ -154,7 +154,19 @@ def test_annotations_without_an_account_are_of_several_people(take, store: Revie
 
 @pytest.mark.parametrize(
     "fault",
-    [{"at": None}, {"at": "soon"}, {"number": "x"}, {"lead_time": "long"}, {"result": [7]}, {"created_at": None}],
+    [
+        {"at": None},
+        {"at": "soon"},
+        {"number": "x"},
+        {"lead_time": "long"},
+        {"result": [7]},
+        {"created_at": None},
+        *(
+            {"result": [{"from_name": name, "value": {"choices": [choice]}}]}
+            for name in ("correct", "flags")
+            for choice in (1, True, None, {})
+        ),
+    ],
 )
 def test_one_bad_annotation_is_named_and_the_others_count(take, store: ReviewStore, fault: dict) -> None:
     [problem] = take(annotation(**fault), annotation(11, 2))
