@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from quit.annotation.client import Server
 from quit.annotation.project import edited, known_project, review_lock, task_key
-from quit.annotation.tasks import Reading, read_result
+from quit.annotation.tasks import Reading, intact, read_result
 from quit.common.ids import content_hash
 from quit.review.store import ReviewStore
 from quit.settings import Settings
@@ -157,7 +157,13 @@ class _Rows:
     def take(self, task: Any) -> None:
         """Take every annotation of a task, oldest change first."""
         annotations = task.annotations or []
-        if key := task_key(task):
+        key = task_key(task)
+        if key and annotations and not intact(task):
+            self._report.problems.append(
+                f"The data of task {task.id} ({key}) were edited: its annotations are not read. Push again to put the "
+                "data back, then pull with --full; what was pulled of it counts until then."
+            )
+        elif key:
             by_time = sorted(annotations, key=lambda entry: (str(entry.get("updated_at")), str(entry.get("id"))))
             for annotation in by_time:
                 try:
@@ -165,9 +171,8 @@ class _Rows:
                 except (KeyError, TypeError, ValueError, AttributeError) as error:
                     self._report.problems.append(
                         f"Annotation {annotation.get('id')!r} of task {task.id} could not be read "
-                        f"({type(error).__name__}: {error}): it, or the task's data, were edited. Push again to put "
-                        "the data back, then pull with --full. If it still cannot be read, delete it and have the task "
-                        "done again; what was pulled of it counts until then."
+                        f"({type(error).__name__}: {error}): another program wrote it, or its task's earlier data were "
+                        "edited. Delete it and have the task done again; what was pulled of it counts until then."
                     )
         elif annotations:
             self._report.problems.append(
@@ -177,7 +182,7 @@ class _Rows:
     def _take(self, task: int, question: str, data: Mapping[str, Any], annotation: Mapping[str, Any]) -> None:
         number, lead = int(annotation["id"]), annotation.get("lead_time")
         former = self._headers.get(number)
-        reading = read_result(annotation["result"], data)
+        reading = read_result(annotation["result"], data, former and former["shown"])
         if _person(annotation.get("completed_by")) is None:
             self._report.problems.append(
                 f"Annotation {number} of task {task} has no account (deleted?): it counts as one person's."

@@ -53,7 +53,7 @@ def up_to_date(item: ReviewItem, task: Any) -> bool:
     page = make_task(item)["data"]
     return (
         task.meta.get("digest") == digest(item)
-        and task.meta.get("history") == _history(task.data)
+        and intact(task)
         and all(task.data.get(name) == page[name] for name in page.keys() - _NO_HISTORY.keys())
     )
 
@@ -65,10 +65,15 @@ def next_version(item: ReviewItem, task: Any) -> dict[str, Any]:
     this item, gets it back as it was.
     """
     former, version = task.data, task.meta.get("version", 1)
-    if task.meta.get("history") != _history(former):
+    if not intact(task):
         same = version == 1 and task.meta.get("digest") == digest(item)
         former = {**_NO_HISTORY, "version": 0 if same else version}
     return make_task(item, former)
+
+
+def intact(task: Any) -> bool:
+    """Whether nobody has edited what a task's data say of its versions: what annotations are read by."""
+    return task.meta.get("history") == _history(task.data)
 
 
 def _history(data: Mapping[str, Any]) -> str:
@@ -178,18 +183,21 @@ class Reading:
         return self.ask == "empty" and not self.missing and not self.flags
 
 
-def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Reading:
+def read_result(result: list[dict[str, Any]], data: Mapping[str, Any], former: int | None = None) -> Reading:
     """Return what an annotation's ``result`` says about the task with this ``data``.
 
-    What does not fit (a choice the task never had, a control that the configuration never had) is kept under
-    ``unknown``, never dropped. Raises ``KeyError`` or ``TypeError`` for task data that are not ours.
+    ``former``: the version of the page as which it was read before. What another program wrote names no version: it is
+    read as that one, or as the only one there is. What does not fit (a choice the task never had, a control that the
+    configuration never had) is kept under ``unknown``, never dropped. Raises ``KeyError`` or ``TypeError`` for task
+    data that are not ours, and ``ValueError`` where the version is not known.
     """
     ticks: set[str] = set()
     missing: list[str] = []
     flags: list[str] = []
     unknown: list[str] = []
     note: list[str] = []
-    version = int(data["version"])
+    newest = int(data["version"])
+    version = former or (newest if newest == 1 else None)
     by_alias = {row["alias"]: row for row in data["answers"]}
     for entry in result:
         name, value = entry.get("from_name"), entry.get("value") or {}
@@ -206,9 +214,11 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Readin
             note += [text.strip() for text in texts if text.strip()]
         elif name == "shown":
             if texts and str(texts[-1]).isdecimal():
-                version = min(version, int(texts[-1]))
+                version = min(newest, int(texts[-1]))
         else:
             unknown.append(f"{name}: {value}")
+    if version is None:
+        raise ValueError(f"it does not say which of the {newest} versions of its page was seen")
     answers, ask = _verdicts(data, version, ticks, gold_is_wrong="gold_wrong" in flags)
     return Reading(
         version,

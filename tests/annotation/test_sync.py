@@ -201,3 +201,34 @@ def test_another_version_of_a_task_changes_no_review(take, store: ReviewStore, v
     rows = store.read()
     assert take(annotation(ticks=ticks), task=next_version(version, SimpleNamespace(**first))) == before
     assert store.read().equals(rows) and True in rows["suggested"].to_pylist()
+
+
+def test_what_names_no_version_is_of_the_page_as_which_it_was_read_first(take, store: ReviewStore) -> None:
+    """As the data manager writes it that makes annotations of predictions."""
+    first = make_task(item(0))
+    lead = replace(TIN, key="lead", forms=("Lead",))
+    changed = replace(item(0, GOLD, TIN, lead), question="Another question?")
+    second = next_version(changed, SimpleNamespace(**first))
+    bare = {"texts": {"shown": None}}
+    assert take(annotation(**bare), task=first) == []
+    rows = store.read()
+    [problem] = take(annotation(**bare), annotation(11, 2, **bare), task=second)
+    assert "Annotation 11 of task 7 could not be read" in problem and "which of the 2 versions" in problem
+    assert store.read().equals(rows)
+    take(annotation(ticks=("gold",), **bare), task=second)
+    verdicts = {
+        row["answer_key"]: row["correct"] for row in live_reviews(store.read()).to_pylist() if row["answer_key"]
+    }
+    assert verdicts == {"gold": True, "tin": False}
+
+
+def test_no_annotation_is_read_by_data_that_somebody_edited(take, store: ReviewStore) -> None:
+    task = make_task(item(0))
+    take(annotation(), task=task)
+    rows = store.read()
+    edited = {**task, "data": {**task["data"], "answers": task["data"]["answers"][:1]}}
+    [problem] = take(annotation(), annotation(11, 2), task=edited)
+    assert "The data of task 7 (q000) were edited: its annotations are not read" in problem
+    assert store.read().equals(rows)
+    back = next_version(item(0), SimpleNamespace(**edited))
+    assert take(annotation(), annotation(11, 2), task=back) == [] and tin(store) == (True, 2, 0)
