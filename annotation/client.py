@@ -162,7 +162,8 @@ def connect(workspace: Path, settings: Review, url: str | None = None) -> Server
     """Return the server, after checking that it answers and takes the token.
 
     ``url``: any Label Studio server; without it, the workspace's local one. The token comes from
-    ``LABEL_STUDIO_API_KEY``, or for the local server from its account file. Raises as :meth:`Server.ask` does.
+    ``LABEL_STUDIO_API_KEY``, or for the local server from its account file. Raises as :meth:`Server.ask` does, and
+    :class:`InputError` for the address of something else.
     """
     account = stored_account(workspace)
     local = account is not None and (url is None or url.rstrip("/") == account.url)
@@ -175,7 +176,7 @@ def connect(workspace: Path, settings: Review, url: str | None = None) -> Server
         url = account.url
     if not url.startswith(("http://", "https://")):
         raise SettingsError(f"--url {url!r} is not an address. Write it as https://labels.example.org.")
-    token = account.token if local and account else os.environ.get(TOKEN)
+    token = account.token if local and account else os.environ.get(TOKEN, "").strip()
     if not token:
         raise SettingsError(
             f"{url} needs a token. Copy one from {url.rstrip('/')}/user/account and set the variable {TOKEN}."
@@ -183,8 +184,15 @@ def connect(workspace: Path, settings: Review, url: str | None = None) -> Server
     own = (
         f"it is the workspace's own, start it in another terminal (quit review serve -w {shell_word(workspace)}), then "
     )
+    if not token.isascii():
+        raise SettingsError(f"{TOKEN} holds characters that no token has. Copy it anew from {url}/user/account.")
     server = Server(url, token, settings, own if local else "")
-    server.ask(lambda studio: studio.users.whoami())
+    try:
+        known = server.ask(lambda studio: studio.users.whoami()).email
+    except (AttributeError, TypeError, httpx.InvalidURL):  # the SDK checks neither addresses nor answers
+        known = None
+    if not known:
+        raise InputError(f"{url} is the address of no Label Studio server. Check --url.")
     return server
 
 
