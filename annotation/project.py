@@ -21,6 +21,7 @@ from markdown_it import MarkdownIt
 from quit.annotation.client import Server
 from quit.annotation.tasks import SUGGESTIONS, make_task, next_version, up_to_date
 from quit.common.files import writing
+from quit.common.ids import draw
 from quit.errors import InputError, ServerError, WorkspaceError
 from quit.review.controls import Controls, absent_controls, mix_controls
 from quit.review.items import ReviewItem, with_blind
@@ -153,9 +154,8 @@ def push(
             _import(server, number, chunk)
             report.new += len(chunk)
             say(f"{report.new} of {len(new)} new tasks")
-        if controls and (control_ids := question_ids & controls.questions):
-            report.controls = len(control_ids)
-            _overlap_controls(server, number, controls)
+        report.controls = len(question_ids & controls.questions) if controls else 0
+        _set_overlaps(server, number, overlaps(question_ids, controls, review, seed))
         _change(server, number, {tasks[item.question_id].id: item for item in updates}, review)
         report.changed = len(updates)
         report.unchanged = len(order) - len(new) - len(updates)
@@ -271,7 +271,7 @@ def _project_settings(settings: Settings) -> dict[str, Any]:
         "show_skip_button": True,
         "enable_empty_annotation": True,
         "maximum_annotations": review.overlap,
-        "overlap_cohort_percentage": max(1, round(100 * review.overlap_share)) if review.overlap > 1 else 100,
+        "overlap_cohort_percentage": 100,  # it draws anew at each import, control questions too: see overlaps
     }
 
 
@@ -370,14 +370,28 @@ def _import_predictions(server: Server, project: int, predictions: Any) -> None:
     server.ask(lambda studio: studio.projects.import_predictions(project, request=predictions), again=False)
 
 
-def _overlap_controls(server: Server, project: int, controls: Controls) -> None:
-    """Let every annotator meet the control questions, whatever the overlap of the others."""
-    numbers = [
-        task.id
-        for task in server.tasks(project, ["id", "meta", "overlap"])
-        if task_key(task) in controls.questions and task.overlap != controls.annotators
-    ]
-    _each(numbers, lambda number: _update(server, number, overlap=controls.annotators))
+def overlaps(question_ids: Iterable[str], controls: Controls | None, review: Review, seed: str) -> dict[str, int]:
+    """Return how many people do each question: all of them a control question, ``review.overlap`` a share of the
+    others, drawn by a keyed hash of their ids, and one the rest."""
+    everyone = dict.fromkeys(controls.questions, controls.annotators) if controls else {}
+    others = sorted({*question_ids} - everyone.keys(), key=lambda question: draw(f"overlap/{question}", seed))
+    several = round(review.overlap_share * len(others))
+    return {**dict.fromkeys(others, 1), **dict.fromkeys(others[:several], review.overlap), **everyone}
+
+
+def _set_overlaps(server: Server, project: int, numbers: Mapping[str, int]) -> None:
+    """Have each task (by its question) done by so many people.
+
+    The server alone would raise only tasks that several people do already, such as control questions. It does not see
+    either that a task that was done is open again.
+    """
+    tasks = server.tasks(project, ["id", "meta", "overlap", "total_annotations"])
+    differing = {
+        task.id: {"overlap": number, "is_labeled": (task.total_annotations or 0) >= number}
+        for task in tasks
+        if (number := numbers.get(task_key(task) or "", task.overlap)) != task.overlap
+    }
+    _each(differing, lambda number: _update(server, number, **differing[number]))
 
 
 def _update(server: Server, task: int, **values: Any) -> None:

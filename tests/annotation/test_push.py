@@ -15,6 +15,7 @@ from quit.annotation.tasks import SUGGESTIONS, alias
 from quit.errors import InputError, ServerError
 from quit.review.controls import Controls
 from quit.review.items import ReviewAnswer, ReviewItem
+from tests.label_studio import annotate, page_result
 
 pytestmark = pytest.mark.slow
 
@@ -183,3 +184,28 @@ def test_control_questions_are_spread_and_open_to_everyone(store, server, settin
     of_a_task = r'q\d{3}|<b>\d+|a[0-9a-f]{10}|"(digest|history)": "\w+"|"seen": \{[^}]*\}'
     parts = [[task.data, task.meta, [p.result for p in task.predictions]] for task in tasks.values()]
     assert report.blind == 20 and len({re.sub(of_a_task, "", json.dumps(part)) for part in parts}) == 1
+
+
+def test_each_question_is_done_by_as_many_people_as_the_settings_say(store, server, settings, people) -> None:
+    def set_to(controls: Controls | None, **review: Any) -> dict[str, tuple[int, bool]]:
+        changed = settings.model_copy(update={"review": settings.review.model_copy(update=review)})
+        number = push(store, server, changed, items, controls).project
+        tasks = server.tasks(number, ["id", "meta", "overlap", "is_labeled"])
+        return {task.meta["key"]: (task.overlap, task.is_labeled) for task in tasks}
+
+    items, controls = [item(number) for number in range(8)], Controls({"q000": {"gold": True}})
+    everyone = {"q000": (controls.annotators, False)}
+    assert set_to(controls) == {f"q00{number}": (1, False) for number in range(8)} | everyone
+    tasks = _tasks(server, store.project["id"])
+    for question in ("q000", "q001"):
+        annotate(server, tasks[question].id, page_result(question, "gold"))
+    # What is done is open again for the second, and a control question is for everyone, whatever else is set.
+    twice = set_to(controls, overlap=2)
+    assert twice == {f"q00{number}": (2, False) for number in range(8)} | everyone
+    shared = set_to(controls, overlap=2, overlap_share=0.3)
+    assert sorted(overlap for overlap, _ in shared.values()) == [1] * 5 + [2] * 2 + [controls.annotators]
+    assert shared["q001"][1] is (shared["q001"][0] == 1)
+    items.append(item(8))
+    more = set_to(controls, overlap=2, overlap_share=0.3)
+    assert sum(overlap == 2 for overlap, _ in more.values()) == 2
+    assert set_to(None) == {f"q00{number}": (1, number < 2) for number in range(9)}
