@@ -182,7 +182,7 @@ class _Rows:
     def _take(self, task: int, question: str, data: Mapping[str, Any], annotation: Mapping[str, Any]) -> None:
         number, lead = int(annotation["id"]), annotation.get("lead_time")
         former = self._headers.get(number)
-        reading = read_result(annotation["result"], data, former and former["shown"])
+        reading = read_result(annotation["result"], data, former["shown"] if former else None)
         if _person(annotation.get("completed_by")) is None:
             self._report.problems.append(
                 f"Annotation {number} of task {task} has no account (deleted?): it counts as one person's."

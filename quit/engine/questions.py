@@ -10,6 +10,7 @@ from quit.common.progress import note
 from quit.common.ranges import WHOLE
 from quit.common.rows import tuples
 from quit.engine.logs import Log
+from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.stages.labelling.verdicts import fitting, live_reviews
@@ -17,7 +18,7 @@ from quit.store.parts import part_name, read_part
 from quit.text.words import counted
 
 
-def fitting_rows(workspace: Workspace, rows: pa.Table) -> pa.Table:
+def fitting_rows(workspace: TableReader, rows: pa.Table) -> pa.Table:
     """Return the rows, of decisions or of reviews, whose question still shows what its annotators saw."""
     ids = rows["question_id"].unique().to_pylist()
     questions = workspace.read_questions("questions", ids, ("question_id", "question", "answers"))

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from quit.common.rows import sql_rows
 from quit.dataset.release import Release
+from quit.engine.questions import fitting_rows
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, QuitError
 from quit.release.view import shown_releases
@@ -214,7 +215,8 @@ class Lookup:
             version = self.version()
             if self._connection is None or version != self._version:
                 connection = self.workspace.connect()
-                connection.register("live", live_reviews(self.workspace.read("reviews")))
+                live = fitting_rows(self.workspace, live_reviews(self.workspace.read("reviews")))
+                connection.register("live", live)
                 connection.register("texts", _texts_left_out(self.workspace))
                 connection.execute(_OVERVIEW, self._values)
                 self._connection, self._version = connection, version

@@ -79,8 +79,8 @@ LEAKS = """
         SELECT DISTINCT question_id FROM rejects WHERE kind = 'question' AND question_id IS NOT NULL
     )
     SELECT l.question_id, q.question, l.hints AS leaking, count(h.hint_id) AS hints, l.words,
-           CASE WHEN l.overridden THEN 'kept: a person overruled it' WHEN l.question_id IN (FROM gone) THEN 'left out'
-                ELSE 'kept without these hints' END AS outcome
+           CASE WHEN l.question_id IN (FROM gone) THEN if(l.overridden, 'left out for another reason', 'left out')
+                WHEN l.overridden THEN 'kept: a person overruled it' ELSE 'kept without these hints' END AS outcome
     FROM leaking l JOIN questions q USING (question_id) LEFT JOIN hints h USING (question_id)
     GROUP BY ALL ORDER BY leaking DESC, l.question_id LIMIT $rows
 """

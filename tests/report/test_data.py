@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from quit.common.rows import sql_rows
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.report.data import gather, last_changed
 from quit.report.examples import example
-from quit.report.quality import agreement_figures
+from quit.report.quality import LEAKS, agreement_figures
 from quit.report.sections import sections
 from quit.review.audit import draw_audit
 from quit.settings import Review
@@ -184,6 +185,14 @@ def test_leaks_by_question_say_what_came_of_them(facts, of_altered) -> None:
     outcomes = {row["question_id"]: row["outcome"] for row in leakage["questions"]}
     assert outcomes == {"q1": "kept: a person overruled it", "q2": "kept without these hints"}
     assert leakage["leaking"] == 3
+
+
+def test_a_question_that_another_reason_left_out_is_not_said_to_be_kept(tmp_path) -> None:
+    rows = tiny.rows()
+    rows["leak_findings"][0]["overridden"] = True
+    with tiny.workspace(tmp_path / "W", rows).connect() as connection:
+        [row] = sql_rows(connection, LEAKS, {"rows": 9})
+    assert (row["question_id"], row["outcome"]) == ("q4", "left out for another reason")
 
 
 def test_the_example_passage_has_all_hints_and_every_answer(facts) -> None:

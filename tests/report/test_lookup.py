@@ -102,7 +102,11 @@ def test_rows_and_choices_say_what_there_is(lookup) -> None:
 def test_what_is_pulled_later_is_found(lookup) -> None:
     assert lookup.search().rows[1]["reviewers"] == 0
     row = next(row for row in tiny.reviews() if row["kind"] == "annotation")
-    ReviewStore(lookup.workspace).append([{**row, "question_id": "q1", "review_id": "late", "annotation": 99}])
+    store = ReviewStore(lookup.workspace)
+    store.append([{**row, "question_id": "q1", "review_id": "late", "annotation": 99}])
+    assert lookup.search().rows[1]["reviewers"] == 1
+    other = {"annotator": "of another text", "content": "0" * 16}
+    store.append([{**row, "question_id": "q1", "review_id": "aside", "annotation": 100, **other}])
     assert lookup.search().rows[1]["reviewers"] == 1
 
 
