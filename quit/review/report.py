@@ -226,12 +226,14 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
         person["questions"] += 1
         person["seconds"] += row["lead_seconds"] or 0.0
     project, sync = store.project, store.sync
+    tasks = project.get("tasks") or ()
     open_decisions = disagreements(decisions)
     return {
         "project": {
             "id": project.get("id"),
             "url": project.get("url"),
-            "tasks": len(project.get("tasks") or ()) or sync.get("tasks", 0),
+            "tasks": len(tasks) or sync.get("tasks", 0),
+            "controls": len(controls.questions & {*tasks}) if controls else 0,
             "done": sync.get("done", 0) if sync.get("project") == [project.get("key"), project.get("id")] else 0,
         },
         "reviews": {
@@ -350,9 +352,11 @@ def _right(right: int, total: int) -> str:
 def pieces(status: dict[str, Any]) -> list[Table | str]:
     """Return a review's state: the project, done, open, agreement, label changes, problems."""
     project, tasks, done = status["project"], status["project"]["tasks"], status["project"]["done"]
+    everyone = project["controls"]
     return [
-        f"Project {project['id']} at {project['url']}: {done:,} of {tasks:,} tasks done, {tasks - done:,} open, as of "
-        "the last push or pull."
+        f"Project {project['id']} at {project['url']}: {done:,} of {tasks:,} tasks done, {tasks - done:,} open"
+        + (f" ({counted(everyone, 'control question')} for everyone, never done)" if everyone else "")
+        + ", as of the last push or pull."
         if project["url"]
         else "Nothing has been pushed yet. Run: quit review push",
         *described(status),

@@ -8,7 +8,8 @@ import pytest
 from quit import contracts
 from quit.errors import InputError
 from quit.release.create import hashed_people
-from quit.review.report import absent_people, flags, load_people, review_status, verification
+from quit.review.report import absent_people, flags, load_people, pieces, review_status, verification
+from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.stages.labelling.verdicts import live_reviews
 from tests.report import tiny
@@ -108,6 +109,17 @@ def test_files_that_are_gone_are_left_out_and_the_log_says_so(tmp_path: Path, ca
     opened = tiny.workspace(tmp_path / "W")
     assert review_status(opened, settings) == review_status(opened, Review())
     assert "review.controls" in caplog.records[1].message and len(caplog.records) == 2
+
+
+def test_control_questions_are_told_apart_from_what_is_left_to_do(tmp_path: Path) -> None:
+    workspace, path = tiny.workspace(tmp_path / "W"), tmp_path / "controls.jsonl"
+    store = ReviewStore(workspace)
+    store.set_project({"key": "k", "url": "http://labels", "id": 3, "tasks": ["q1", "q2", "q3"]})
+    store.set_sync({"project": ["k", 3], "tasks": 3, "done": 2})
+    write_lines(path, [{"question_id": question, "correct": ["x"]} for question in ("q1", "q9")])
+    first, *_ = pieces(review_status(workspace, Review(controls=str(path))))
+    assert "2 of 3 tasks done, 1 open (1 control question for everyone, never done), as of" in first
+    assert "2 of 3 tasks done, 1 open, as of" in pieces(review_status(workspace, Review()))[0]
 
 
 @pytest.mark.parametrize(
