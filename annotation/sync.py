@@ -18,6 +18,7 @@ from quit.annotation.client import Server
 from quit.annotation.project import edited, known_project, review_lock, task_key
 from quit.annotation.tasks import Reading, intact, read_result
 from quit.common.ids import content_hash
+from quit.errors import ServerError
 from quit.review.store import ReviewStore
 from quit.settings import Settings
 from quit.stages.labelling.verdicts import unclear_annotations
@@ -252,11 +253,19 @@ class _Rows:
         return annotator, editor, state
 
     def withdraw_missing(self, tasks: Iterable[Any]) -> set[int]:
-        """Append a withdrawal for every annotation that is gone while its task is there; return the tasks there are."""
+        """Append a withdrawal for every annotation that is gone while its task is there; return the tasks there are.
+
+        Raises :class:`ServerError` where the server does not say which annotations a task has.
+        """
         present: dict[int, set[int]] = {}
         questions: set[str | None] = set()
         for task in tasks:
-            present[task.id] = {int(text) for text in (task.annotations_ids or "").split(",") if text}
+            if not isinstance(task.annotations_ids, str):
+                raise ServerError(
+                    f"{self._server.url} does not list the annotations of task {task.id}, so nobody can tell which "
+                    "were deleted: it may be another version of Label Studio. Nothing was pulled."
+                )
+            present[task.id] = {int(text) for text in task.annotations_ids.split(",") if text}
             questions.add(task_key(task))
         lost_tasks: set[int] = set()
         for number, header in sorted(self._headers.items()):

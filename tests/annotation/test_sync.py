@@ -10,7 +10,7 @@ import pytest
 from quit.annotation.project import label_config, push
 from quit.annotation.sync import PullReport, _Rows, pull
 from quit.annotation.tasks import make_task, next_version
-from quit.errors import InputError, WorkspaceError
+from quit.errors import InputError, ServerError, WorkspaceError
 from quit.review.items import with_blind
 from quit.review.report import review_status
 from quit.review.store import ReviewStore
@@ -102,6 +102,16 @@ def test_a_deletion_is_seen_whatever_else_is_new(memory: Any, store: ReviewStore
     memory.annotations = {7: [], 8: [annotation(12)]}
     assert pull(store, memory, settings).withdrawn == 1
     assert len(live_reviews(store.read())) == 0
+
+
+def test_a_server_that_lists_no_annotations_has_deleted_none(memory: Any, store, settings: Settings) -> None:
+    pull(store, memory, settings)
+    every = memory.tasks
+    silent = lambda *_, **__: (SimpleNamespace(**{**vars(task), "annotations_ids": None}) for task in every(1, ()))  # noqa: E731
+    memory.tasks = silent
+    with pytest.raises(ServerError, match="does not list the annotations of task 7.*Nothing was pulled"):
+        pull(store, memory, settings)
+    assert tin(store) == (True, 1, 0)
 
 
 def test_a_project_whose_note_is_lost_is_found_by_its_reviews(memory: Any, store, settings: Settings) -> None:
