@@ -270,8 +270,8 @@ def _project_settings(settings: Settings) -> dict[str, Any]:
         "sampling": "Sequential sampling",
         "show_skip_button": True,
         "enable_empty_annotation": True,
-        "maximum_annotations": review.overlap,
-        "overlap_cohort_percentage": 100,  # it draws anew at each import, control questions too: see overlaps
+        "maximum_annotations": review.overlap if review.overlap_share >= 0.5 else 1,  # what most need: see overlaps
+        "overlap_cohort_percentage": 100,  # less, and the server draws anew at each import, control questions too
     }
 
 
@@ -280,8 +280,12 @@ def _set_up(server: Server, project: Any, settings: Settings) -> None:
     differing = {name: value for name, value in _project_settings(settings).items() if getattr(project, name) != value}
     if "expert_instruction" in differing and _text(project.expert_instruction) == _text(guidelines_html()):
         del differing["expert_instruction"]  # the server may clean HTML; the words are what counts
+    if most := differing.pop("maximum_annotations", 0):
+        # The server changes only tasks that several people do, if there are any, but all for 1: then there are none.
+        for number in (most, 1, most):
+            _update_project(server, project.id, maximum_annotations=number)
     if differing:
-        server.ask(lambda studio: studio.projects.update(project.id, **differing))
+        _update_project(server, project.id, **differing)
     if not server.ask(lambda studio: studio.views.list(project=project.id)):
         view: Any = {
             **{"title": "Questions", "type": "list", "target": "tasks"},
@@ -289,6 +293,10 @@ def _set_up(server: Server, project: Any, settings: Settings) -> None:
             "columnsWidth": {"tasks:data.question": 330, "tasks:data.gold": 190},
         }
         server.ask(lambda studio: studio.views.create(project=project.id, data=view))
+
+
+def _update_project(server: Server, project: int, **values: Any) -> None:
+    server.ask(lambda studio: studio.projects.update(project, **values))
 
 
 def _text(html: str | None) -> str:
@@ -310,7 +318,7 @@ def _check_config(server: Server, project: Any, repair: bool, report: PushReport
     if problem and not repair:
         raise InputError(f"{problem} Nothing was pushed.")
     if problem:
-        server.ask(lambda studio: studio.projects.update(project.id, label_config=label_config()))
+        _update_project(server, project.id, label_config=label_config())
         report.problems.append("The labelling page was put back.")
 
 
@@ -380,11 +388,8 @@ def overlaps(question_ids: Iterable[str], controls: Controls | None, review: Rev
 
 
 def _set_overlaps(server: Server, project: int, numbers: Mapping[str, int]) -> None:
-    """Have each task (by its question) done by so many people.
-
-    The server alone would raise only tasks that several people do already, such as control questions. It does not see
-    either that a task that was done is open again.
-    """
+    """Have each task (by its question) done by so many people; the server does not see that one that was done is open
+    again."""
     tasks = server.tasks(project, ["id", "meta", "overlap", "total_annotations"])
     differing = {
         task.id: {"overlap": number, "is_labeled": (task.total_annotations or 0) >= number}
