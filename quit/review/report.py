@@ -217,7 +217,8 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
     decisions = decide(live, settings)
     controls = controls_of(settings)
     headers = live.filter(pc.equal(live.column("kind"), "annotation")).to_pylist()
-    set_aside = every.filter(pc.invert(pc.is_in(every["review_id"], live["review_id"].combine_chunks())))
+    counts = pc.is_in(every["review_id"], live["review_id"].combine_chunks())
+    set_aside = every.filter(pc.invert(counts))
     ids = set_aside["question_id"].unique().to_pylist()
     changed_questions = workspace.read_questions("questions", ids, ["question_id"])
     people: dict[str, dict[str, Any]] = {}
@@ -243,6 +244,7 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
             "questions": len({row["question_id"] for row in headers}),
             "set_aside": len(set_aside["review_id"].unique()),
             "set_aside_questions": sorted(changed_questions["question_id"].to_pylist()),
+            "set_aside_flags": len(every.filter(counts)) - len(live),
         },
         "annotators": sorted(people.values(), key=lambda row: row["annotator"]),
         "kinds": kinds(live, controls),
@@ -269,9 +271,11 @@ def controls_of(settings: Review) -> Controls | None:
 
 
 def _set_aside(reviews: dict[str, Any]) -> list[str]:
-    """Return a sentence on the annotations that do not count, if there are any."""
+    """Return sentences on the annotations and flags that do not count, if there are any."""
+    flagged = counted(reviews["set_aside_flags"], "flag")
+    lines = [f"Set aside: {flagged} on hints that have changed."] if reviews["set_aside_flags"] else []
     if not reviews["set_aside"]:
-        return []
+        return lines
     sentence = (
         f"Set aside: {counted(reviews['set_aside'], 'annotation')} of questions that had another text or other gold "
         "answers. They count again when these come back."
@@ -280,7 +284,7 @@ def _set_aside(reviews: dict[str, Any]) -> list[str]:
     if question_ids:
         names = ", ".join([*question_ids[:3], *(["..."] if len(question_ids) > 3 else [])])
         sentence += f" Or have {names} judged again: delete the annotations in Label Studio."
-    return [sentence]
+    return [sentence, *lines]
 
 
 def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:

@@ -122,6 +122,17 @@ def test_control_questions_are_told_apart_from_what_is_left_to_do(tmp_path: Path
     assert "2 of 3 tasks done, 1 open, as of" in pieces(review_status(workspace, Review()))[0]
 
 
+def test_flags_on_hints_that_have_changed_are_told(tmp_path: Path) -> None:
+    workspace = tiny.workspace(tmp_path / "W")
+    header = next(row for row in tiny.reviews() if row["kind"] == "annotation")
+    before = {**header, "annotation": 99, "review_id": "r99", "annotator": "cy", "content_with_hints": "of other hints"}
+    flags = [{**before, "kind": "flag", "text": flag} for flag in ("leak", "hint_false", "ambiguous")]
+    ReviewStore(workspace).append([before, *flags])
+    status = review_status(workspace, Review())
+    assert (status["reviews"]["set_aside"], status["reviews"]["set_aside_flags"]) == (0, 2)
+    assert "Set aside: 2 flags on hints that have changed." in pieces(status)
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
