@@ -235,7 +235,8 @@ class _Rows:
         if state == "overwritten":
             self._report.problems.append(
                 f"Annotation {number} of task {task} by {annotator} was changed by {editor}: it does not "
-                f"count in this form (an earlier version by {annotator} does, if it was pulled)."
+                f"count in this form (an earlier version by {annotator} does, if it was pulled). If it should, have "
+                f"{annotator} open it, change something (a note will do) and press Update."
             )
 
     def _people_and_state(self, annotation: Mapping[str, Any]) -> tuple[str, str | None, str]:

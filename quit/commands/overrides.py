@@ -84,7 +84,7 @@ def override_withdraw(
 ) -> None:
     """End an override (by one more row): the instrument decides again, and its old tables are current again.
 
-    Example: `quit override withdraw 3f1c --by ada`
+    Example: `quit override withdraw ov-3f1c09a2b4 --by ada`
     """
     from quit.review.overrides import withdraw
 

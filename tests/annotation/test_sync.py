@@ -138,7 +138,8 @@ def tin(store: ReviewStore) -> tuple[bool | None, int, int]:
 def test_what_somebody_else_changed_or_skipped_counts_as_its_annotator_left_it(take, store: ReviewStore) -> None:
     take(annotation())
     for change in ({"ticks": ("gold",)}, {"was_cancelled": True}):
-        assert "by ada@example.org was changed by ben@example.org" in take(annotation(updated_by=2, **change))[0]
+        [problem] = take(annotation(updated_by=2, **change))
+        assert "by ada@example.org was changed by ben@example.org" in problem and problem.endswith("press Update.")
         assert tin(store) == (True, 1, 0)
     take(annotation(updated_by=1, was_cancelled=True))
     assert not len(live_reviews(store.read()))
