@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from markdown_it import MarkdownIt
 
 from quit.annotation.client import Server
-from quit.annotation.tasks import SUGGESTIONS, make_task, next_version, up_to_date
+from quit.annotation.tasks import SUGGESTIONS, has_new_answers, make_task, next_version, up_to_date
 from quit.common.files import writing
 from quit.common.ids import draw
 from quit.errors import InputError, ServerError, WorkspaceError
@@ -27,6 +27,7 @@ from quit.review.controls import Controls, absent_controls, mix_controls
 from quit.review.items import ReviewItem, with_blind
 from quit.review.store import ReviewStore
 from quit.settings import Review, Settings
+from quit.text.words import counted
 
 HERE = Path(__file__).parent
 _CONNECTIONS = 2  # requests at a time where a change has to be sent task by task
@@ -163,6 +164,18 @@ def push(
         report.gone = len(tasks.keys() - question_ids)
         task_ids = sorted(question_ids | tasks.keys())
         store.set_project({"key": store.project["key"], "url": server.url, "id": number, "tasks": task_ids})
+    done = [
+        task.id
+        for item in updates
+        if (task := tasks[item.question_id]).total_annotations and has_new_answers(item, task)
+    ]
+    if done:
+        numbers = ", ".join([*map(str, done[:20]), *(["..."] if done[20:] else [])])
+        report.problems.append(
+            f"{counted(len(done), 'task')} that people have done show new answers now, about which nobody is asked "
+            f"({numbers}). Have their annotators open them ({server.url}/projects/{number}/data?task={done[0]}, ...), "
+            "tick what is correct and press Update."
+        )
     if report.remade:
         report.problems.append(
             f"{report.remade} tasks had been deleted on the server and were created again; reviews pulled before "
@@ -184,7 +197,7 @@ def _chunks(values: Sequence[Any], review: Review) -> Iterator[Sequence[Any]]:
 def _tasks_by_question(server: Server, project: int, report: PushReport) -> dict[str, Any]:
     """Return question id -> its task on the server; tasks that are not ours or doubled become problems."""
     tasks: dict[str, Any] = {}
-    for task in server.tasks(project, ["id", "meta", "data"]):
+    for task in server.tasks(project, ["id", "meta", "data", "total_annotations"]):
         key = task_key(task)
         if key is None:
             report.problems.append(f"Task {task.id} was not made by quit: it is left alone.")

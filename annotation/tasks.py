@@ -58,6 +58,12 @@ def up_to_date(item: ReviewItem, task: Any) -> bool:
     )
 
 
+def has_new_answers(item: ReviewItem, task: Any) -> bool:
+    """Whether the item has an answer that no version of its task on the server has shown; not where that was edited."""
+    names = {alias(item.question_id, answer.key) for answer in item.answers}
+    return intact(task) and not names <= {row["alias"] for row in task.data["answers"]}
+
+
 def next_version(item: ReviewItem, task: Any) -> dict[str, Any]:
     """Return what :func:`make_task` does for the next version of a task on the server.
 

@@ -83,6 +83,22 @@ def test_a_changed_question_gets_a_new_version_and_keeps_the_old_prediction(stor
     assert rows == {"gold": None, "tin": 3, "zinc": 3}
 
 
+def test_new_answers_of_a_task_that_was_done_are_told(store, server, settings) -> None:
+    first = push(store, server, settings, [item(1), item(2)])
+    task = _tasks(server, first.project)["q001"].id
+    annotate(server, task, page_result("q001", "gold"))
+    zinc = ReviewAnswer("zinc", ("Zinc",), 2, ("two",), False, 0.1, False)
+    more = [replace(each, answers=(*each.answers, zinc)) for each in (item(1), item(2))]
+    [problem] = push(store, server, settings, more).problems
+    assert (
+        problem.startswith("1 task that people have done")
+        and f"({task})" in problem
+        and f"data?task={task}, ...)" in problem
+    )
+    assert push(store, server, settings, more).problems == []
+    assert push(store, server, settings, [item(1), item(2)]).problems == []  # an answer less is not new
+
+
 def test_a_push_killed_with_its_server_is_finished_by_the_next(store, live, settings) -> None:
     items = [item(number) for number in range(10)]
 
