@@ -131,7 +131,8 @@ def _print_verdicts(life: dict[str, Any]) -> None:
 def _print_reviews(life: dict[str, Any]) -> None:
     for row in life["reviews"]:
         if row["kind"] == "annotation":
-            _OUT.print(f"Reviewed by {escape(row['annotator'])} ({row['state']}, version {row['version']})")
+            aside = "" if row["counts"] else ", does not count"
+            _OUT.print(f"Reviewed by {escape(row['annotator'])} ({row['state']}, version {row['version']}{aside})")
         elif row["text"]:
             _OUT.print(f"  {row['kind']}: {escape(row['text'])}")
     for row in life["changes"]:

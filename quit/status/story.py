@@ -6,14 +6,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from quit.common.ids import passage_id
 from quit.common.rows import grouped, sql_rows
+from quit.engine.questions import fitting_rows
 from quit.engine.reading import TableReader, settings_of
 from quit.errors import InputError, QuitError
 from quit.render.table import plain_name
 from quit.review.overrides import listed
 from quit.sources.fields import shown_file, unit
+from quit.stages.labelling.verdicts import live_reviews
 
 _MINE = "WHERE question_id IN $ids"
 _QUERIES = {
@@ -45,7 +48,8 @@ _QUERIES = {
             FROM second_verdicts WHERE basis = 'model' GROUP BY ALL
         ) USING (question_id, answer_key) {_MINE} ORDER BY passages DESC, answer""",
     "valid_answers": f"SELECT answer, origin, passages FROM valid_answers {_MINE} ORDER BY origin, answer",
-    "reviews": f"""SELECT annotator, state, version, kind, answer, correct, text, updated FROM reviews {_MINE}
+    "reviews": f"""SELECT annotator, state, version, kind, answer, correct, text, updated,
+            review_id IN (FROM counting) AS counts FROM reviews {_MINE}
         ORDER BY annotator, annotation, version, kind, answer""",
     "roles": f"SELECT * EXCLUDE (question_id) FROM question_roles {_MINE}",
     "sets": f"""SELECT subset, count(*) AS orders, count(*) FILTER (label = 2) AS label_2
@@ -64,7 +68,7 @@ def story(workspace: TableReader, name: str) -> dict[str, Any]:
 
     ``name``: a question id, or a source record's own id where only one question has it. A question that was left out
     on the way has the reason under ``rejects``. Raises :class:`InputError` when no question, or more than one, is
-    meant.
+    meant. A row of ``reviews`` ``counts`` unless it is skipped, withdrawn, superseded, somebody else's, or set aside.
     """
     identity = name
     if not len(workspace.read_questions("questions", [name], ["question_id"])):
@@ -77,7 +81,10 @@ def stories(workspace: TableReader, question_ids: Sequence[str]) -> Iterator[dic
     """Yield the story of each of these questions, as :func:`story` returns it."""
     ids = f"({', '.join(f'${number + 1}' for number in range(len(question_ids))) or 'NULL'})"
     rows_of: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    reviews = workspace.read("reviews", among=pa.array(question_ids, pa.string()))
+    counting = fitting_rows(workspace, live_reviews(reviews))
     with workspace.connect(question_ids) as connection:
+        connection.register("counting", counting.select(["review_id"]))
         for name, query in _QUERIES.items():
             sql = query.replace("SELECT", "SELECT question_id AS owner,", 1).replace("$ids", ids)
             rows_of[name] = grouped((row.pop("owner"), row) for row in sql_rows(connection, sql, list(question_ids)))

@@ -10,6 +10,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.report.lookup import Lookup
 from quit.review.store import ReviewStore
+from quit.status.story import story
 from tests.report import tiny
 
 
@@ -108,6 +109,8 @@ def test_what_is_pulled_later_is_found(lookup) -> None:
     other = {"annotator": "of another text", "content": "0" * 16}
     store.append([{**row, "question_id": "q1", "review_id": "aside", "annotation": 100, **other}])
     assert lookup.search().rows[1]["reviewers"] == 1
+    rows = story(lookup.workspace, "q1")["reviews"]
+    assert [(row["annotator"], row["counts"]) for row in rows] == [("ada@x.org", True), ("of another text", False)]
 
 
 def test_a_left_out_question_has_the_text_of_its_source_while_that_is_unchanged(tmp_path) -> None:
