@@ -82,10 +82,11 @@ def pull(
         report.part = store.append(rows.new)
         report.rows = len(rows.new)
         report.verdicts = sum(row.get("correct") is not None for row in rows.new)
-        questions = unclear_annotations(store.read())
+        # Of an earlier project nothing is asked: its tasks are done anew in this one.
+        questions = [row for row in unclear_annotations(store.read()) if row["project"] == mark[0]]
         report.unclear = len(questions)
         of_tasks = {task: f" {server.url}/projects/{number}/data?task={task}" for task in present}
-        links = [of_tasks.get(row["task"], "") if row["project"] == mark[0] else "" for row in questions]
+        links = [of_tasks.get(row["task"], "") for row in questions]
         report.problems += _questions(questions, links)
         counts: Any = server.ask(lambda studio: studio.projects.get(number))
         report.tasks = counts.task_number

@@ -114,6 +114,16 @@ def test_a_server_that_lists_no_annotations_has_deleted_none(memory: Any, store,
     assert tin(store) == (True, 1, 0)
 
 
+def test_nothing_is_asked_about_pages_of_an_earlier_project(memory: Any, store, settings: Settings) -> None:
+    memory.annotations[7] = [annotation(ticks=("tin",))]
+    first = pull(store, memory, settings)
+    assert first.unclear == 1 and first.problems[0].startswith("Ask ada@example.org about q000")
+    memory.description, memory.annotations = "[quit-review fedcba987654]", {7: [], 8: []}
+    store.set_project({"key": "fedcba987654", "url": Memory.url, "id": 1, "tasks": ["q000"]})
+    second = pull(store, memory, settings)
+    assert (second.unclear, second.problems) == (0, [])
+
+
 def test_a_project_whose_note_is_lost_is_found_by_its_reviews(memory: Any, store, settings: Settings) -> None:
     pull(store, memory, settings)
     note = store.folder / "project.json"
