@@ -58,7 +58,10 @@ def _answers(row: Mapping[str, Any], name: str, where: str) -> set[str]:
     texts = row.get(name, [])
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise InputError(f"{where}: {name!r} must be a list of texts, found {str(texts)[:40]!r}.")
-    return {*map(normalize_answer, texts)}
+    keys = {*map(normalize_answer, texts)}
+    if "" in keys:
+        raise InputError(f"{where}: {name!r} has a blank answer.")
+    return keys
 
 
 def mix_controls(

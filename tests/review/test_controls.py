@@ -47,6 +47,7 @@ def test_those_that_are_no_question_here_are_named() -> None:
         ('{"question_id": "q", "incorrect": [3]}', "line 1: 'incorrect' must be a list of texts"),
         ('{"question_id": "q", "corect": ["x"]}', "line 1: 'corect' is no key here. Did you mean 'correct'"),
         ('{"question_id": "q", "correct": ["x"]}\n' * 2, "line 2: 'q' has a line already"),
+        ('{"question_id": "q", "correct": ["x", " "]}', "line 1: 'correct' has a blank answer"),
         ("", "hold no line"),
     ],
 )
