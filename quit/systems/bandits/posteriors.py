@@ -187,6 +187,6 @@ class QuantileTable:
 
     def _beta(self, alpha: float, beta: float) -> np.ndarray:
         middle = (_EDGES[1:] + _EDGES[:-1]) / 2
-        density = exp((alpha - 1) * log(middle) + (beta - 1) * log(1 - middle))
-        below = np.concatenate([[0.0], np.cumsum(density)])
+        density = (alpha - 1) * log(middle) + (beta - 1) * log(1 - middle)
+        below = np.concatenate([[0.0], np.cumsum(exp(density - density.max()))])
         return np.interp(self._at, below / below[-1], _EDGES)

@@ -66,7 +66,7 @@ def test_which_arms_expand(relevant: int, pulls: int, expected: bool) -> None:
     assert not expands(np.array([TAU]), np.array([N]), N, TAU), "above tau, not at it"
 
 
-@pytest.mark.parametrize(("alpha", "beta"), [(1, 1), (1, 11), (11, 1), (3.6, 2.4), (6, 6)])
+@pytest.mark.parametrize(("alpha", "beta"), [(1, 1), (1, 11), (11, 1), (3.6, 2.4), (6, 6), (900, 700)])
 def test_tabulated_quantiles_are_those_of_the_distribution(alpha: float, beta: float) -> None:
     table = QuantileTable(1024)
     row = table.beta(alpha, beta)
