@@ -227,8 +227,8 @@ def tune(requests: Sequence[Request], policy: Policy, settings: Bandits) -> list
     """Return ``settings.trials`` trials of n, tau and lambda, best first: their values, the ``precision`` of the
     policy's tree at the smallest budget, and its ``gain`` over flat arms.
 
-    The first trial has the settings' own values; the others are drawn evenly from 1 to N, 0 to 1 and 0 to 1. All share
-    their random streams. Raises :class:`InputError` where no request is left, :class:`SettingsError` where no arm
+    The first trial has the settings' own values; the others are drawn evenly from 1 to N, 0 to 1 and 0.001 to 1. All
+    share their random streams. Raises :class:`InputError` where no request is left, :class:`SettingsError` where no arm
     refines another or the policy opens none.
     """
     if not policy.expands or all((request.parents < 0).all() for request in requests):
@@ -236,7 +236,8 @@ def tune(requests: Sequence[Request], policy: Policy, settings: Bandits) -> list
     rng = np.random.default_rng(settings.seed)
     trials = []
     for number in range(settings.trials):
-        sample = int(rng.integers(1, settings.documents + 1)), round(rng.uniform(), 3), round(1.0 - rng.uniform(), 3)
+        n, tau = int(rng.integers(1, settings.documents + 1)), round(rng.uniform(), 3)
+        sample = n, tau, max(0.001, round(1.0 - rng.uniform(), 3))  # a child's prior has no parameter that is 0
         trial_settings = settings.model_copy(update=dict(zip(TUNED, sample, strict=True)) if number else {})
         grid = evaluate(requests, [policy], trial_settings, hierarchical=True)
         flat, tree = (

@@ -120,3 +120,10 @@ def test_a_search_keeps_the_best_tree_and_begins_with_the_settings() -> None:
     grid = evaluate([request], [policy], settings.model_copy(update=best), hierarchical=True)
     assert trials[0]["precision"] == grid.value("bernoulli", 0.3, structure="tree")[0]
     assert {1 <= trial["expand_after"] <= settings.documents for trial in trials} == {True}
+
+
+def test_every_tree_that_is_tried_gives_its_children_a_prior() -> None:
+    request = request_of([[1.0] * 10, [0.0] * 10], parents=(-1, 0))
+    settings = Bandits(runs=1, trials=17, budgets=(1.0,), seed=51)  # the last lambda drawn is below 0.0005
+    trials = tune([request], policies(settings, ["bernoulli"])[0], settings)
+    assert min(trial["inheritance"] for trial in trials) == 0.001
