@@ -102,27 +102,29 @@ def run(
 
     Example: `quit bandits run --corpus C --index I --budget 10..100 --policies all --runs 1000`
     """
+    from quit.retrieval.built import building
     from quit.systems.bandits import curves, experiment
     from quit.systems.bandits.policies import policies as named
 
     settings = load_settings(profile, [*(set_ or ()), *filter(None, [budget, runs])])
     selected = named(settings.bandits, split_names(policies))
     tuned = named(settings.bandits, [tune])[0] if tune else None
-    measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, selected)
-    requests, about = measured.requests, measured.about
-    if tuned:
-        about["tuned"] = {"policy": tuned.name, "trials": experiment.tune(requests, tuned, settings.bandits)}
-    trees = any((request.parents >= 0).any() for request in requests)
-    grid = experiment.evaluate(requests, selected, settings.bandits, hierarchical=trees)
-    about["rank_relevance"] = experiment.rank_relevance(requests)
-    summary = curves.write(grid, out, about)
-    files = [curves.TABLE, curves.SUMMARY]
-    try:
-        for metric in curves.CURVES:
-            title = f"{counted(len(grid.requests), 'request')}, arms: {Path(arms).name}"
-            files.append(curves.plot(grid, out, metric, title).name)
-    except MissingDependency as error:
-        echo(str(error), err=True)
+    with building(out):
+        measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, selected)
+        requests, about = measured.requests, measured.about
+        if tuned:
+            about["tuned"] = {"policy": tuned.name, "trials": experiment.tune(requests, tuned, settings.bandits)}
+        trees = any((request.parents >= 0).any() for request in requests)
+        grid = experiment.evaluate(requests, selected, settings.bandits, hierarchical=trees)
+        about["rank_relevance"] = experiment.rank_relevance(requests)
+        summary = curves.write(grid, out, about)
+        files = [curves.TABLE, curves.SUMMARY]
+        try:
+            for metric in curves.CURVES:
+                title = f"{counted(len(grid.requests), 'request')}, arms: {Path(arms).name}"
+                files.append(curves.plot(grid, out, metric, title).name)
+        except MissingDependency as error:
+            echo(str(error), err=True)
     lines = [*_tables(grid, summary), *_analysed(about), *_replies(about)]
     show(summary, as_json, [*lines, f"{counted(len(grid.requests), 'request')}. {out}: {', '.join(files)}"])
 
@@ -154,17 +156,20 @@ def report(
 
     Example: `quit bandits report --corpus C --budget 20 -p server --set bandits.language_model=judge`
     """
+    from quit.retrieval.built import building
     from quit.systems.bandits import run as bandits
     from quit.systems.bandits.policies import policies as named
 
     settings = load_settings(profile, set_)
     names = split_names(policies)
     selected = named(settings.bandits, [name for name in names if name != bandits.FULL])
-    measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, selected, True)
-    about = measured.about | {"budget": budget / 100}
-    with_full = [None, *selected] if bandits.FULL in names else selected
-    scored = bandits.reports(measured, with_full, budget / 100, settings, repeats)
-    summary = bandits.write_reports(scored, out, about)
+    which = source, kind, questions
+    with building(out):
+        measured = _measured(corpus, index, vectors, arms, relevance, which, settings, selected, True)
+        about = measured.about | {"budget": budget / 100}
+        with_full = [None, *selected] if bandits.FULL in names else selected
+        scored = bandits.reports(measured, with_full, budget / 100, settings, repeats)
+        summary = bandits.write_reports(scored, out, about)
     lines = [*_report_tables(summary), *_replies(about), f"{out}: reports.jsonl, reports.json"]
     show({**about, "policies": summary}, as_json, lines)
 

@@ -44,6 +44,7 @@ def run(
     Example: `quit complexity run --corpus C --index BM25 --index DENSE`
     """
     from quit.models.factory import Models
+    from quit.retrieval.built import building
     from quit.retrieval.complexity import AnswerHead, ContainedOrNear, token_head
     from quit.retrieval.hybrid import DEPTH
     from quit.systems import retrieval_complexity as rrcp
@@ -69,13 +70,16 @@ def run(
     def search(texts: Any) -> Any:
         return [ranking.rows for ranking in collection.first_stage.search(texts, max(DEPTH, complexity.documents))]
 
-    results = rrcp.rate(rows, collection.corpus, search, collection.vectors, models.encoder, head, tokens, complexity)
-    results = opinions.added_to(results)
-    about: dict[str, Any] = {"corpus": collection.corpus.identity, "first_stage": collection.first_stage.identity}
-    about |= {"answer_head": head.identity, "token_head": tokens.identity, **opinions.about}
-    if isinstance(head, JudgedAnswers):
-        about["head_replies"] = {"verdicts": head.verdict_count, "unread": head.unread}
-    summary = rrcp.write(results, out, about, complexity)
+    with building(out):
+        results = rrcp.rate(
+            rows, collection.corpus, search, collection.vectors, models.encoder, head, tokens, complexity
+        )
+        results = opinions.added_to(results)
+        about: dict[str, Any] = {"corpus": collection.corpus.identity, "first_stage": collection.first_stage.identity}
+        about |= {"answer_head": head.identity, "token_head": tokens.identity, **opinions.about}
+        if isinstance(head, JudgedAnswers):
+            about["head_replies"] = {"verdicts": head.verdict_count, "unread": head.unread}
+        summary = rrcp.write(results, out, about, complexity)
     show(summary, as_json, [*pieces(summary), f"{out}: complexity.parquet, complexity.json"])
 
 

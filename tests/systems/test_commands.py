@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from quit.retrieval.built import BuiltCorpus
+from quit.retrieval.built import BuiltCorpus, building
 from tests.corpora.worlds import built, musique_record
 from tests.rows import cases, write_lines
 from tests.running import call_quit
@@ -28,3 +28,16 @@ def test_few_budgets_are_all_shown(corpus: BuiltCorpus, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("arguments", "code", "said"), cases(__file__, "commands.jsonl"))
 def test_bad_input_is_named(corpus: BuiltCorpus, tmp_path: Path, arguments: str, code: int, said: str) -> None:
     assert said in call_quit(*arguments.split(), "-c", corpus.path, "-o", tmp_path, code=code).err
+
+
+def test_two_runs_do_not_meet_in_one_folder(corpus: BuiltCorpus, tmp_path: Path) -> None:
+    call_quit("index", "build", "-c", corpus.path, "-e", "minilm", "-o", tmp_path / "dense")
+    for command, folder in (
+        (["bandits", "run", "--runs", "1", "--policies", "random"], "out"),
+        (["bandits", "report"], "out"),
+        (["complexity", "run", "-i", tmp_path / "dense"], "out"),
+        (["sunar", "run", "--variant", "rerank-read"], "out/rerank-read"),
+    ):
+        with building(tmp_path / folder):
+            refused = call_quit(*command, "-c", corpus.path, "-o", tmp_path / "out", code=7)
+        assert f"Another run is at work in {tmp_path / folder}" in refused.err

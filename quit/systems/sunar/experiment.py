@@ -13,7 +13,7 @@ from quit.common.progress import note
 from quit.corpora.graph import NeighbourhoodGraph
 from quit.errors import InputError, SettingsError, did_you_mean, shell_word
 from quit.models.factory import Models
-from quit.retrieval.built import BuiltCorpus
+from quit.retrieval.built import BuiltCorpus, building
 from quit.retrieval.first_stage import MANIFEST
 from quit.retrieval.protocols import FirstStage, Ranking, Scorer
 from quit.retrieval.rankings import RankingStage, read_rankings
@@ -168,10 +168,11 @@ def run_variants(
     figures = {}
     for name, (sunar, system, identity) in systems.items():
         description = {"settings": sunar.model_dump(mode="json", exclude=set(_SAME)), "identity": identity.splitlines()}
-        run = Run(out / name, description)
-        note(f"{name}: {len(run.missing(queries))} of {len(queries)} questions to answer")
-        run.work(system, queries, sunar.workers)
-        figures[name] = run.finish(queries, name)
+        with building(out / name):
+            run = Run(out / name, description)
+            note(f"{name}: {len(run.missing(queries))} of {len(queries)} questions to answer")
+            run.work(system, queries, sunar.workers)
+            figures[name] = run.finish(queries, name)
     return figures
 
 
