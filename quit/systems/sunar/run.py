@@ -23,7 +23,7 @@ from quit.systems.sunar.planners import UNREAD
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.system import SunarSystem
 
-VERSION = 5
+VERSION = 6
 """Version of what traces hold; rises when the same run would give others."""
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 MEASURES = ("nDCG@10", "Recall@1", "Recall@10", "Recall@100")
@@ -55,10 +55,10 @@ class Run:
 
     def missing(self, queries: Sequence[Query]) -> list[Query]:
         """Return the questions that have no trace yet, or one of an earlier wording, answers or relevant documents, or
-        one that another run wrote."""
+        one that another run wrote or that was altered since."""
 
         def has_trace(query: Query) -> bool:
-            trace = read_json(trace_path(self.path, query.query_id)) or {}
+            trace = _as_written(trace_path(self.path, query.query_id)) or {}
             return trace.items() >= self._hashes(query).items()
 
         return [query for query in queries if not has_trace(query)]
@@ -71,7 +71,7 @@ class Run:
 
         def answer(query: Query) -> None:
             trace = system.answer(query) | self._hashes(query)
-            write_json(trace_path(self.path, query.query_id), trace)
+            write_json(trace_path(self.path, query.query_id), {**trace, "checksum": content_hash(trace)})
 
         with ThreadPoolExecutor(workers) as pool:
             futures = [pool.submit(answer, query) for query in self.missing(queries)]
@@ -105,13 +105,21 @@ def by_substring(path: Path) -> bool:
 
 
 def read_trace(path: Path, query_id: str) -> dict[str, Any]:
-    """Return a trace of the run in a folder. Raises :class:`InputError` where there is no run or trace, or it cannot be
-    read."""
+    """Return a trace of the run in a folder. Raises :class:`InputError` where there is no run or trace, or it is not as
+    it was written."""
     _check_run(path)
     file = trace_path(path, query_id)
     if not file.is_file():
         raise InputError(f"{path} has no trace of the question {query_id!r}.{_traces_note(path)}")
-    return _read_object(file)
+    if (trace := _as_written(file)) is None:
+        raise InputError(f"{file} was altered since it was written. Delete it and run the same command again.")
+    return trace
+
+
+def _as_written(file: Path) -> dict[str, Any] | None:
+    """Return a trace without its checksum, None where that is another or there is no trace."""
+    trace = read_json(file)
+    return trace if isinstance(trace, dict) and trace.pop("checksum", None) == content_hash(trace) else None
 
 
 def trace_ids(path: Path) -> list[str]:

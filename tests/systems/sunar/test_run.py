@@ -72,6 +72,17 @@ def test_a_question_that_changed_under_its_id_is_answered_again(tmp_path: Path) 
     assert read_trace(run.path, "a")["prediction"] == "Is it Quito?"
 
 
+def test_a_trace_that_was_edited_is_named_and_made_again(tmp_path: Path) -> None:
+    run, asked = _ran(tmp_path / "r"), Echo()
+    file = trace_path(run.path, "a")
+    written = file.read_text(encoding="utf-8")
+    file.write_text(written.replace("It is Lima.", "It is Oslo."), encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.json was altered since it was written"):
+        read_trace(run.path, "a")
+    run.work(asked, QUERIES, 1)  # type: ignore[arg-type]
+    assert asked.answered == ["a"] and file.read_text(encoding="utf-8") == written
+
+
 def test_runs_that_are_judged_differently_are_not_compared(tmp_path: Path) -> None:
     for name, changed in (("before", {}), ("relevant", {"relevant": {}}), ("answers", {"answers": ()})):
         Run(tmp_path / name, {}).work(Echo(), [replace(QUERIES[0], **changed)], 1)  # type: ignore[arg-type]
