@@ -46,7 +46,6 @@ def run(
     from quit.models.factory import Models
     from quit.retrieval.built import building
     from quit.retrieval.complexity import AnswerHead, ContainedOrNear, token_head
-    from quit.retrieval.hybrid import DEPTH
     from quit.systems import retrieval_complexity as rrcp
     from quit.systems.complexity_models import Opinions
     from quit.systems.opening import open_collection, select_questions
@@ -68,7 +67,7 @@ def run(
     head: AnswerHead = JudgedAnswers(models.judge) if judged else ContainedOrNear(models.encoder)
 
     def search(texts: Any) -> Any:
-        return [ranking.rows for ranking in collection.first_stage.search(texts, max(DEPTH, complexity.documents))]
+        return [ranking.rows for ranking in collection.first_stage.search(texts, complexity.documents)]
 
     with building(out):
         results = rrcp.rate(

@@ -43,6 +43,8 @@ from quit.settings.section import set_options
 
 VERSION = 2
 MANIFEST = "index.json"
+FUSED = 100
+"""Documents that each stage gives to a fusion, at least."""
 QUERY_ROWS, CORPUS_ROWS = 16, 65_536
 """Queries and documents of one product of a search: few queries come at a time."""
 
@@ -106,15 +108,16 @@ class DenseStage:
 
 
 class FusedStage:
-    """Several first stages, joined by reciprocal rank (Cormack et al. 2009)."""
+    """Several first stages, joined by reciprocal rank (Cormack et al. 2009): of each its best ``depth`` documents,
+    :data:`FUSED` at least, so that a shorter list is the beginning of a longer one up to there."""
 
     def __init__(self, stages: Sequence[FirstStage]) -> None:
         self._stages = tuple(stages)
-        self.identity = f"rrf/{FUSION}({', '.join(stage.identity for stage in stages)})"
+        self.identity = f"rrf/{FUSION}/{FUSED}({', '.join(stage.identity for stage in stages)})"
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
-        """Return at most ``depth`` documents per query; each stage gives its best ``depth``."""
-        rankings = [stage.search(queries, depth) for stage in self._stages]
+        """Return at most ``depth`` documents per query."""
+        rankings = [stage.search(queries, max(FUSED, depth)) for stage in self._stages]
         return [Ranking(*fused([ranking.rows for ranking in row], depth)) for row in zip(*rankings, strict=True)]
 
 

@@ -20,8 +20,6 @@ from quit.retrieval.protocols import Ranking
 from quit.retrieval.search import nearest
 from quit.retrieval.vectors import stored_array
 
-DEPTH = 100
-"""Documents that BM25 and the encoder each give to the fusion, at least."""
 CHUNK = 8192
 """Documents encoded, stored and searched at a time: bounds memory."""
 
@@ -64,7 +62,7 @@ class HybridIndex:
 
     def search(self, questions: Sequence[str], count: int) -> list[np.ndarray]:
         """Return for each question the rows of its ``count`` best texts, best first; ties go to the earlier text."""
-        return [ranking.rows[:count] for ranking in self._stage.search(questions, max(DEPTH, count))]
+        return [ranking.rows for ranking in self._stage.search(questions, count)]
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """Return the unit vectors of some texts, shape (len(rows), dimension), float32."""

@@ -111,6 +111,12 @@ def test_fusion_by_hand() -> None:
     assert found.scores == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62])
 
 
+def test_a_fused_list_is_the_beginning_of_a_longer_one() -> None:
+    stages = FusedStage([Fixed([4, 2, 9]), Fixed([7, 2, 5])])
+    [[short], [long]] = (stages.search(["q"], depth) for depth in (1, 5))
+    assert short.rows.tolist() == [2] == long.rows[:1].tolist()  # second in both: 2/62, above 1/61
+
+
 def test_what_is_no_index(tmp_path: Path) -> None:
     corpus = corpus_of(TEXTS, tmp_path)
     with pytest.raises(InputError, match="holds no finished index"):
