@@ -128,7 +128,7 @@ def build_graph(
         raise SettingsError(
             f"k is {k}, but the corpus {corpus.path} has {len(corpus):,} documents: k must be 1 to {len(corpus) - 1:,}."
         )
-    return _build(corpus, out, lambda: make_neighbours(corpus, encoder, k, out, settings, stages), stages)
+    return _build(corpus, out, lambda: make_neighbours(corpus, encoder, k, out, settings, stages))
 
 
 def import_graph(corpus: BuiltCorpus, file: Path, encoder: str, out: Path) -> tuple[NeighbourhoodGraph, bool]:
@@ -148,9 +148,7 @@ def _may_be_built_in(path: Path) -> bool:
     return not path.is_file() and not of_corpus and (FACTS in names or names <= _OWN_NAMES)
 
 
-def _build(
-    corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours], stages: FirstStages | None = None
-) -> tuple[NeighbourhoodGraph, bool]:
+def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tuple[NeighbourhoodGraph, bool]:
     if not _may_be_built_in(out):
         raise SettingsError(f"{out} exists and holds no graph: choose another --out, or remove it first.")
     with building(out):
@@ -165,7 +163,7 @@ def _build(
         if new:
             neighbours.prepare()
             steps = _search(neighbours, len(corpus), out / PARTIAL, plan)
-            _finish(neighbours, corpus, out, plan, steps, stages)
+            _finish(neighbours, out, plan, steps)
         shutil.rmtree(out / PARTIAL, ignore_errors=True)
     return NeighbourhoodGraph.open(out, corpus), new
 
@@ -196,15 +194,9 @@ def _search(neighbours: Neighbours, count: int, partial: Path, plan: dict[str, A
     return checkpointed_batches(partial, plan, ("edges", "weights"), count, CHECKPOINT, make, "neighbours")
 
 
-def _finish(
-    neighbours: Neighbours,
-    corpus: BuiltCorpus,
-    out: Path,
-    plan: dict[str, Any],
-    steps: list[list[np.ndarray]],
-    stages: FirstStages | None,
-) -> None:
+def _finish(neighbours: Neighbours, out: Path, plan: dict[str, Any], steps: list[list[np.ndarray]]) -> None:
     """Put the steps together; a run that is killed here does that again."""
+    corpus = neighbours.corpus
     (out / META).unlink(missing_ok=True)
     write_joined(out / EDGES_FILE, [edges for edges, _ in steps])
     write_joined(out / WEIGHTS_FILE, [weights for _, weights in steps])
@@ -228,7 +220,7 @@ def _finish(
         "recall": {"at": neighbours.k, "value": recall, "sample": size, "against": neighbours.truth},
         "statistics": statistics(edges, weights),
         "plan": plan,
-        "first_stages": stages.model_dump(mode="json") if stages else {},
+        "first_stages": neighbours.stages.model_dump(mode="json"),
     }
     write_manifest(out / FACTS, facts, [out / name for name in FILES])
     write_json(out / META, _meta(facts))
