@@ -56,12 +56,12 @@ def build(refs: Sequence[CorpusRef], out: Path, settings: Corpora) -> tuple[Buil
 
     Exact duplicates of (title, text) are merged, the first occurrence wins. A killed build resumes after its last whole
     step. Raises :class:`InputError` as the sources' readers do, and at the first reject if ``settings.strict``;
-    :class:`SettingsError` for no sources, or a folder that holds something else; :class:`WorkspaceError` when the disk
-    refuses or another build is at work in the folder.
+    :class:`SettingsError` for no sources, or a folder that holds something else, such as a corpus of a source that is
+    none of these; :class:`WorkspaceError` when the disk refuses or another build is at work in the folder.
     """
     if not refs:
         raise SettingsError("A corpus needs at least one --source KIND:PATH.")
-    _check_target(out)
+    _check_target(out, refs)
     # Hashed once: a file that changes while it is read is the user's to answer for.
     sources = [{"kind": ref.kind, "file": plain(ref.path.name), "checksum": ref.checksum()} for ref in refs]
     made_of = settings.model_dump(exclude={"strict"})
@@ -81,13 +81,21 @@ def build(refs: Sequence[CorpusRef], out: Path, settings: Corpora) -> tuple[Buil
     return BuiltCorpus.open(out), True
 
 
-def _check_target(out: Path) -> None:
+def _check_target(out: Path, refs: Sequence[CorpusRef]) -> None:
     if out.exists() and not out.is_dir():
         raise SettingsError(f"{out} is a file: choose another --out.")
-    ours = BuiltCorpus.read_manifest(out) or any((out / name).exists() for name in (PARTIAL, ARROW))
+    manifest = BuiltCorpus.read_manifest(out) or {}
+    ours = manifest or any((out / name).exists() for name in (PARTIAL, ARROW))
     of_graph = "corpus" in (read_json(out / PARTIAL / "plan.json") or {})
     if of_graph or (out.is_dir() and not ours and any(path.name != ".lock" for path in out.iterdir())):
         raise SettingsError(f"{out} exists and holds no corpus: choose another --out, or remove it first.")
+    names = {(ref.kind, plain(ref.path.name)) for ref in refs}
+    earlier = {(each["kind"], each["file"]) for each in manifest.get("sources", ())}
+    if lost := sorted(earlier - names):
+        raise SettingsError(
+            f"{out} holds a corpus of {', '.join(map(':'.join, lost))}, which this one would replace: choose another "
+            "--out, name that source too, or remove the folder first."
+        )
 
 
 class _Work:

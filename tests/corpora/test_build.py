@@ -141,6 +141,15 @@ def test_a_folder_with_something_else_is_left_alone(two: Path, tmp_path: Path) -
         BuiltCorpus.open(tmp_path / "home")
 
 
+def test_a_corpus_grows_in_its_folder_and_is_not_replaced_by_another(two: Path, tmp_path: Path) -> None:
+    other = write_lines(tmp_path / "other.jsonl", [{"id": "x", "text": "A fjord."}])
+    first = built(tmp_path / "C", f"musique:{two}")
+    with pytest.raises(SettingsError, match=r"C holds a corpus of musique:two\.jsonl, which this one would replace"):
+        built(tmp_path / "C", f"jsonl:{other}")
+    assert BuiltCorpus.open(tmp_path / "C").manifest == first.manifest
+    assert len(built(tmp_path / "C", f"jsonl:{other}", f"musique:{two}")) == len(first) + 1
+
+
 def test_progress_counts_each_record_once_also_after_it_goes_on(tmp_path: Path, monkeypatch, notes: list[str]) -> None:
     monkeypatch.setattr(building, "BLOCK", 2)
     path = write_lines(tmp_path / "many.jsonl", [musique_record(f"2hop__{n}", [NILE, LIMA], [0, 1]) for n in range(7)])
