@@ -112,8 +112,9 @@ def _qrels(folder: Path) -> dict[str, list[_Judged]]:
         for number, line in enumerate(lines, start=1):
             columns = line.split("\t")
             try:
-                query, document, relevance = columns[0], columns[1], int(columns[2])
-            except (IndexError, ValueError):
+                query, document, score = columns
+                relevance = int(score)
+            except ValueError:
                 if not line.strip() or (number == 1 and len(columns) == 3):
                     continue  # the heading
                 raise InputError(

@@ -127,6 +127,7 @@ def test_lines_that_cannot_be_used_are_rejects_with_file_and_line(tmp_path: Path
     [
         ("qrels/test.tsv", "1 0 d0 1\n", r"test.tsv, line 1: expected query-id, corpus-id"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\n1\td0\thigh\n", r"test.tsv, line 2: .*'1\\td0\\thigh'"),
+        ("qrels/test.tsv", "1\t0\t12\t1\n", r"test.tsv, line 1: expected query-id, corpus-id"),
         ("qrels/test.tsv", "1\td0\t40000\n", r"test.tsv, line 1: relevance 40000 is above 32,767"),
         ("queries.jsonl", '{"_id": "1", "text": "A?"}\n[1]\n', r"queries.jsonl, line 2: expected an object"),
         ("corpus.jsonl", "{\n", r"corpus.jsonl, line 1: no JSON"),
