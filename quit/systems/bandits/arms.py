@@ -69,8 +69,9 @@ def of_file(path: Path, questions: Sequence[Question]) -> list[Decomposition]:
     decompositions: list[Decomposition] = []
     numbers, left_out = Counter[str](), 0
     for line, row in json_lines(path, "the arms"):
-        name, arms = str(row.get("query_id")), row.get("arms")
-        if not isinstance(arms, list) or not arms or not all(isinstance(arm, str) and arm.strip() for arm in arms):
+        name, arms = str(row.get("query_id")), row.get("arms", ())
+        texts = isinstance(arms, list) and bool(arms) and all(isinstance(arm, str) and arm.strip() for arm in arms)
+        if "query_id" not in row or not texts:
             raise InputError(f"{path}, line {line}: expected {{query_id, arms, parents}}, with arms a list of texts.")
         parents = _parents(row.get("parents"), len(arms), f"{path}, line {line}")
         if name not in by_id:

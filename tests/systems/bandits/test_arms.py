@@ -183,6 +183,7 @@ def test_arms_of_a_file_are_any_tree(collection: SmallCollection, tmp_path: Path
     ("row", "said"),
     [
         ({"query_id": "q", "arms": 3}, "line 1: expected"),
+        ({"id": "q", "arms": ["a"]}, "line 1: expected {query_id, arms, parents}"),
         ({"query_id": "q", "arms": ["a", " "]}, "arms a list of texts"),
         ({"query_id": "q", "arms": ["a", "b"], "parents": [None]}, "each of the 2 arms"),
         ({"query_id": "q", "arms": ["a", "b"], "parents": [1, None]}, "an earlier one"),
