@@ -48,9 +48,10 @@ def run(
     from quit.retrieval.complexity import AnswerHead, ContainedOrNear, token_head
     from quit.systems import retrieval_complexity as rrcp
     from quit.systems.complexity_models import Opinions
-    from quit.systems.opening import open_collection, select_questions
+    from quit.systems.opening import check_selection, open_collection, select_questions
     from quit.systems.relevance import JudgedAnswers
 
+    check_selection(queries, source, kind)
     settings = load_settings(profile, set_)
     models = Models(settings)
     opinions = Opinions(models, settings)

@@ -62,6 +62,12 @@ def select_questions(
     return of_kind
 
 
+def check_selection(queries: Path | None, source: str | None, kind: str | None) -> None:
+    """Raise :class:`SettingsError` for a file of questions beside a source or kind, which choose among a corpus's."""
+    if queries and (source or kind):
+        raise SettingsError("--queries has its own questions: leave out --source and --kind.")
+
+
 @dataclass(frozen=True)
 class Opened:
     """A corpus, its first stage, and the vectors of its documents by the profile's encoder."""

@@ -20,7 +20,7 @@ from quit.retrieval.rankings import RankingStage, read_rankings
 from quit.retrieval.scorers import CrossEncoderScorer, LateScorer
 from quit.settings import Settings, Sunar
 from quit.sources.fields import quote
-from quit.systems.opening import open_collection, questions, select_questions
+from quit.systems.opening import check_selection, open_collection, questions, select_questions
 from quit.systems.sunar.assembly import Assembly
 from quit.systems.sunar.queries import Query, of_corpus, of_file
 from quit.systems.sunar.retrieval import NOTHING, SearchStack
@@ -99,15 +99,15 @@ def open_library(
     place (:func:`quit.retrieval.rankings.read_rankings`).
 
     Raises :class:`InputError` for what cannot be opened, belongs to another corpus, or leaves no question, and
-    :class:`SettingsError` for an index or graph of another encoder than the settings name, and for both ``indexes`` and
-    ``first``.
+    :class:`SettingsError` for an index or graph of another encoder than the settings name, for both ``indexes`` and
+    ``first``, and for ``queries`` beside ``source`` or ``kind``.
     """
     sunar = settings.sunar
+    check_selection(queries, source, kind)
     if first and indexes:
         raise SettingsError("A run has its first stage by --first or by --index, not by both.")
     documents = BuiltCorpus.open(corpus)
-    every = queries and source is None and kind is None
-    selection = questions(documents) if every else select_questions(documents, source, kind)
+    selection = questions(documents) if queries else select_questions(documents, source, kind)
     selected_queries = of_corpus(documents, selection)
     if queries:
         selected_queries = of_file(queries, selected_queries)
