@@ -271,8 +271,6 @@ def _finish(out: Path, work: _Work, fingerprint: str, sources: list[dict[str, An
         ],
         "datasets": _datasets(out),
     }
-    if not manifest["counts"]["documents"]:
-        raise InputError("The sources hold no document with a text: there is nothing to search.")
     write_manifest(out / MANIFEST, manifest, [out / ARROW, *(out / f"{name}.parquet" for name in CORPUS_TABLES)])
     shutil.rmtree(out / PARTIAL)
 
