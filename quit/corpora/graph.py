@@ -126,8 +126,8 @@ def build_graph(
     """
     if not 1 <= k < len(corpus):
         raise SettingsError(
-            f"k is {k}, but a document of the corpus {corpus.path} has {len(corpus) - 1:,} others: k must be at least 1 "
-            "and no more than these."
+            f"k is {k}, but a document of the corpus {corpus.path} has {len(corpus) - 1:,} others: k must be at least "
+            "1 and no more than these."
         )
     return _build(corpus, out, lambda: make_neighbours(corpus, encoder, k, out, settings, stages))
 
