@@ -30,6 +30,7 @@ from quit.common.files import read_json, remove_leftovers, replacing, write_json
 from quit.common.ids import content_hash, question_id
 from quit.common.manifests import fault, write_manifest
 from quit.common.progress import note
+from quit.common.rows import grouped
 from quit.common.steps import Steps
 from quit.contracts.corpora import CORPUS_TABLES, corpus_table
 from quit.corpora.sources import CorpusRef
@@ -41,7 +42,7 @@ from quit.sources.fields import plain
 from quit.sources.records import Reject
 from quit.version import __version__
 
-VERSION = 5
+VERSION = 6
 """Raised when the same sources would give another corpus."""
 PARTIAL = "partial"
 BLOCK = 2000
@@ -115,8 +116,10 @@ class _Work:
     def _remember(self, step: Path) -> None:
         ids = pq.read_table(step / "documents.parquet", columns=["doc_id"])["doc_id"].to_pylist()
         self.documents.update(map(bytes.fromhex, ids))
+        qrels = pq.read_table(step / "qrels.parquet").to_pylist()
+        judged = grouped((row["query_id"], (row["doc_id"], row["relevance"])) for row in qrels)
         for row in pq.read_table(step / "queries.parquet").to_pylist():
-            self.queries[_key(row["query_id"])] = _query_digest(row)
+            self.queries[_key(row["query_id"])] = _query_digest(row, dict(judged.get(row["query_id"], ())))
             self.parents[_key(row["source"], row["record_id"])] = row["parent_id"] or row["query_id"]
 
     def run(self) -> None:
@@ -169,29 +172,28 @@ class _Work:
         is_repeated = key in self.parents
         parent = self.parents[key] if is_repeated else self._new_parent(record, record_queries)
         query_rows = [_query_row(parent, query, record) for query in record_queries]
-        digests = [_query_digest(row) for row in query_rows]
+        relevance = [_relevance(query, ids) for query in record_queries]
+        digests = list(map(_query_digest, query_rows, relevance))
         if is_repeated:
             if [self.queries.get(_key(row["query_id"])) for row in query_rows] == digests:
                 counts["repeated_queries"] += len(query_rows)
                 return []
-            detail = f"an earlier question has the id {record.record_id!r} and says something else; that one is kept"
+            detail = f"an earlier question has the id {record.record_id!r} and other words, answers, kind or relevant "
+            detail += "documents; that one is kept"
             where = (record.source, record.file, record.position, record.record_id)
             return [Reject(STAGE, "record", "duplicate_id", detail, *where)]
         if query_rows:
             self.parents[key] = parent
-        for row, query, digest in zip(query_rows, record_queries, digests, strict=True):
+        for row, best, digest in zip(query_rows, relevance, digests, strict=True):
             self.queries[_key(row["query_id"])] = digest
             rows["queries"].append(row)
-            counts["questions" if query.hop is None else "sub_questions"] += 1
-            best: dict[str, int] = {}
-            for position, relevance in query.relevant:
-                best[ids[position]] = max(relevance, best.get(ids[position], 0))
-            if query.hop is not None and not best:
+            counts["questions" if row["hop"] is None else "sub_questions"] += 1
+            if row["hop"] is not None and not best:
                 counts["sub_questions_without_support"] += 1
             counts["qrels"] += len(best)
             rows["qrels"] += [
-                {"query_id": row["query_id"], "doc_id": document_id, "relevance": relevance}
-                for document_id, relevance in best.items()
+                {"query_id": row["query_id"], "doc_id": document_id, "relevance": grade}
+                for document_id, grade in best.items()
             ]
         return []
 
@@ -241,8 +243,16 @@ def _key(*names: str) -> bytes:
     return hashlib.blake2b("\0".join(names).encode(), digest_size=12).digest()
 
 
-def _query_digest(row: dict[str, Any]) -> bytes:
-    return bytes.fromhex(content_hash(row["text"], row["answers"], row["kind"], row["source"], size=8))
+def _relevance(query: RawQuery, ids: list[str]) -> dict[str, int]:
+    """Return the highest relevance of each relevant document, by its id."""
+    best: dict[str, int] = {}
+    for position, grade in query.relevant:
+        best[ids[position]] = max(grade, best.get(ids[position], 0))
+    return best
+
+
+def _query_digest(row: dict[str, Any], relevance: dict[str, int]) -> bytes:
+    return bytes.fromhex(content_hash(row["text"], row["answers"], row["kind"], row["source"], relevance, size=8))
 
 
 def _finish(out: Path, work: _Work, fingerprint: str, sources: list[dict[str, Any]], settings: dict[str, Any]) -> None:

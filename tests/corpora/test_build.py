@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +15,7 @@ from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError, SettingsError
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.protocols import Documents
+from quit.retrieval.records import CorpusRecord
 from quit.settings import Corpora
 from tests.conftest import Notes
 from tests.corpora.worlds import built, musique_record, relevant_titles
@@ -82,6 +84,29 @@ def test_what_is_there_is_not_built_again_and_settings_matter(two: Path, tmp_pat
     assert new and again.identity == first.identity
     sizes = {query: len(rows) for query, rows in again.relevant_rows().items()}
     assert sizes == {"musique-2hop_1": 3, "musique-2hop_2": 2}
+
+
+def test_a_question_again_with_other_relevant_documents_is_named(tmp_path: Path, monkeypatch) -> None:
+    """Also where the first one is on disk since an earlier run."""
+    records = [musique_record("q", [NILE, CAIRO, LIMA], support) for support in ([0, 1], [1, 0], [0, 2])]
+    records[1] = {**records[0], "paragraphs": records[0]["paragraphs"][::-1]}  # in another order: the same question
+    path = write_lines(tmp_path / "many.jsonl", records)
+    monkeypatch.setattr(building, "BLOCK", 1)
+    add = building._Work._add
+
+    def killed(work: building._Work, record: CorpusRecord, *more: Any) -> None:
+        if record.position == 1:
+            raise KeyboardInterrupt
+        add(work, record, *more)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(building._Work, "_add", killed)
+        built(tmp_path / "C", f"musique:{path}")
+    corpus = built(tmp_path / "C", f"musique:{path}")
+    [reject] = corpus.rejects.to_pylist()
+    assert (reject["position"], reject["reason"]) == (2, "duplicate_id") and "relevant documents" in reject["detail"]
+    assert corpus.manifest["counts"]["repeated_queries"] == 3
+    assert relevant_titles(corpus)["musique-q"] == {"Nile": 1, "Cairo": 1}
 
 
 def test_what_is_left_out_is_named(tmp_path: Path) -> None:
