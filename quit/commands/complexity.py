@@ -66,15 +66,8 @@ def run(
     complexity = settings.complexity
     judged = complexity.answer_head == "judge"
     head: AnswerHead = JudgedAnswers(models.judge) if judged else ContainedOrNear(models.encoder)
-
-    def search(texts: Any) -> Any:
-        return [ranking.rows for ranking in collection.first_stage.search(texts, complexity.documents)]
-
     with building(out):
-        results = rrcp.rate(
-            rows, collection.corpus, search, collection.vectors, models.encoder, head, tokens, complexity
-        )
-        results = opinions.added_to(results)
+        results = opinions.added_to(rrcp.rate(rows, collection, head, tokens, complexity))
         about: dict[str, Any] = {"corpus": collection.corpus.identity, "first_stage": collection.first_stage.identity}
         about |= {"answer_head": head.identity, "token_head": tokens.identity, **opinions.about}
         if isinstance(head, JudgedAnswers):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -18,15 +18,11 @@ from quit.common.json_lines import json_lines
 from quit.errors import InputError
 from quit.evaluate import association
 from quit.evaluate.association import associate
-from quit.models.protocols import Encoder
 from quit.retrieval.complexity import AnswerHead, Retrieved, TokenHead, measure
-from quit.retrieval.protocols import Documents
 from quit.settings.complexity import Complexity
 from quit.systems.experiment import write_table
-from quit.systems.opening import Question
+from quit.systems.opening import Opened, Question
 
-Search = Callable[[Sequence[str]], Sequence[np.ndarray]]
-Vectors = Callable[[np.ndarray], np.ndarray]
 _log = logging.getLogger(__name__)
 MAX_HOPS = 32_767
 """The largest int16: the column of ``complexity.parquet``."""
@@ -188,31 +184,25 @@ def write(
 
 def rate(
     questions: Sequence[ComplexityQuestion],
-    documents: Documents,
-    search: Search,
-    vectors: Vectors,
-    encoder: Encoder,
+    collection: Opened,
     answer_head: AnswerHead,
     token_head: TokenHead,
     settings: Complexity,
 ) -> list[ComplexityResult]:
-    """Return the complexity of each question, in order.
-
-    ``search``: questions to the rows of their documents, best first; at most ``settings.documents`` count. ``vectors``:
-    rows to the documents' unit vectors.
-    """
+    """Return the complexity of each question, in order, by at most ``settings.documents`` of the first stage."""
     question_texts = [question.text for question in questions]
-    retrieved_rows = [rows[: settings.documents] for rows in search(question_texts)]
-    question_vectors = encoder.encode(question_texts)
+    rankings = collection.first_stage.search(question_texts, settings.documents)
+    question_vectors = collection.models.encoder.encode(question_texts)
     heads = (answer_head, token_head, settings.t_ans)
     results = []
     for start in range(0, len(questions), _TOGETHER):
         block = slice(start, start + _TOGETHER)
-        texts = [documents.texts(rows.tolist()) for rows in retrieved_rows[block]]
+        texts = [collection.corpus.texts(ranking.rows.tolist()) for ranking in rankings[block]]
         token_head.prepare([*question_texts[block], *chain(*texts)])
-        columns = (questions[block], retrieved_rows[block], texts, question_vectors[block])
-        for question, rows, own_texts, vector in zip(*columns, strict=True):
-            retrieved = measure(question.text, question.answers, own_texts, vectors(rows), vector, *heads)
+        columns = (questions[block], rankings[block], texts, question_vectors[block])
+        for question, ranking, own_texts, vector in zip(*columns, strict=True):
+            vectors = collection.vectors(ranking.rows)
+            retrieved = measure(question.text, question.answers, own_texts, vectors, vector, *heads)
             results.append(ComplexityResult(question, retrieved, settings.t_ans, settings.t_com))
     return results
 

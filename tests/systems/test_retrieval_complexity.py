@@ -22,7 +22,7 @@ from quit.settings import Settings
 from quit.settings.complexity import Complexity
 from quit.systems import retrieval_complexity as rrcp
 from quit.systems.complexity_models import Opinions
-from quit.systems.opening import questions
+from quit.systems.opening import Opened, questions
 from quit.systems.relevance import JudgedAnswers
 from tests.rows import write_lines
 from tests.systems.scripted import SmallCollection, Talks, WordOverlap
@@ -51,10 +51,8 @@ ANSWERS = SimpleNamespace(
 
 def rated_of(encoder) -> list[rrcp.ComplexityResult]:
     collection = SmallCollection(DOCUMENTS, QUERIES, {})
-    stage = WordOverlap(collection)
-    search = (lambda texts: [ranking.rows for ranking in stage.search(texts, 3)],
-              lambda rows: encoder.encode(collection.texts(rows.tolist())))  # fmt: skip
-    return rrcp.rate(rrcp.questions_of(questions(collection)), collection, *search, encoder, ANSWERS, TOKENS, SETTINGS)
+    opened = Opened(collection, WordOverlap(collection), SimpleNamespace(encoder=encoder), None)
+    return rrcp.rate(rrcp.questions_of(questions(collection)), opened, ANSWERS, TOKENS, SETTINGS)
 
 
 def result(answerability: float = 0.1, complete: float = 0.5, documents: int = 3, t_ans: float = 0.5, **question):
