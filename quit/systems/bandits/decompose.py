@@ -15,7 +15,6 @@ from quit.settings.bandits import Bandits
 from quit.text.normalize import normalize_question
 
 FIELDS = frozenset({"request", "context", "count", "date"})
-_LIST = re.compile(r"\[[^\[\]]*\]", re.DOTALL)
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d+[.):])\s+(.+)$", re.MULTILINE)
 
 QUERY_TOKENS = 32
@@ -102,16 +101,16 @@ def parse_queries(reply: str, cut: bool = False) -> list[str]:
     :data:`MAX_LENGTH` words). A list that the token limit ``cut`` off counts up to its last whole string or item.
     """
     best: list[str] = []
-    start = reply.rfind("[")
-    for text in (*_LIST.findall(reply), *((_close(reply[start:]),) if start >= 0 else ())):
-        try:
-            values = json.loads(text)
-        except ValueError:
-            continue
-        queries = [clean(value) for value in values if isinstance(value, str) and value.strip()]
-        queries = [query for query in queries if query not in _EXAMPLE]
-        if len(queries) > len(best):
-            best = queries
+    for start in (place for place, character in enumerate(reply) if character == "["):
+        for text in (reply[start:], _close(reply[start:])):
+            try:
+                values, _ = json.JSONDecoder().raw_decode(text)
+            except (ValueError, RecursionError):
+                continue
+            queries = [clean(value) for value in values if isinstance(value, str) and value.strip()]
+            queries = [query for query in queries if query not in _EXAMPLE]
+            best = max(best, queries, key=len)
+            break
     items = [" ".join(item.split()).strip("\"'") for item in _ITEM.findall(reply)]
     return best or [item for item in (items[:-1] if cut else items) if _is_query(item)]
 
