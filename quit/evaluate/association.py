@@ -23,7 +23,8 @@ MOST_UNDEFINED = 0.025
 class Association:
     """A statistic, its 95% bootstrap interval, its permutation p (two-sided if signed); None: not defined.
 
-    The interval is not defined where the statistic is not in more than 2.5% of the resamples.
+    The interval is not defined of a single group, whose resamples are all alike, and where the statistic is not in more
+    than 2.5% of the resamples.
     """
 
     value: float | None
@@ -65,7 +66,7 @@ def associate(
         shuffled = statistic(x, y[rng.permutation(len(y))])
         as_extreme += shuffled is not None and abs(shuffled) >= abs(observed) - 1e-12
     low, high = None, None
-    if resamples - len(bootstrap) <= MOST_UNDEFINED * resamples:
+    if len(members) > 1 and resamples - len(bootstrap) <= MOST_UNDEFINED * resamples:
         low, high = np.quantile(bootstrap, (0.025, 0.975)).tolist()
     return Association(float(observed), low, high, as_extreme / (resamples + 1), len(x))
 

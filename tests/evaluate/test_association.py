@@ -68,6 +68,11 @@ def test_groups_widen_the_interval() -> None:
     assert grouped.high - grouped.low > 1.5 * (once.high - once.low)
 
 
+def test_one_group_has_no_interval() -> None:
+    association = associate([1.0, 2.0, 3.0], [1, 3, 2], kendall_tau_b, seed=0, groups=["q"] * 3)
+    assert association.value == pytest.approx(1 / 3) and (association.low, association.high) == (None, None)
+
+
 def test_nothing_to_say() -> None:
     assert associate([], [], kendall_tau_b, seed=0).value is None
     assert associate([1, 1], [0, 1], kendall_tau_b, seed=0).p is None
