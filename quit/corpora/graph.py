@@ -87,9 +87,9 @@ class NeighbourhoodGraph:
             raise InputError(f"{problem}. Make the graph again, of the same corpus: {_again(facts, corpus_word, path)}")
         if corpus is not None and facts["corpus"] != corpus.identity:
             raise InputError(
-                f"The corpus {corpus.path} changed since the graph {path} was made ({facts['documents']:,} documents "
-                f"then, {len(corpus):,} now): its rows mean other documents. Make it again (a dense "
-                f"encoder encodes new documents alone): {_again(facts, corpus_word, path)}"
+                f"The graph {path} was made of another corpus than {corpus.path} now is ({facts['documents']:,} "
+                f"documents then, {len(corpus):,} now): its rows mean other documents. Name its corpus, or make it "
+                f"again (a dense encoder encodes new documents alone): {_again(facts, corpus_word, path)}"
             )
         return cls(path, facts, *_mapped(path, facts["documents"], facts["k"]))
 
