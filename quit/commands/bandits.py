@@ -283,4 +283,9 @@ def _tables(grid: Any, summary: dict[str, Any]) -> list[Table | str]:
             f"Left out: {grid.left_out} requests below bandits.least_relevant. {grid.without_relevant} of those "
             "measured retrieve nothing relevant and score 0."
         )
+    if few := int((grid.sizes * min(budgets) + 1e-9 < 1).sum()):
+        pieces.append(
+            f"{few} of {len(grid.sizes)} requests have too few documents to observe one at {min(budgets) * 100:g}%: "
+            "they score 0 there."
+        )
     return pieces

@@ -25,6 +25,15 @@ def test_few_budgets_are_all_shown(corpus: BuiltCorpus, tmp_path: Path) -> None:
         assert heading.split() == ["budget", *shown.split()]
 
 
+def test_a_budget_of_no_document_is_said(corpus: BuiltCorpus, tmp_path: Path) -> None:
+    """Nile is in two documents, a capital in one."""
+    arms = write_lines(tmp_path / "arms.jsonl", [{"query_id": "musique-q", "arms": ["Nile", "capital"]}])
+    run = ["bandits", "run", "-c", corpus.path, "-o", tmp_path, "--arms", arms, "--runs", "1", "--policies", "random"]
+    said = "1 of 1 requests have too few documents to observe one at 10%"
+    low, whole = (" ".join(call_quit(*run, "-b", budgets).out.split()) for budgets in ("10,100", "100"))
+    assert said in low and "too few" not in whole
+
+
 @pytest.mark.parametrize(("arguments", "code", "said"), cases(__file__, "commands.jsonl"))
 def test_bad_input_is_named(corpus: BuiltCorpus, tmp_path: Path, arguments: str, code: int, said: str) -> None:
     assert said in call_quit(*arguments.split(), "-c", corpus.path, "-o", tmp_path, code=code).err
