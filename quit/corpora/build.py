@@ -276,7 +276,7 @@ def _finish(out: Path, work: _Work, fingerprint: str, sources: list[dict[str, An
         "settings": settings,
         "counts": {**work.counts(), "documents": pq.read_metadata(out / "documents.parquet").num_rows},
         "sources": [
-            {**source, "licence": ref.source.licence, "citation": ref.source.citation, "counts": work.counts(number)}
+            {**source, **ref.terms(), "counts": work.counts(number)}
             for number, (source, ref) in enumerate(zip(sources, work.refs, strict=True))
         ],
         "datasets": _datasets(out),

@@ -18,7 +18,8 @@ from quit.sources.files import check_file
 
 @dataclass(frozen=True)
 class CorpusSource:
-    """One kind of source. ``licence``, ``citation``: of the published data; what is one's own has none."""
+    """One kind of source. ``licence``, ``citation``: of the published data; what is one's own has none, a release its
+    card's or its sources' (:meth:`CorpusRef.terms`)."""
 
     name: str
     doc: str
@@ -44,6 +45,20 @@ class CorpusRef:
     def read(self, settings: Corpora) -> Iterator[CorpusRecord]:
         """Yield its records; raises ``InputError`` as its reader does."""
         return self.source.read(self.path, settings)
+
+    def terms(self) -> dict[str, str | None]:
+        """Return ``licence`` and ``citation``, None where nothing is stated: of a release those of its card, else of
+        its sources, each once."""
+        if self.kind != "quit":
+            return {"licence": self.source.licence, "citation": self.source.citation}
+        release = open_release(self.path)
+        sources = release.provenance["sources"]
+        licences = dict.fromkeys(source.get("licence") or "not stated" for source in sources)
+        citations = dict.fromkeys(filter(None, (source.get("citation") for source in sources)))
+        return {
+            "licence": release.card.licence or (None if [*licences] == ["not stated"] else "; ".join(licences) or None),
+            "citation": release.card.citation or " ".join(citations) or None,
+        }
 
     def checksum(self) -> str:
         """Return a hash of what it holds, not of where it lies. Raises ``InputError`` for what cannot be read."""

@@ -211,6 +211,23 @@ def test_the_real_files(data: Path, tmp_path: Path) -> None:
     assert not [text for text in corpus.queries["text"].to_pylist() if "#1" in text]
 
 
+def test_a_release_brings_its_licences(tmp_path: Path) -> None:
+    published = [{"name": name, "licence": licence, "citation": citation} for name, licence, citation in (
+        ("wikihint", "CC BY 4.0", "Mozafari 2025."), ("jsonl", None, None), ("triviahg", "MIT", "Mozafari 2024."),
+        ("wikihint", "CC BY 4.0", "Mozafari 2025."),
+    )]  # fmt: skip
+    own = published[1:2]
+    card = {"licence": "CC0-1.0", "citation": "Me."}
+    for name, sources, beside, licence, citation in (
+        ("v1", published, {}, "CC BY 4.0; not stated; MIT", "Mozafari 2025. Mozafari 2024."),
+        ("v2", own, {}, None, None),
+        ("v3", published, {"card": card}, "CC0-1.0", "Me."),
+    ):
+        small.freeze(tmp_path / name, small.rows(), name, beside, sources=sources)
+        [source] = built(tmp_path / f"C-{name}", f"quit:{tmp_path / name}").manifest["sources"]
+        assert (source["licence"], source["citation"]) == (licence, citation)
+
+
 def test_a_release_as_a_corpus(tmp_path: Path) -> None:
     """Three questions of two hints each: as hints, as sets of hints, and as every order of them."""
     small.freeze(tmp_path / "v1", small.rows())
