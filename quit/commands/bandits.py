@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from quit.commands import options
-from quit.commands.options import load_settings, local_folder, show
+from quit.commands.options import load_settings, local_folder, show, working
 from quit.common.terminal import echo
 from quit.errors import MissingDependency, SettingsError
 from quit.render.table import Table
@@ -109,7 +109,7 @@ def run(
     settings = load_settings(profile, [*(set_ or ()), *filter(None, [budget, runs])])
     selected = named(settings.bandits, split_names(policies))
     tuned = named(settings.bandits, [tune])[0] if tune else None
-    with building(out):
+    with working("bandits", as_json), building(out):
         measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, selected)
         requests, about = measured.requests, measured.about
         if tuned:
@@ -164,7 +164,7 @@ def report(
     names = split_names(policies)
     selected = named(settings.bandits, [name for name in names if name != bandits.FULL])
     which = source, kind, questions
-    with building(out):
+    with working("bandits", as_json), building(out):
         measured = _measured(corpus, index, vectors, arms, relevance, which, settings, selected, True)
         about = measured.about | {"budget": budget / 100}
         with_full = [None, *selected] if bandits.FULL in names else selected

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from quit.commands import options
-from quit.commands.options import load_settings, local_folder, show
+from quit.commands.options import load_settings, local_folder, show, working
 from quit.render.table import Table
 
 app = typer.Typer(help="How hard questions are for retrieval over a corpus (Gabburo et al.).", no_args_is_help=True)
@@ -66,7 +66,7 @@ def run(
     complexity = settings.complexity
     judged = complexity.answer_head == "judge"
     head: AnswerHead = JudgedAnswers(models.judge) if judged else ContainedOrNear(models.encoder)
-    with building(out):
+    with working("complexity", as_json), building(out):
         results = opinions.added_to(rrcp.rate(rows, collection, head, tokens, complexity))
         about: dict[str, Any] = {"corpus": collection.corpus.identity, "first_stage": collection.first_stage.identity}
         about |= {"answer_head": head.identity, "token_head": tokens.identity, **opinions.about}

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from quit.common.files import write_json
 from quit.common.json_lines import json_lines
+from quit.common.progress import advance
 from quit.errors import InputError
 from quit.evaluate import association
 from quit.evaluate.association import associate
@@ -204,6 +205,7 @@ def rate(
             vectors = collection.vectors(ranking.rows)
             retrieved = measure(question.text, question.answers, own_texts, vectors, vector, *heads)
             results.append(ComplexityResult(question, retrieved, settings.t_ans, settings.t_com))
+            advance("complexity: questions", total=len(questions))
     return results
 
 

@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from quit.commands.complexity import pieces
+from quit.common.progress import Listener, listening
 from quit.errors import InputError
 from quit.models.factory import Models
 from quit.models.generation import ChatRequest
@@ -59,6 +60,15 @@ def result(answerability: float = 0.1, complete: float = 0.5, documents: int = 3
     """A rated question: complete from 0.9, answerable from ``t_ans``."""
     item = rrcp.ComplexityQuestion(**{"query_id": "q", "text": "q", "answers": ("Letsie III",), **question})
     return rrcp.ComplexityResult(item, Retrieved(answerability, 0.0, complete, 0.1, documents), t_ans, 0.9)
+
+
+def test_each_question_is_reported(encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[tuple[str, int, int | None]] = []
+    listener = Listener()
+    monkeypatch.setattr(listener, "advanced", lambda *report: heard.append(report))
+    with listening(listener):
+        rated_of(encoder)
+    assert heard.count(("complexity: questions", 1, 3)) == 3  # the encoder reports too
 
 
 def test_ratings(encoder, tmp_path: Path) -> None:
