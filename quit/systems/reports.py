@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
@@ -157,9 +157,12 @@ def parse_report(text: str) -> list[Sentence]:
     sentences = []
     for piece in _pieces(text):
         numbers = [int(number) for group in _CITATION.findall(piece) for number in re.split(r"[,;]", group)]
+        cited = tuple(dict.fromkeys(number - 1 if number else 1 << 30 for number in numbers))
         plain = _BEFORE_STOP.sub("", " ".join(_CITATION.sub(" ", piece).split()))
         if any(char.isalnum() for char in plain):
-            sentences.append(Sentence(plain, tuple(dict.fromkeys(n - 1 if n else 1 << 30 for n in numbers))))
+            sentences.append(Sentence(plain, cited))
+        elif sentences:  # citations on a line of their own
+            sentences[-1] = replace(sentences[-1], cited=tuple(dict.fromkeys(sentences[-1].cited + cited)))
     return sentences
 
 

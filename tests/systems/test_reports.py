@@ -34,6 +34,7 @@ def judge_of(reply: Callable[[ChatRequest], str], settings: Reports) -> reports.
          [("It is Lesotho.", (0,)), ("Its king is Letsie III.", (1, 2))]),
         ("It is Lesotho.[1][1] Its king reigns. [2]", [("It is Lesotho.", (0,)), ("Its king reigns.", (1,))]),
         ("- One thing [1]\n- Another", [("- One thing", (0,)), ("- Another", ())]),
+        ("It is Lesotho [1].\n[3] [1]\n\nIts king reigns.", [("It is Lesotho.", (0, 2)), ("Its king reigns.", ())]),
         ("Nothing here", [("Nothing here", ())]),
         ("Version 2.5 is out [0].", [("Version 2.5 is out.", (1 << 30,))]),
         ("[1] [2]", []),
