@@ -105,14 +105,14 @@ def by_substring(path: Path) -> bool:
 
 
 def read_trace(path: Path, query_id: str) -> dict[str, Any]:
-    """Return a trace of the run in a folder. Raises :class:`InputError` where there is no run or trace, or it is not as
-    it was written."""
-    _check_run(path)
+    """Return a trace of the run in a folder. Raises :class:`InputError` where there is no run or trace, the run is of
+    another version, or the trace is not as it was written."""
+    _checked_run(path)
     file = trace_path(path, query_id)
     if not file.is_file():
         raise InputError(f"{path} has no trace of the question {query_id!r}.{_traces_note(path)}")
     if (trace := _as_written(file)) is None:
-        raise InputError(f"{file} was altered since it was written. Delete it and run the same command again.")
+        raise InputError(f"{file} was altered since it was written. Run quit sunar run again: it makes the trace anew.")
     return trace
 
 
@@ -124,16 +124,23 @@ def _as_written(file: Path) -> dict[str, Any] | None:
 
 def trace_ids(path: Path) -> list[str]:
     """Return the sorted ids of the questions that this run has answered: its ``run.json`` may have been deleted, and
-    another run begun in the folder. Raises :class:`InputError` where there is no run."""
-    _check_run(path)
-    run_hash = content_hash(_read_object(path / "run.json"))
+    another run begun in the folder. Raises :class:`InputError` where there is no run, or one of another version."""
+    run_hash = content_hash(_checked_run(path))
     traces = (_read_object(file) for file in (path / "traces").glob("*.json"))
     return sorted(trace["query_id"] for trace in traces if trace.get("run") == run_hash)
 
 
-def _check_run(path: Path) -> None:
+def _checked_run(path: Path) -> dict[str, Any]:
+    """Return what ``run.json`` says, after checking that this version of the program can read the traces."""
     if not (path / "run.json").is_file():
         raise InputError(f"{path} holds no run. Make one: quit sunar run")
+    description = _read_object(path / "run.json")
+    if (version := description.get("version")) != VERSION:
+        raise InputError(
+            f"{path} holds a run of version {version}, and this program reads version {VERSION}. Run quit sunar run "
+            "again with another --out."
+        )
+    return description
 
 
 def runs_in(path: Path) -> list[Path]:

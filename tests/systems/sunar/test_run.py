@@ -77,10 +77,19 @@ def test_a_trace_that_was_edited_is_named_and_made_again(tmp_path: Path) -> None
     file = trace_path(run.path, "a")
     written = file.read_text(encoding="utf-8")
     file.write_text(written.replace("It is Lima.", "It is Oslo."), encoding="utf-8")
-    with pytest.raises(InputError, match=r"a\.json was altered since it was written"):
+    with pytest.raises(InputError, match=r"a\.json was altered since it was written. Run quit sunar run again"):
         read_trace(run.path, "a")
     run.work(asked, QUERIES, 1)  # type: ignore[arg-type]
     assert asked.answered == ["a"] and file.read_text(encoding="utf-8") == written
+
+
+def test_a_run_of_another_version_is_not_called_altered(tmp_path: Path) -> None:
+    path = _ran(tmp_path / "r").path
+    description = json.loads((path / "run.json").read_text())
+    (path / "run.json").write_text(json.dumps({**description, "version": 5}))
+    for read in (lambda: read_trace(path, "a"), lambda: trace_ids(path)):
+        with pytest.raises(InputError, match="holds a run of version 5, .* with another --out"):
+            read()
 
 
 def test_runs_that_are_judged_differently_are_not_compared(tmp_path: Path) -> None:
@@ -114,7 +123,7 @@ def test_a_trace_that_is_not_there_or_broken_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="It has 3: a, id-[^,]*, id-[^,]*$"):
         read_trace(path, "z")
     trace_path(path, "a").write_text("{")
-    with pytest.raises(InputError, match="Delete it"):
+    with pytest.raises(InputError, match="Run quit sunar run again"):
         read_trace(path, "a")
     assert runs_in(tmp_path) == [path] and runs_in(path) == [path]
 
