@@ -163,10 +163,11 @@ def connect(workspace: Path, settings: Review, url: str | None = None) -> Server
 
     ``url``: any Label Studio server; without it, the workspace's local one. The token comes from
     ``LABEL_STUDIO_API_KEY``, or for the local server from its account file. Raises as :meth:`Server.ask` does, and
-    :class:`InputError` for the address of something else.
+    :class:`InputError` for an address of anything else.
     """
     account = stored_account(workspace)
-    local = account is not None and (url is None or url.rstrip("/") == account.url)
+    url = url and url.rstrip("/")
+    local = account is not None and url in (None, account.url)
     if url is None:
         if account is None:
             raise SettingsError(
@@ -178,21 +179,19 @@ def connect(workspace: Path, settings: Review, url: str | None = None) -> Server
         raise SettingsError(f"--url {url!r} is not an address. Write it as https://labels.example.org.")
     token = account.token if local and account else os.environ.get(TOKEN, "").strip()
     if not token:
-        raise SettingsError(
-            f"{url} needs a token. Copy one from {url.rstrip('/')}/user/account and set the variable {TOKEN}."
-        )
+        raise SettingsError(f"{url} needs a token. Copy one from {url}/user/account and set the variable {TOKEN}.")
     own = (
         f"it is the workspace's own, start it in another terminal (quit review serve -w {shell_word(workspace)}), then "
     )
-    if not token.isascii():
-        raise SettingsError(f"{TOKEN} holds characters that no token has. Copy it anew from {url}/user/account.")
+    if not (token.isascii() and token.isprintable()):
+        raise SettingsError(f"{TOKEN} has characters that no token has. Copy it again from {url}/user/account.")
     server = Server(url, token, settings, own if local else "")
     try:
-        known = server.ask(lambda studio: studio.users.whoami()).email
+        email = server.ask(lambda studio: studio.users.whoami()).email
     except (AttributeError, TypeError, httpx.InvalidURL):  # the SDK checks neither addresses nor answers
-        known = None
-    if not known:
-        raise InputError(f"{url} is the address of no Label Studio server. Check --url.")
+        email = None
+    if not email:
+        raise InputError(f"{url} is not a Label Studio server. Check --url.")
     return server
 
 

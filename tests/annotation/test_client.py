@@ -42,7 +42,7 @@ def answering(code: int, body: bytes) -> Iterator[tuple[str, list[str]]]:
         (200, b"<html>Migrating the database</html>", ServerError, "page instead of data.*half way through an upgrade"),
         *((code, b'{"detail": "no"}', SettingsError, None) for code in (401, 403)),
         *((code, b'{"detail": "no"}', InputError, None) for code in (404, 400)),
-        *((200, body, InputError, "is the address of no Label Studio") for body in (b"{}", b"[]", b"null", b'"ok"')),
+        *((200, body, InputError, "is not a Label Studio server") for body in (b"{}", b"[]", b"null", b'"ok"')),
     ],
 )
 def test_only_a_server_in_trouble_is_tried_again_and_then_said(monkeypatch, code, body, kind, message) -> None:
@@ -71,11 +71,12 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch) -> None:
         connect(tmp_path, QUICK, "labels.example.org")
     with pytest.raises(SettingsError, match="LABEL_STUDIO_API_KEY"):
         connect(tmp_path, QUICK, "http://127.0.0.1:9")
-    monkeypatch.setenv("LABEL_STUDIO_API_KEY", "abc\u2026")
-    with pytest.raises(SettingsError, match="holds characters that no token has"):
-        connect(tmp_path, QUICK, "http://127.0.0.1:9")
+    for token in ("abc\u2026", "abc\nabc"):
+        monkeypatch.setenv("LABEL_STUDIO_API_KEY", token)
+        with pytest.raises(SettingsError, match="has characters that no token has.* http://127.0.0.1:9/user/account"):
+            connect(tmp_path, QUICK, "http://127.0.0.1:9/")
     monkeypatch.setenv("LABEL_STUDIO_API_KEY", "abc")
-    with pytest.raises(InputError, match="is the address of no Label Studio"):
+    with pytest.raises(InputError, match="is not a Label Studio server"):
         connect(tmp_path, QUICK, "http://[::1")
 
 
