@@ -27,6 +27,8 @@ from quit.models.user_classes import user_code, user_model, user_model_identity
 from quit.settings import JudgeSettings, ReaderSettings
 from quit.text.words import counted
 
+VERSION = 2
+"""Raised when the same reply of a reader would give another answer."""
 AT_ONCE = 64
 """Items per call: what a killed run has to ask again, at most."""
 _ITEM = PromptTemplate("python", "", (("user", "{item}"),))
@@ -125,7 +127,7 @@ class UserReader:
     sentences: cleaning.Sentences = "drop"
 
     def __post_init__(self) -> None:
-        self.identity = f"{self.generator.identity}|{cleaning.cleaning_identity(self.sentences)}"
+        self.identity = f"{self.generator.identity}|reply-{VERSION}|{cleaning.cleaning_identity(self.sentences)}"
 
     def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
         """Return one reply per prompt, in order."""

@@ -18,7 +18,7 @@ import pytest
 
 import quit
 from quit.errors import InputError, ServerError, SettingsError, Stopped
-from quit.models import user_classes
+from quit.models import user_classes, user_models
 from quit.models.factory import language_judge, language_reader, make_generator
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.generation.ledger import Ledger
@@ -112,6 +112,13 @@ def test_a_string_is_cleaned_and_a_reply_is_taken_as_it_is(reply: object, raw: s
         first = reader.answer(_prompts(1))
         assert (first[0].raw, first[0].answer) == (raw, answer)
         assert reader.answer(_prompts(1)) == first
+
+
+def test_other_answers_from_the_same_reply_are_of_another_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = _settings(ScriptedReader(str))
+    identity = _reader(settings).identity
+    monkeypatch.setattr(user_models, "VERSION", 1)
+    assert _reader(settings).identity != identity
 
 
 @pytest.mark.parametrize("verdict", [True, False, None, np.True_, Verdict(True, 0.75, "yes", "far away")])
