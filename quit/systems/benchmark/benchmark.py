@@ -86,7 +86,8 @@ def run_benchmark(request: BenchmarkRequest, settings: Settings, out: Path) -> O
     """Run the benchmark and write its files to ``out``.
 
     Raises ``InputError`` for a release or corpus that cannot be used and a split without questions, ``SettingsError``
-    for an unknown name or metric, ``WorkspaceError`` when another run holds ``out``.
+    for an unknown name or metric and for fewer labelers than the release's label 2 needs, ``WorkspaceError`` when
+    another run holds ``out``.
     """
     with prepare(request, settings, out) as (runner, task):
         return _run(request, runner, task, out)
@@ -97,6 +98,12 @@ def prepare(request: BenchmarkRequest, settings: Settings, out: Path) -> Iterato
     """Lock ``out`` and yield the runner of the steps, and the release's task. Raises as ``run_benchmark``."""
     check(request, settings)
     dataset = Dataset.of_release(request.release)
+    relabels = request.corpora or settings.benchmark.judge_others
+    if relabels and (count := len(settings.labelers)) < dataset.least:
+        raise SettingsError(
+            f"Label 2 of the release {request.release} needs {dataset.least} labelers, and the profile has {count}: "
+            "name a profile with as many."
+        )
     task = release_task(dataset, request.split)
     with building(out):
         remove_leftovers(out)

@@ -18,7 +18,7 @@ from quit.common.progress import advance, note
 from quit.common.rows import tuples
 from quit.contracts.benchmark import ANSWERS, RANKINGS, RELABELLED
 from quit.dataset.dataset import Dataset
-from quit.errors import InputError, SettingsError
+from quit.errors import InputError
 from quit.models.protocols import NO_ANSWER, Prompt, Reader
 from quit.models.user_classes import user_code
 from quit.retrieval.protocols import Ranking, Scorer
@@ -190,16 +190,8 @@ class Runner:
     def relabel(self, task: Task, systems: Sequence[System]) -> Relevance:
         """Return the labels of all retrieved passages, by the profile's labelers and judge and the release's
         ``labels.least`` (section 5.1). Of a release those of other questions are read, each system's first
-        ``benchmark.judge_others``.
-
-        Raises ``SettingsError`` where the profile has fewer labelers than the release's label 2 needs.
-        """
-        names, least = [labeler.name for labeler in self.context.settings.labelers], self.dataset.least
-        if len(names) < least:
-            raise SettingsError(
-                f"Label 2 of this release needs {least} labelers, and the profile has {len(names)}: name a profile "
-                "with as many as the release's."
-            )
+        ``benchmark.judge_others``."""
+        least = self.dataset.least
         release = task.relevance if isinstance(task.relevance, ReleaseRelevance) else None
 
         def to_read(query: int, rows: np.ndarray) -> np.ndarray:
@@ -211,6 +203,7 @@ class Runner:
             np.unique(np.concatenate([to_read(query, system.rankings[query].rows) for system in systems]))
             for query in range(len(task.queries))
         ]
+        names = [labeler.name for labeler in self.context.settings.labelers]
         labelers = [self.context.models.reader(name, self.context.collection) for name in names]
         passages = counted(sum(map(len, rows)), "passage")
         note(f"relabel {task.name}: {passages} for each of {counted(len(labelers), 'labeler')}")
