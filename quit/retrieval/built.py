@@ -191,15 +191,21 @@ def _texts(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> list[str]:
 
 @contextmanager
 def building(out: Path) -> Iterator[None]:
-    """Make a folder and keep other runs out of it.
+    """Make a folder and keep other runs out of it; a new one in which nothing was written goes again.
 
     Raises :class:`WorkspaceError` when the disk refuses or another run is at work there.
     """
+    is_new, lock = not out.exists(), out / ".lock"
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(out / ".lock", timeout=0):
-                yield
+            with FileLock(lock, timeout=0):
+                try:
+                    yield
+                finally:
+                    if is_new and [*out.iterdir()] == [lock]:
+                        lock.unlink()
+                        out.rmdir()
         except Timeout:
             raise WorkspaceError(f"Another run is at work in {out}. Wait for it, or choose another --out.") from None
 

@@ -39,6 +39,14 @@ def test_bad_input_is_named(corpus: BuiltCorpus, tmp_path: Path, arguments: str,
     assert said in call_quit(*arguments.split(), "-c", corpus.path, "-o", tmp_path, code=code).err
 
 
+def test_a_run_that_is_refused_leaves_no_new_folder(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for folder in ("new", "empty"):
+        refused = call_quit("bandits", "run", "-c", tmp_path / "nowhere", "-o", tmp_path / folder, code=3)
+        assert "holds no corpus" in refused.err
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
 def test_two_runs_do_not_meet_in_one_folder(corpus: BuiltCorpus, tmp_path: Path) -> None:
     call_quit("index", "build", "-c", corpus.path, "-e", "minilm", "-o", tmp_path / "dense")
     for command, folder in (
