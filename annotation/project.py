@@ -164,17 +164,17 @@ def push(
         report.gone = len(tasks.keys() - question_ids)
         task_ids = sorted(question_ids | tasks.keys())
         store.set_project({"key": store.project["key"], "url": server.url, "id": number, "tasks": task_ids})
-    done = [
+    done_ids = [
         task.id
         for item in updates
         if (task := tasks[item.question_id]).total_annotations and has_new_answers(item, task)
     ]
-    if done:
-        numbers = ", ".join([*map(str, done[:20]), *(["..."] if done[20:] else [])])
+    if done_ids:
+        numbers = ", ".join([*map(str, done_ids[:20]), *(["..."] if done_ids[20:] else [])])
         report.problems.append(
-            f"{counted(len(done), 'task')} that people have done show new answers now, about which nobody is asked "
-            f"({numbers}). Have their annotators open them ({server.url}/projects/{number}/data?task={done[0]}, ...), "
-            "tick what is correct and press Update."
+            f"New answers in {counted(len(done_ids), 'finished task')}, which nobody has judged: {numbers}. Ask the "
+            f"annotators to open each of them ({server.url}/projects/{number}/data?task={done_ids[0]}, ...), tick "
+            "what is correct and press Update."
         )
     if report.remade:
         report.problems.append(
@@ -284,7 +284,7 @@ def _project_settings(settings: Settings) -> dict[str, Any]:
         "show_skip_button": True,
         "enable_empty_annotation": True,
         "maximum_annotations": review.overlap if review.overlap_share >= 0.5 else 1,  # what most need: see overlaps
-        "overlap_cohort_percentage": 100,  # less, and the server draws anew at each import, control questions too
+        "overlap_cohort_percentage": 100,  # below 100 the server draws again at each import, controls too
     }
 
 
@@ -293,9 +293,9 @@ def _set_up(server: Server, project: Any, settings: Settings) -> None:
     differing = {name: value for name, value in _project_settings(settings).items() if getattr(project, name) != value}
     if "expert_instruction" in differing and _text(project.expert_instruction) == _text(guidelines_html()):
         del differing["expert_instruction"]  # the server may clean HTML; the words are what counts
-    if most := differing.pop("maximum_annotations", 0):
+    if annotators := differing.pop("maximum_annotations", 0):
         # The server changes only tasks that several people do, if there are any, but all for 1: then there are none.
-        for number in (most, 1, most):
+        for number in (annotators, 1, annotators):
             _update_project(server, project.id, maximum_annotations=number)
     if differing:
         _update_project(server, project.id, **differing)
@@ -392,8 +392,8 @@ def _import_predictions(server: Server, project: int, predictions: Any) -> None:
 
 
 def overlaps(question_ids: Iterable[str], controls: Controls | None, review: Review, seed: str) -> dict[str, int]:
-    """Return how many people do each question: all of them a control question, ``review.overlap`` a share of the
-    others, drawn by a keyed hash of their ids, and one the rest."""
+    """Return question id -> how many people do it: everyone a control question, ``review.overlap`` a share of the
+    others, drawn by a keyed hash of their ids, and one person the rest."""
     everyone = dict.fromkeys(controls.questions, controls.annotators) if controls else {}
     others = sorted({*question_ids} - everyone.keys(), key=lambda question: draw(f"overlap/{question}", seed))
     several = round(review.overlap_share * len(others))
@@ -401,8 +401,8 @@ def overlaps(question_ids: Iterable[str], controls: Controls | None, review: Rev
 
 
 def _set_overlaps(server: Server, project: int, numbers: Mapping[str, int]) -> None:
-    """Have each task (by its question) done by so many people; the server does not see that one that was done is open
-    again."""
+    """Set how many people do each task (``numbers``, by question), and whether it is finished: the server does not
+    open it again by itself."""
     tasks = server.tasks(project, ["id", "meta", "overlap", "total_annotations"])
     differing = {
         task.id: {"overlap": number, "is_labeled": (task.total_annotations or 0) >= number}

@@ -264,8 +264,8 @@ class _Rows:
         for task in tasks:
             if not isinstance(task.annotations_ids, str):
                 raise ServerError(
-                    f"{self._server.url} does not list the annotations of task {task.id}, so nobody can tell which "
-                    "were deleted: it may be another version of Label Studio. Nothing was pulled."
+                    f"{self._server.url} does not list the annotations of task {task.id}, so deleted ones cannot be "
+                    "told. Nothing was pulled. Give that server the version of Label Studio that quit review serve has."
                 )
             present[task.id] = {int(text) for text in task.annotations_ids.split(",") if text}
             questions.add(task_key(task))

@@ -59,7 +59,7 @@ def up_to_date(item: ReviewItem, task: Any) -> bool:
 
 
 def has_new_answers(item: ReviewItem, task: Any) -> bool:
-    """Whether the item has an answer that no version of its task on the server has shown; not where that was edited."""
+    """Whether the item has an answer that no version of its task has shown; False where the task's data were edited."""
     names = {alias(item.question_id, answer.key) for answer in item.answers}
     return intact(task) and not names <= {row["alias"] for row in task.data["answers"]}
 
@@ -243,7 +243,7 @@ def _texts(value: Any) -> list[str]:
     """Return the texts of a control, without characters that no table can hold."""
     texts = [value] if isinstance(value, str) else list(value or [])
     if wrong := [text for text in texts if not isinstance(text, str)]:
-        raise TypeError(f"{wrong[0]!r} is no text")
+        raise TypeError(f"{wrong[0]!r} is not text")
     return [text.encode("utf-8", "replace").decode() for text in texts]
 
 

@@ -90,11 +90,8 @@ def test_new_answers_of_a_task_that_was_done_are_told(store, server, settings) -
     zinc = ReviewAnswer("zinc", ("Zinc",), 2, ("two",), False, 0.1, False)
     more = [replace(each, answers=(*each.answers, zinc)) for each in (item(1), item(2))]
     [problem] = push(store, server, settings, more).problems
-    assert (
-        problem.startswith("1 task that people have done")
-        and f"({task})" in problem
-        and f"data?task={task}, ...)" in problem
-    )
+    assert problem.startswith(f"New answers in 1 finished task, which nobody has judged: {task}.")
+    assert f"data?task={task}, ...)" in problem
     assert push(store, server, settings, more).problems == []
     assert push(store, server, settings, [item(1), item(2)]).problems == []  # an answer less is not new
 

@@ -109,7 +109,9 @@ def test_a_server_that_lists_no_annotations_has_deleted_none(memory: Any, store,
     every = memory.tasks
     silent = lambda *_, **__: (SimpleNamespace(**{**vars(task), "annotations_ids": None}) for task in every(1, ()))  # noqa: E731
     memory.tasks = silent
-    with pytest.raises(ServerError, match="does not list the annotations of task 7.*Nothing was pulled"):
+    with pytest.raises(
+        ServerError, match="does not list the annotations of task 7.*Nothing was pulled. Give that server"
+    ):
         pull(store, memory, settings)
     assert tin(store) == (True, 1, 0)
 
