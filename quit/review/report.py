@@ -217,8 +217,8 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
     decisions = decide(live, settings)
     controls = controls_of(settings)
     headers = live.filter(pc.equal(live.column("kind"), "annotation")).to_pylist()
-    counts = pc.is_in(every["review_id"], live["review_id"].combine_chunks())
-    set_aside = every.filter(pc.invert(counts))
+    fits = pc.is_in(every["review_id"], live["review_id"].combine_chunks())
+    set_aside = every.filter(pc.invert(fits))
     ids = set_aside["question_id"].unique().to_pylist()
     changed_questions = workspace.read_questions("questions", ids, ["question_id"])
     people: dict[str, dict[str, Any]] = {}
@@ -244,7 +244,7 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
             "questions": len({row["question_id"] for row in headers}),
             "set_aside": len(set_aside["review_id"].unique()),
             "set_aside_questions": sorted(changed_questions["question_id"].to_pylist()),
-            "set_aside_flags": len(every.filter(counts)) - len(live),
+            "set_aside_flags": len(every.filter(fits)) - len(live),
         },
         "annotators": sorted(people.values(), key=lambda row: row["annotator"]),
         "kinds": kinds(live, controls),
@@ -272,8 +272,10 @@ def controls_of(settings: Review) -> Controls | None:
 
 def _set_aside(reviews: dict[str, Any]) -> list[str]:
     """Return sentences on the annotations and flags that do not count, if there are any."""
-    flagged = counted(reviews["set_aside_flags"], "flag")
-    lines = [f"Set aside: {flagged} on hints that have changed."] if reviews["set_aside_flags"] else []
+    lines = []
+    if reviews["set_aside_flags"]:
+        flags_aside = counted(reviews["set_aside_flags"], "flag")
+        lines = [f"Set aside: {flags_aside} on hints that have changed. They count again when these come back."]
     if not reviews["set_aside"]:
         return lines
     sentence = (
@@ -356,10 +358,10 @@ def _right(right: int, total: int) -> str:
 def pieces(status: dict[str, Any]) -> list[Table | str]:
     """Return a review's state: the project, done, open, agreement, label changes, problems."""
     project, tasks, done = status["project"], status["project"]["tasks"], status["project"]["done"]
-    everyone = project["controls"]
+    control_count = project["controls"]
     return [
         f"Project {project['id']} at {project['url']}: {done:,} of {tasks:,} tasks done, {tasks - done:,} open"
-        + (f" ({counted(everyone, 'control question')} for everyone, never done)" if everyone else "")
+        + (f" (among them {counted(control_count, 'control question')}, open to everyone)" if control_count else "")
         + ", as of the last push or pull."
         if project["url"]
         else "Nothing has been pushed yet. Run: quit review push",

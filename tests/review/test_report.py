@@ -118,7 +118,7 @@ def test_control_questions_are_told_apart_from_what_is_left_to_do(tmp_path: Path
     store.set_sync({"project": ["k", 3], "tasks": 3, "done": 2})
     write_lines(path, [{"question_id": question, "correct": ["x"]} for question in ("q1", "q9")])
     first, *_ = pieces(review_status(workspace, Review(controls=str(path))))
-    assert "2 of 3 tasks done, 1 open (1 control question for everyone, never done), as of" in first
+    assert "2 of 3 tasks done, 1 open (among them 1 control question, open to everyone), as of" in first
     assert "2 of 3 tasks done, 1 open, as of" in pieces(review_status(workspace, Review()))[0]
 
 
@@ -130,7 +130,7 @@ def test_flags_on_hints_that_have_changed_are_told(tmp_path: Path) -> None:
     ReviewStore(workspace).append([before, *flags])
     status = review_status(workspace, Review())
     assert (status["reviews"]["set_aside"], status["reviews"]["set_aside_flags"]) == (0, 2)
-    assert "Set aside: 2 flags on hints that have changed." in pieces(status)
+    assert "Set aside: 2 flags on hints that have changed. They count again when these come back." in pieces(status)
 
 
 @pytest.mark.parametrize(
