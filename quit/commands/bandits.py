@@ -163,9 +163,9 @@ def report(
     settings = load_settings(profile, set_)
     names = split_names(policies)
     selected = named(settings.bandits, [name for name in names if name != bandits.FULL])
-    which = source, kind, questions
     with working("bandits", as_json), building(out):
-        measured = _measured(corpus, index, vectors, arms, relevance, which, settings, selected, True)
+        selection = source, kind, questions
+        measured = _measured(corpus, index, vectors, arms, relevance, selection, settings, selected, True)
         about = measured.about | {"budget": budget / 100}
         with_full = [None, *selected] if bandits.FULL in names else selected
         scored = bandits.reports(measured, with_full, budget / 100, settings, repeats)
@@ -180,7 +180,7 @@ def _measured(
     vectors: Path | None,
     arms: str,
     relevance: str,
-    which: tuple[str | None, str | None, int | None],
+    selection: tuple[str | None, str | None, int | None],
     settings: Any,
     policies: Sequence[Any],
     generates: bool = False,
@@ -197,7 +197,7 @@ def _measured(
     collection = open_collection(corpus, index or (), models, settings, vectors=vectors)
     diverse = any(policy.novelty is not None for policy in policies)
     return measure(
-        collection, select_questions(collection.corpus, *which), arms, relevance, settings, generator, diverse
+        collection, select_questions(collection.corpus, *selection), arms, relevance, settings, generator, diverse
     )
 
 
@@ -261,7 +261,9 @@ def _replies(about: dict[str, Any]) -> list[str]:
 
 
 def _tables(grid: Any, summary: dict[str, Any]) -> list[Table | str]:
-    """Return precision by policy and budget, and what trees gain."""
+    """Return precision by policy and budget, what trees gain, and which requests score 0."""
+    from quit.systems.bandits.metrics import budget_documents
+
     budgets = grid.settings.budgets
     shares = list(budgets)
     if len(shares) > 6:
@@ -283,9 +285,9 @@ def _tables(grid: Any, summary: dict[str, Any]) -> list[Table | str]:
             f"Left out: {grid.left_out} requests below bandits.least_relevant. {grid.without_relevant} of those "
             "measured retrieve nothing relevant and score 0."
         )
-    if few := int((grid.sizes * min(budgets) + 1e-9 < 1).sum()):
+    if zeros := sum(budget_documents(int(size), [min(budgets)]) == [0] for size in grid.sizes):
         pieces.append(
-            f"{few} of {len(grid.sizes)} requests have too few documents to observe one at {min(budgets) * 100:g}%: "
-            "they score 0 there."
+            f"{zeros} of {len(grid.sizes)} requests have too few documents to observe one at {min(budgets) * 100:g}% "
+            "and score 0 there. Leave out the lowest --budget, or raise bandits.documents."
         )
     return pieces
