@@ -87,9 +87,9 @@ class NeighbourhoodGraph:
             raise InputError(f"{problem}. Make the graph again, of the same corpus: {_again(facts, corpus_word, path)}")
         if corpus is not None and facts["corpus"] != corpus.identity:
             raise InputError(
-                f"The graph {path} was made of another corpus than {corpus.path} now is ({facts['documents']:,} "
-                f"documents then, {len(corpus):,} now): its rows mean other documents. Name its corpus, or make it "
-                f"again (a dense encoder encodes new documents alone): {_again(facts, corpus_word, path)}"
+                f"The corpus {corpus.path} is not the one that the graph {path} was made of ({facts['documents']:,} "
+                f"documents then, {len(corpus):,} now). Name the graph's corpus, or make the graph again (a dense "
+                f"encoder encodes new documents alone): {_again(facts, corpus_word, path)}"
             )
         return cls(path, facts, *_mapped(path, facts["documents"], facts["k"]))
 
@@ -126,8 +126,8 @@ def build_graph(
     """
     if not 1 <= k < len(corpus):
         raise SettingsError(
-            f"k is {k}, but a document of the corpus {corpus.path} has {len(corpus) - 1:,} others: k must be at least "
-            "1 and no more than these."
+            f"k is {k}; it must be at least 1 and below the number of documents of the corpus {corpus.path}, which is "
+            f"{len(corpus):,}."
         )
     return _build(corpus, out, lambda: make_neighbours(corpus, encoder, k, out, settings, stages))
 
