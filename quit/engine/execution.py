@@ -7,6 +7,7 @@ the system is tried again where it is (``run.retries``). A shard of a lost worke
 
 from __future__ import annotations
 
+import threading
 from collections import Counter, deque
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
@@ -57,11 +58,19 @@ class Place(Protocol):
 
 
 class Threads:
-    """Threads of this process: all share its plan and its models. BLAS starts no more threads in each of them."""
+    """Threads of this process: all share its plan and its models. BLAS starts no threads in them until the last place
+    of the process is closed."""
+
+    _lock = threading.Lock()
+    _places = 0
+    _limits: threadpool_limits
 
     def __init__(self, count: int) -> None:
         self._pool = ThreadPoolExecutor(count, "shard")
-        self._limits = threadpool_limits(1, "blas")
+        with Threads._lock:
+            if not Threads._places:
+                Threads._limits = threadpool_limits(1, "blas")
+            Threads._places += 1
 
     def submit(self, pipeline: Pipeline, run: StageRun, shard: Range) -> Future[workers.ShardResult | None]:
         """Queue a shard."""
@@ -77,7 +86,10 @@ class Threads:
     def close(self) -> None:
         """Start no further shard."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        self._limits.restore_original_limits()
+        with Threads._lock:
+            Threads._places -= 1
+            if not Threads._places:
+                Threads._limits.restore_original_limits()
 
 
 def place_of(text: str, pipeline: Pipeline) -> Place:

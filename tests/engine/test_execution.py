@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from quit.common.ranges import WHOLE
 from quit.engine.execution import Execution, Threads
@@ -26,12 +26,14 @@ def test_an_interrupt_of_the_wait_after_a_fault_stops_requests_too(tmp_path: Pat
         pipeline.models.ledger.check_not_stopped()
 
 
-def test_blas_has_one_thread_in_each_thread_of_a_build_and_its_own_number_after_it() -> None:
+def test_blas_has_one_thread_in_each_thread_of_builds_and_its_own_number_after_the_last() -> None:
     def threads_of_blas() -> set[int]:
         return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
-    before = threads_of_blas()
-    place = Threads(2)
-    assert threads_of_blas() == {1}
-    place.close()
-    assert threads_of_blas() == before
+    with threadpool_limits(2, "blas"):
+        places = Threads(2), Threads(1)
+        assert threads_of_blas() == {1}
+        places[0].close()
+        assert threads_of_blas() == {1}
+        places[1].close()
+        assert threads_of_blas() == {2}
