@@ -90,11 +90,11 @@ def _check_target(out: Path, refs: Sequence[CorpusRef]) -> None:
     of_graph = "corpus" in (read_json(out / PARTIAL / "plan.json") or {})
     if of_graph or (out.is_dir() and not ours and any(path.name != ".lock" for path in out.iterdir())):
         raise SettingsError(f"{out} exists and holds no corpus: choose another --out, or remove it first.")
-    names = {(ref.kind, plain(ref.path.name)) for ref in refs}
-    earlier = {(each["kind"], each["file"]) for each in manifest.get("sources", ())}
-    if lost := sorted(earlier - names):
+    names = {f"{ref.kind}:{plain(ref.path.name)}" for ref in refs}
+    earlier = {f"{source.get('kind')}:{source.get('file')}" for source in manifest.get("sources", ())}
+    if absent := sorted(earlier - names):
         raise SettingsError(
-            f"{out} holds a corpus of {', '.join(map(':'.join, lost))}, which this one would replace: choose another "
+            f"{out} holds a corpus of {', '.join(absent)}, which this one would replace: choose another "
             "--out, name that source too, or remove the folder first."
         )
 

@@ -173,6 +173,10 @@ def test_a_corpus_grows_in_its_folder_and_is_not_replaced_by_another(two: Path, 
         built(tmp_path / "C", f"jsonl:{other}")
     assert BuiltCorpus.open(tmp_path / "C").manifest == first.manifest
     assert len(built(tmp_path / "C", f"jsonl:{other}", f"musique:{two}")) == len(first) + 1
+    manifest = tmp_path / "C" / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "sources": [{}]}))
+    with pytest.raises(SettingsError, match="which this one would replace"):
+        built(tmp_path / "C", f"jsonl:{other}", f"musique:{two}")
 
 
 def test_progress_counts_each_record_once_also_after_it_goes_on(tmp_path: Path, monkeypatch, notes: list[str]) -> None:
