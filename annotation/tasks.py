@@ -242,8 +242,8 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any], former: i
 def _texts(value: Any) -> list[str]:
     """Return the texts of a control, without characters that no table can hold."""
     texts = [value] if isinstance(value, str) else list(value or [])
-    if wrong := [text for text in texts if not isinstance(text, str)]:
-        raise TypeError(f"{wrong[0]!r} is not text")
+    if others := [text for text in texts if not isinstance(text, str)]:
+        raise TypeError(f"{others[0]!r} is not text")
     return [text.encode("utf-8", "replace").decode() for text in texts]
 
 
