@@ -172,7 +172,10 @@ def read_pins(path: str | None) -> dict[str, str]:
         if split not in SPLITS:
             raise InputError(f"{path}, line {number}: split is {split!r}; it must be train, dev or test.")
         if pins.setdefault(key, split) != split:
-            raise InputError(f"{path}, line {number}: split is {split!r}, and {pins[key]!r} on an earlier line.")
+            raise InputError(
+                f"{path}, line {number}: split is {split!r}, and an earlier line says {pins[key]!r} for the same "
+                "content_key: keep one of the two."
+            )
     return pins
 
 
