@@ -392,12 +392,14 @@ def _import_predictions(server: Server, project: int, predictions: Any) -> None:
 
 
 def overlaps(question_ids: Iterable[str], controls: Controls | None, review: Review, seed: str) -> dict[str, int]:
-    """Return question id -> how many people do it: everyone a control question, ``review.overlap`` a share of the
-    others, drawn by a keyed hash of their ids, and one person the rest."""
-    everyone = dict.fromkeys(controls.questions, controls.annotators) if controls else {}
-    others = sorted({*question_ids} - everyone.keys(), key=lambda question: draw(f"overlap/{question}", seed))
-    several = round(review.overlap_share * len(others))
-    return {**dict.fromkeys(others, 1), **dict.fromkeys(others[:several], review.overlap), **everyone}
+    """Return question id -> how many people do it: everyone a control question; of the others, ``review.overlap`` those
+    whose draw, a keyed hash of the id, is below ``review.overlap_share``, so that a new question changes no other's
+    number; and one person the rest."""
+    of_question = {
+        question: review.overlap if draw(f"overlap/{question}", seed) < review.overlap_share else 1
+        for question in question_ids
+    }
+    return of_question | (dict.fromkeys(controls.questions, controls.annotators) if controls else {})
 
 
 def _set_overlaps(server: Server, project: int, numbers: Mapping[str, int]) -> None:
