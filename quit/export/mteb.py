@@ -2,8 +2,9 @@
 
 ``corpus`` (_id, title, text) and ``queries`` (_id, text) have one split each; ``default`` (query-id, corpus-id, score)
 has train, dev and test, without those that hold no question. MTEB's metrics count every label above 0 as relevant, so
-its subset ``fully`` (configs ``fully-corpus``, ``fully-queries``: the same files; ``fully-qrels``) has label 2 alone.
-Titles are empty, as in ``beir``; ids are as they are, since Parquet needs no escapes.
+its subset ``fully`` (configs ``fully-corpus``, ``fully-queries``: the same files; ``fully-qrels``) has label 2 alone; a
+dataset without that label lacks it. Titles are empty, as in ``beir``; ids are as they are, since Parquet needs no
+escapes.
 """
 
 from __future__ import annotations
@@ -54,12 +55,13 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     for number, shard in enumerate(shards):
         add("corpus", "corpus", (_passages(lines, part) for part in row_groups(dataset, shard)), number, len(shards))
     add("queries", "queries", [{"_id": pa.array(dataset.ids), "text": pa.array(dataset.question_of)}])
-    for name in ("corpus", "queries"):
-        files[f"fully-{name}"], rows[f"fully-{name}"] = files[name], rows[name]
     for split in SPLITS:
         if len(positions := dataset.positions(split)):
             add("default", split, (_qrels(lines, part) for part in row_groups(dataset, positions)))
             add("fully-qrels", split, (fully_relevant(_qrels(lines, part)) for part in row_groups(dataset, positions)))
+    if files["fully-qrels"]:
+        for name in ("corpus", "queries"):
+            files[f"fully-{name}"], rows[f"fully-{name}"] = files[name], rows[name]
 
     folder.text("README.md", _card(dataset, files, options.card, folder.digest()))
     return {"rows": rows, "empty_splits": [split for split in SPLITS if split not in rows["default"]]}
