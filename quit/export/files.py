@@ -41,10 +41,10 @@ FLUSHED = 1 << 28
 class Options:
     """What a format may be asked for.
 
-    ``paper_keys``: release-json only; ``encoder``: similarity in the card, hard negatives; ``fine_tuning``: which
-    passages tevatron, colbert and monot5 take; ``card``: what the publisher says, for cards; ``benchmark``: folder of
-    ``quit benchmark run``, whose figures the card of huggingface has; ``evaluation``: whether huggingface has tasks for
-    Inspect, lm-evaluation-harness and MTEB.
+    ``paper_keys``: whether answers stand under the paper's six names; ``encoder``: similarity in the card, hard
+    negatives; ``fine_tuning``: which passages tevatron, colbert, monot5 and the tasks of huggingface take; ``card``:
+    what the publisher says, for cards; ``benchmark``: folder of ``quit benchmark run``, whose figures the card of
+    huggingface has; ``evaluation``: whether huggingface has tasks for Inspect, lm-evaluation-harness and MTEB.
     """
 
     paper_keys: bool = False
@@ -53,6 +53,15 @@ class Options:
     card: Card = field(default_factory=Card)
     benchmark: Path | None = None
     evaluation: bool = False
+
+
+_READ_BY = {
+    "paper_keys": ("paper-keys", ("release-json", "paper-index")),
+    "benchmark": ("benchmark", ("huggingface",)),
+    "evaluation": ("eval", ("huggingface",)),
+    "fine_tuning": ("a choice of positives and negatives", ("tevatron", "colbert", "monot5", "huggingface")),
+}
+"""Field of ``Options`` -> what users call it, and the formats that read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +150,18 @@ def export(
     ``fields``: those of ``Options``. All targets are checked before anything is written. A target that holds these
     very bytes already, such as the first of two formats after a kill in the second, is left as it is. ``overwrite``:
     replace any earlier export of ours; ``renew``: one of this release only (with another card, say). Raises
-    ``SettingsError`` for an unknown format, none at all, a target that is not an earlier export of ours, or another one
-    when neither allows it; ``InputError`` when a format needs answers or labels that are missing
+    ``SettingsError`` for an unknown format, none at all, an option that no named format reads, a target that is not an
+    earlier export of ours, or another one when neither allows it; ``InputError`` when a format needs answers or labels
+    that are missing
     (``labels.partial``), or an equal target is damaged;
     ``WorkspaceError`` when the disk refuses (full, not writable).
     """
-    names = requested_formats(formats, FORMATS)
+    names, options = requested_formats(formats, FORMATS), Options(**fields)
+    _check_options(options, names)
     for name in names:
         _check_labels(dataset, FORMATS[name])
     publication = Publication(Path(out), dataset.fingerprint, dataset.embedded, overwrite, renew)
     publication.check(names)
-    options = Options(**fields)
 
     def write(name: str, folder: ExportFolder) -> Mapping[str, Any]:
         dataset.writing = name
@@ -169,6 +179,13 @@ def requested_formats(formats: Sequence[str], known_names: Collection[str]) -> l
         if name not in known_names:
             raise SettingsError(f"Unknown export format {name!r}.{did_you_mean(name, list(known_names))}")
     return list(dict.fromkeys(formats))
+
+
+def _check_options(options: Options, names: Sequence[str]) -> None:
+    """Raise ``SettingsError`` for an option that none of the named formats reads."""
+    for field_name, (option, readers) in _READ_BY.items():
+        if getattr(options, field_name) != getattr(Options(), field_name) and not {*readers} & {*names}:
+            raise SettingsError(f"{option} is for {' or '.join(readers)}: name that format too, or leave it out.")
 
 
 def _check_labels(dataset: Dataset, form: Format) -> None:

@@ -241,8 +241,6 @@ class Tables:
             raise SettingsError(f"{'public' if public else 'dry-run'} goes with push: name ORG/NAME.")
         if push is not None and "huggingface" not in formats:
             raise SettingsError("push publishes the format huggingface: name that format too.")
-        if evaluation and "huggingface" not in formats:
-            raise SettingsError("eval writes tasks beside the format huggingface: name that format too.")
         tag = self._opened.name if isinstance(self._opened, Release) else ""
         target = Target(push, public, tag) if push is not None else None
         if target and not dry_run:
