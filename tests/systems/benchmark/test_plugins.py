@@ -11,7 +11,7 @@ import pytest
 
 from quit.errors import InputError, SettingsError
 from quit.retrieval.protocols import Ranking
-from quit.settings import load
+from quit.settings import load, parse
 from quit.systems.benchmark.benchmark import BenchmarkRequest, run_benchmark
 from quit.systems.benchmark.plugins import available, make_retriever, source_identity, valid_ranking, valid_scores
 from tests.docs.pages import blocks
@@ -106,6 +106,23 @@ def test_another_version_of_a_plugins_package_is_something_new(install, tmp_path
         identities.append([source_identity("quit.retrievers", name, settings) for name in ("first-rows:10", "bm25")])
     assert identities[0] == identities[1] and identities[2][0] != identities[0][0]
     assert identities[2][1] == identities[0][1] == "bm25"
+
+
+def test_other_files_behind_a_name_are_something_new(tmp_path: Path) -> None:
+    """A listwise reranker's prompt and model, and the model of the retriever that nar begins with."""
+    prompt, model = tmp_path / "own.txt", tmp_path / "model"
+    model.mkdir()
+    ranker = {"name": "ranker", "role": "labeler", "kind": "transformers", "model": str(model)}
+    settings = parse({"readers": [ranker], "benchmark": {"rank_prompt": str(prompt)}})
+    names = {"quit.rerankers": "listwise:ranker", "quit.retrievers": f"nar:dense:{model},8"}
+    identities = []
+    for text, weights in (("one", b"1"), ("one", b"1"), ("two", b"1"), ("two", b"2")):
+        prompt.write_text(f"### user\n{text} {{count}} {{passages}} {{question}}\n")
+        (model / "model.safetensors").write_bytes(weights)
+        identities.append([source_identity(group, name, settings) for group, name in names.items()])
+    (listwise, nar), again, other_prompt, other_model = identities
+    assert again == [listwise, nar] and other_prompt[1] == nar
+    assert len({listwise, other_prompt[0], other_model[0]}) == 3 and other_model[1] != nar
 
 
 @pytest.mark.parametrize(
