@@ -272,9 +272,9 @@ def as_rank(value: Any, name: str) -> int | None:
     return int(number)
 
 
-def as_scores(value: Any, name: str) -> dict[str, int] | None:
+def as_scores(value: Any, name: str, answers: Sequence[str] = ()) -> dict[str, int] | None:
     """Return optional scores as ``{candidate: 0 or 1}`` in the source's order; a candidate without a score is left out,
-    except the last, the gold answer, which needs one. Equal candidates: see :func:`gold_last`.
+    except the last, the gold answer, which needs one. ``answers`` and equal candidates: see :func:`gold_last`.
 
     Takes an object, a list of ``{candidate, score}`` or a list of pairs (how Arrow reads a map column).
     Raises ``BadRecord`` (``wrong_type``, ``bad_value``, ``too_many``).
@@ -305,19 +305,20 @@ def as_scores(value: Any, name: str) -> dict[str, int] | None:
         scores.append((as_text(candidate, name), int(score)))
     if scores and not repair(scores[-1][0]):
         raise BadRecord("bad_value", f"Field {name!r} has a blank last candidate: write the gold answer there.")
-    return gold_last(scores)
+    return gold_last(scores, answers)
 
 
-def gold_last(scores: Sequence[tuple[str, int]]) -> dict[str, int]:
-    """Return candidate -> score, in order. Of equal candidates the first counts; the last of all, the gold answer,
-    stays the last, with its own score."""
+def gold_last(scores: Sequence[tuple[str, int]], answers: Sequence[str] = ()) -> dict[str, int]:
+    """Return candidate -> score, in order. The gold answer comes last, with its own score: the last candidate that is
+    one of ``answers`` in normalised form, else the last of all. Of other equal candidates the first counts."""
     score_of: dict[str, int] = {}
     for candidate, score in scores:
         score_of.setdefault(candidate, score)
     if scores:
-        candidate, score = scores[-1]
-        del score_of[candidate]
-        score_of[candidate] = score
+        forms = {normalize_answer(answer) for answer in answers}
+        gold, score = next((pair for pair in reversed(scores) if normalize_answer(pair[0]) in forms), scores[-1])
+        del score_of[gold]
+        score_of[gold] = score
     return score_of
 
 

@@ -61,7 +61,7 @@ def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
         record_id,
         question,
         answers,
-        [_hint(hint, f"hints[{index}]") for index, hint in enumerate(hints)],
+        [_hint(hint, f"hints[{index}]", answers) for index, hint in enumerate(hints)],
         candidates=fields.as_texts(record.get("candidates") or [], "candidates"),
         coarse=fields.as_label(kind.get("coarse"), "question_type.coarse"),
         fine=fields.as_label(kind.get("fine"), "question_type.fine"),
@@ -69,7 +69,7 @@ def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     )
 
 
-def _hint(hint: Any, name: str) -> DraftHint:
+def _hint(hint: Any, name: str, answers: list[str]) -> DraftHint:
     if not isinstance(hint, dict):
         return DraftHint(hint)
     if "hint" not in hint and "text" not in hint:
@@ -79,7 +79,7 @@ def _hint(hint: Any, name: str) -> DraftHint:
         rank=fields.as_rank(hint.get("rank"), f"{name}.rank"),
         convergence=fields.as_convergence(hint.get("convergence"), f"{name}.convergence"),
         url=fields.as_label(hint.get("url"), f"{name}.url"),
-        scores=fields.as_scores(hint.get("scores"), f"{name}.scores"),
+        scores=fields.as_scores(hint.get("scores"), f"{name}.scores", answers),
     )
 
 

@@ -61,7 +61,7 @@ def _no_rows() -> _Rows:
     outputs=TABLES,
     sections=("collect", "convergence.hints"),
     scope="collection",
-    version=2,
+    version=3,
 )
 def collect_stage(context: Context, sources: Iterable[SourceRecord]) -> Tables:
     """Read the sources, repair and pool their records."""

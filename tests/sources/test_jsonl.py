@@ -79,9 +79,11 @@ def test_a_kind_is_suggested_only_where_the_fields_fit(tmp_path, kind):
         ([("Mars", 0), ("Venus", 1), ("Mars", 1)], [("Venus", 1), ("Mars", 1)]),
         ([("Venus", 1), ("Io", 0), ("Venus", 0), ("Mars", 1)], [("Venus", 1), ("Io", 0), ("Mars", 1)]),
         ([("BeyoncÃ©", 0), ("Adele", 0), ("Beyoncé", 1)], [("Adele", 0), ("Beyoncé", 1)]),  # equal once it is repaired
+        ([("Earth", 0), ("MARS", 1), ("Venus", 0)], [("Earth", 0), ("Venus", 0), ("MARS", 1)]),  # keys were sorted
+        ([("Mars", 0), ("The Mars", 1), ("Venus", 0)], [("Mars", 0), ("Venus", 0), ("The Mars", 1)]),
     ],
 )
-def test_the_gold_answer_is_the_last_score_although_it_is_there_twice(tmp_path, scores, expected):
+def test_the_gold_answer_is_the_last_score_wherever_it_stands(tmp_path, scores, expected):
     hint = {"hint": "It has two moons.", "scores": [{"candidate": name, "score": score} for name, score in scores]}
     (record,) = read("jsonl", tmp_path, good("jsonl", hints=[hint]))
     assert list(record.question.hints[0].scores.items()) == expected
