@@ -52,7 +52,7 @@ def _compared(old: Release, new: Release) -> dict[str, list[dict[str, Any]]]:
         changes = {name: sql_rows(connection, query) for name, query in _LISTS.items()}
     return {
         **changes,
-        "moved": [{**row, "reason": _moved(row)} for row in changes["moved"]],
+        "moved": [_moved(**row) for row in changes["moved"]],
         "origins": _origins(old, new),
     }
 
@@ -158,11 +158,16 @@ _LISTS = {
 }
 
 
-def _moved(row: dict[str, Any]) -> str:
-    was, now = row.pop("was"), row.pop("is_now")
-    if was != now:
-        return f"parametrically answerable: {'yes' if was else 'no'} before, {'yes' if now else 'no'} now"
-    return "drawn again: the split's sizes, shares, seed, rule (split.train) or collection changed"
+def _moved(was: bool | None, is_now: bool | None, **row: Any) -> dict[str, Any]:
+    """Return a row of ``moved``; ``was``, ``is_now``: parametrically answerable, None where an imported release does
+    not say."""
+    if was is None or is_now is None:
+        reason = _UNKNOWN
+    elif was != is_now:
+        reason = f"parametrically answerable: {'yes' if was else 'no'} before, {'yes' if is_now else 'no'} now"
+    else:
+        reason = "drawn again: the split's sizes, shares, seed, rule (split.train) or collection changed"
+    return {**row, "reason": reason}
 
 
 def _origins(old: Release, new: Release) -> list[dict[str, Any]]:

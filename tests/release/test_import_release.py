@@ -180,6 +180,14 @@ def test_a_difference_names_no_settings_that_an_import_cannot_know(tmp_path: Pat
     assert all(row["after"] is not None for row in origins if row["what"] in ("setting", "model", "prompt"))
 
 
+def test_a_question_in_another_split_has_no_reason_where_an_import_knows_none(release: Release, tmp_path: Path) -> None:
+    questions = splits()
+    questions["test"] += questions["dev"]
+    later = import_release(write(tmp_path / "later", questions | {"dev": []}), tmp_path / "v2").release
+    moved = {"question_id": "c", "question": "What is c?", "before": "dev", "after": "test"}
+    assert diff(release.path, later.path)["moved"] == [{**moved, "reason": "no reason is recorded"}]
+
+
 def test_nothing_is_left_of_a_refused_import(tmp_path: Path) -> None:
     questions = splits()
     del questions["test"][0]["subsets"]["0"]
