@@ -246,28 +246,22 @@ def evaluate_run(
 
 _COLUMNS = (
     ("question", "question_id", "query-id", "query_id", "qid"),
-    ("passage", "passage_id", "corpus-id", "doc_id", "docid"),
+    ("passage", "passage_id", "corpus-id", "docno", "doc_id", "docid"),
     ("score", "label", "relevance", "rel"),
 )
-"""Names of the columns of a run or of qrels, of which the first that a data frame has counts."""
+"""Names of the columns of a run or of qrels, of which the first that a data frame has counts. PyTerrier's ``docno`` is
+the id; its ``docid`` is a number of its own."""
 
 
 def _by_question(rows: Any, what: str) -> Mapping[str, Any]:
     """Return rows of question, passage and value as question -> passage -> value, ids as texts.
 
-    Raises ``InputError`` for a data frame without three columns, a missing id, or a value that is no finite number.
+    Raises ``InputError`` for a data frame without three columns, a missing id, a passage twice, or a value that is no
+    finite number (of qrels: no whole number).
     """
+    number = "whole number" if what == "qrels" else "finite number"
     if isinstance(rows, Mapping):
-        for question, of_question in rows.items():
-            for passage, value in of_question.items() if isinstance(of_question, Mapping) else ():
-                if not _is_number(value):
-                    raise InputError(f"The {what}, {question!r}, {passage!r}: {value!r}. Expected a finite number.")
-        return {
-            str(question): {str(passage): value for passage, value in of_question.items()}
-            if isinstance(of_question, Mapping)
-            else [*map(str, of_question)]
-            for question, of_question in rows.items()
-        }
+        return {str(question): _of_mapping(question, values, what, number) for question, values in rows.items()}
     table = as_table(rows)
     firsts = [[name for name in known if name in table.column_names][:1] for known in _COLUMNS]
     names = [name for first in firsts for name in first] if all(firsts) else table.column_names[:3]
@@ -276,14 +270,32 @@ def _by_question(rows: Any, what: str) -> Mapping[str, Any]:
     question_ids, passage_ids, values = (table.column(name).to_pylist() for name in names)
     by_question: dict[str, dict[str, Any]] = {}
     for row, (question, passage, value) in enumerate(zip(question_ids, passage_ids, values, strict=True)):
-        if question is None or passage is None or not _is_number(value):
-            raise InputError(
-                f"The {what}, row {row}: {names[0]} {question!r}, {names[1]} {passage!r}, {names[2]} {value!r}. "
-                "Expected two ids and a finite number."
-            )
-        by_question.setdefault(str(question), {})[str(passage)] = value
+        where = f"The {what}, row {row}: {names[0]} {question!r}, {names[1]} {passage!r}, {names[2]} {value!r}."
+        if question is None or passage is None or not _is_number(value, number):
+            raise InputError(f"{where} Expected two ids and a {number}.")
+        of_question = by_question.setdefault(str(question), {})
+        if str(passage) in of_question:
+            raise InputError(f"{where} An earlier row has this passage for this question: leave one out.")
+        of_question[str(passage)] = value
     return by_question
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and bool(-math.inf < value < math.inf)
+def _of_mapping(question: Any, passages: Any, what: str, number: str) -> dict[str, Any] | list[str]:
+    """Return a question's passages with their values, or best first, ids as texts."""
+    if isinstance(passages, Mapping):
+        for passage, value in passages.items():
+            if not _is_number(value, number):
+                raise InputError(f"The {what}, {question!r}, {passage!r}: {value!r}. Expected a {number}.")
+        return {str(passage): value for passage, value in passages.items()}
+    is_list = what == "run" and isinstance(passages, Iterable) and not isinstance(passages, str)
+    ranked = [*passages] if is_list else [None]
+    if not all(isinstance(passage, str | int | np.integer) for passage in ranked):
+        expected = "passage -> score, or ids, best first" if what == "run" else "passage -> label"
+        raise InputError(f"The {what}, {question!r}: {repr(passages)[:80]}. Expected {expected}.")
+    return [*map(str, ranked)]
+
+
+def _is_number(value: Any, number: str) -> bool:
+    """Whether a value is finite, and a ``whole number`` where that is asked for."""
+    finite = isinstance(value, int | float | np.integer | np.floating) and -math.inf < value < math.inf
+    return bool(finite and (number == "finite number" or value == int(value)))

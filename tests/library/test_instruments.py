@@ -71,9 +71,12 @@ def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions
         assert quit.evaluate_run({"q": ids}, {"q": {7: 1}}, ["MRR@10"]) == {"MRR@10": 1.0}
     for wrong, message in (
         (mixed[["doc_id", "query_id"]], "qrels has the columns doc_id, query_id; expected"),
-        (mixed.assign(relevance=["high", "low"]), "qrels, row 0: .* relevance 'high'. Expected two ids and a finite"),
+        (mixed.assign(relevance=["high", "low"]), "qrels, row 0: .* relevance 'high'. Expected two ids and a whole"),
+        (mixed.assign(relevance=[1, 0.9]), "qrels, row 1: .* relevance 0.9. Expected two ids and a whole number"),
+        (pd.concat([mixed, mixed[:1]]), "qrels, row 2: .* An earlier row has this passage for this question"),
         (3, "type int cannot be read as a table"),
-        ({"q1": {"d2": None}}, "qrels, 'q1', 'd2': None. Expected a finite number"),
+        ({"q1": {"d2": None}}, "qrels, 'q1', 'd2': None. Expected a whole number"),
+        ({"q1": ["d2"]}, r"qrels, 'q1': \['d2'\]. Expected passage -> label"),
     ):
         with pytest.raises(InputError, match=message):
             quit.evaluate_run(run, wrong)
@@ -82,6 +85,13 @@ def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions
         for wrong_run in (scores, pd.DataFrame([("q1", *pair) for pair in scores["q1"].items()])):
             with pytest.raises(InputError, match="^The run, .*d2.*Expected"):
                 quit.evaluate_run(wrong_run, qrels)
+    for wrong_ranking in ("d2", None, [("d2", 1.0)]):
+        with pytest.raises(InputError, match="^The run, 'q1': .*Expected passage -> score, or ids, best first"):
+            quit.evaluate_run({"q1": wrong_ranking}, qrels)
+    with pytest.raises(InputError, match="^The run, row 3: .* An earlier row has this passage"):
+        quit.evaluate_run(pd.concat([frames[0][:3], frames[0][:1]]), qrels)
+    terrier = pd.DataFrame({"qid": ["q1", "q1"], "docid": [0, 1], "docno": ["d9", "d2"], "score": [2.0, 1.0]})
+    assert quit.evaluate_run(terrier, {"q1": {"d2": 1}}, "MRR@10") == {"MRR@10": 0.5}  # docid: PyTerrier's own number
     by_question = quit.evaluate_run(frames[0], frames[1], ["MRR@10"], per_question=True)
     assert by_question == {"MRR@10": {"q1": 0.5, "q2": 0.5}}
     unanswerable = {**qrels, "q3": {"d1": 0}}  # without a relevant passage: 0 in the mean, as in quit evaluate run
