@@ -274,7 +274,8 @@ def as_rank(value: Any, name: str) -> int | None:
 
 def as_scores(value: Any, name: str, answers: Sequence[str] = ()) -> dict[str, int] | None:
     """Return optional scores as ``{candidate: 0 or 1}`` in the source's order; a candidate without a score is left out,
-    except the last, the gold answer, which needs one. ``answers`` and equal candidates: see :func:`gold_last`.
+    except the gold answer, which needs one. It is the last candidate that is one of ``answers`` in normalised form,
+    else the last, and comes last. Equal candidates: see :func:`gold_last`.
 
     Takes an object, a list of ``{candidate, score}`` or a list of pairs (how Arrow reads a map column).
     Raises ``BadRecord`` (``wrong_type``, ``bad_value``, ``too_many``).
@@ -290,8 +291,12 @@ def as_scores(value: Any, name: str, answers: Sequence[str] = ()) -> dict[str, i
             pairs.append(entry)
         else:
             raise wrong_type(name, expected, value)
-    if pairs and pairs[-1][1] is None:
-        raise BadRecord("bad_value", f"Field {name!r} has no score of its last candidate, which is the gold answer.")
+    forms = {normalize_answer(answer) for answer in answers}
+    golds = [pair for pair in pairs if isinstance(pair[0], str) and normalize_answer(pair[0]) in forms] or pairs[-1:]
+    scored = [pair for pair in golds if pair[1] is not None]
+    if golds and not scored:
+        raise BadRecord("bad_value", f"Field {name!r} has no score of {describe(golds[-1][0])}, the gold answer.")
+    pairs += scored[-1:]
     scores: list[tuple[str, int]] = []
     for candidate, score in pairs:
         if score is None:
@@ -305,20 +310,19 @@ def as_scores(value: Any, name: str, answers: Sequence[str] = ()) -> dict[str, i
         scores.append((as_text(candidate, name), int(score)))
     if scores and not repair(scores[-1][0]):
         raise BadRecord("bad_value", f"Field {name!r} has a blank last candidate: write the gold answer there.")
-    return gold_last(scores, answers)
+    return gold_last(scores)
 
 
-def gold_last(scores: Sequence[tuple[str, int]], answers: Sequence[str] = ()) -> dict[str, int]:
-    """Return candidate -> score, in order. The gold answer comes last, with its own score: the last candidate that is
-    one of ``answers`` in normalised form, else the last of all. Of other equal candidates the first counts."""
+def gold_last(scores: Sequence[tuple[str, int]]) -> dict[str, int]:
+    """Return candidate -> score, in order. Of equal candidates the first counts; the last of all, the gold answer,
+    stays the last, with its own score."""
     score_of: dict[str, int] = {}
     for candidate, score in scores:
         score_of.setdefault(candidate, score)
     if scores:
-        forms = {normalize_answer(answer) for answer in answers}
-        gold, score = next((pair for pair in reversed(scores) if normalize_answer(pair[0]) in forms), scores[-1])
-        del score_of[gold]
-        score_of[gold] = score
+        candidate, score = scores[-1]
+        del score_of[candidate]
+        score_of[candidate] = score
     return score_of
 
 

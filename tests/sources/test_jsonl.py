@@ -80,6 +80,7 @@ def test_a_kind_is_suggested_only_where_the_fields_fit(tmp_path, kind):
         ([("Venus", 1), ("Io", 0), ("Venus", 0), ("Mars", 1)], [("Venus", 1), ("Io", 0), ("Mars", 1)]),
         ([("BeyoncÃ©", 0), ("Adele", 0), ("Beyoncé", 1)], [("Adele", 0), ("Beyoncé", 1)]),  # equal once it is repaired
         ([("Earth", 0), ("MARS", 1), ("Venus", 0)], [("Earth", 0), ("Venus", 0), ("MARS", 1)]),  # keys were sorted
+        ([("Io", 0), ("Mars", 1), ("Venus", None)], [("Io", 0), ("Mars", 1)]),  # as Arrow merges objects
         ([("Mars", 0), ("The Mars", 1), ("Venus", 0)], [("Mars", 0), ("Venus", 0), ("The Mars", 1)]),
     ],
 )
@@ -87,6 +88,12 @@ def test_the_gold_answer_is_the_last_score_wherever_it_stands(tmp_path, scores, 
     hint = {"hint": "It has two moons.", "scores": [{"candidate": name, "score": score} for name, score in scores]}
     (record,) = read("jsonl", tmp_path, good("jsonl", hints=[hint]))
     assert list(record.question.hints[0].scores.items()) == expected
+
+
+def test_the_gold_answer_needs_a_score(tmp_path):
+    hint = {"hint": "It has two moons.", "scores": {"Io": 0, "Mars": None, "Venus": 1}}
+    with pytest.raises(InputError, match=r"'hints\[0\].scores' has no score of the text 'Mars', the gold answer"):
+        read("jsonl", tmp_path, good("jsonl", hints=[hint]))
 
 
 def test_bad_lines_cost_themselves_alone(tmp_path):
