@@ -178,7 +178,7 @@ def array_values(file: IO[bytes], at_once: int = AT_ONCE) -> Iterator[Any]:
             except json.JSONDecodeError as error:
                 cut = error.msg.startswith("Unterminated") or error.pos + _TOKEN >= len(text)
                 if not (cut and more):
-                    raise ValueError(error.msg) from None
+                    raise ValueError(error.msg.removesuffix(" starting at")) from None
                 end = len(text)
             except RecursionError:
                 raise ValueError("nesting too deep") from None
@@ -281,7 +281,8 @@ def _decode(
     try:
         return decoder.raw_decode(text, at)
     except json.JSONDecodeError as error:
-        raise _broken(text, error.pos, path, expected, f"in {where}", error.msg) from None
+        what = error.msg.removesuffix(" starting at")
+        raise _broken(text, error.pos, path, expected, f"in {where}", what) from None
     except (ValueError, RecursionError):
         raise _broken(text, at, path, expected, f"in {where}", "a number too long or nesting too deep") from None
 

@@ -77,7 +77,8 @@ _SHAPES: dict[str, tuple[TypeAdapter[Any], str]] = {
 def first_fault(error: ValidationError) -> str:
     """Return where a value has not its shape, and why: the first of all faults."""
     first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'the whole'}: {first['msg']}"
+    message = first["msg"].partition(" or instance of ")[0]  # a class of the program's own
+    return f"{'.'.join(map(str, first['loc'])) or 'the whole'}: {message}"
 
 
 def read_state(path: Path, default: Any = None) -> Any:
