@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -53,6 +54,15 @@ def test_the_controls_of_the_probe_stand_in_the_card_where_there_are_some(tables
     assert "| reader | no question |" in text and "| r | 1 of 2, 9.5% to 90.5% |" in text
     assert f"the same questions: {share}." in text and 0 < labels.count(2) < len(labels)
     assert "Controls of the probe" in text and "Controls of the probe" not in plain[1]
+
+
+@pytest.mark.parametrize(("producer", "predicts"), [("source", False), ("source-scores", False), ("learned/1", True)])
+def test_a_model_predicts_convergence_only_where_it_is_not_the_source_s(tables, tmp_path, producer, predicts):
+    ranked, name = tables.ranked_hints, "producer"
+    column = pa.array([producer] * len(ranked), ranked.schema.field(name).type)
+    ranked = ranked.set_column(ranked.schema.get_field_index(name), name, column)
+    _, text = written(replace(tables, ranked_hints=ranked), tmp_path)
+    assert ("a model predicts how many" in text) == predicts and "predicted share" not in text
 
 
 def table_below(text, heading):
