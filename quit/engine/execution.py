@@ -205,6 +205,7 @@ class Execution(ExitStack):
         """Return the shards to do; several runs take turns."""
         queue: list[Shard] = []
         for run in runs:
+            self.pipeline.discard_stale(run)
             shards = self.pipeline.pending(run, publish=True)
             queue += [(run, shard) for shard in shards]
             if shards:

@@ -67,8 +67,26 @@ class Pipeline(BuildPlan):
     # What remains
 
     def is_done(self, run: StageRun) -> bool:
-        """Whether the stage run has its manifest."""
-        return self.workspace.manifest(self.folder(run)) is not None
+        """Whether the stage run has its manifest, and was made from the tables that the runs before it have now.
+
+        A language model that was asked again gives other tables under the same fingerprint, also while a build with
+        other settings was current. A run before it without tables says nothing: it may come out as it was.
+        """
+        manifest = self.workspace.manifest(self.folder(run))
+        if manifest is None:
+            return False
+        recorded, versions = manifest.get("inputs", {}), self._input_versions(run)
+        return all(recorded.get(key, version) == version for key, version in versions.items())
+
+    def _input_versions(self, run: StageRun) -> dict[str, str]:
+        """Return the complete stage runs whose tables a run reads, each with the version of its tables."""
+        versions = {each.key: self.workspace.version(self.folder(each)) for each in self.reads(run)}
+        return {key: version for key, version in versions.items() if version is not None}
+
+    def discard_stale(self, run: StageRun) -> None:
+        """Remove the tables of a complete run that rest on other tables than there are now."""
+        if not self.is_done(run) and self.workspace.manifest(self.folder(run)) is not None:
+            self.workspace.discard(self.folder(run))
 
     @property
     def up_to_date(self) -> bool:
@@ -261,6 +279,7 @@ class Pipeline(BuildPlan):
                 "settings": self.settings_of(run.stage),
                 "models": self.models_of(run),
                 "supersedes": list(run.stage.supersedes),
+                "inputs": self._input_versions(run),
             }
             if "sources" in run.stage.inputs:
                 facts["sources"] = self.source_facts

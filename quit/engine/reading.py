@@ -31,8 +31,8 @@ class TableReader(ABC):
 
     @property
     def versions(self) -> dict[str, str]:
-        """Stage run to the hash of its current manifest, hence of its tables: a model that is asked again gives other
-        tables under the same fingerprint. Empty where nothing changes, as in a release."""
+        """Stage run to the hash of its current tables: a model that is asked again gives other ones under the same
+        fingerprint. Empty where nothing changes, as in a release."""
         return {}
 
     @property

@@ -55,6 +55,10 @@ class Workspace(Location, TableReader):
         """As :attr:`TableReader.versions`."""
         return {run: self._manifests[folder / "manifest.json"][2] for run, (folder, _) in self.current().items()}
 
+    def version(self, folder: Path) -> str | None:
+        """Return the hash of a stage run's tables, None where it is incomplete. Raises as :meth:`manifest` does."""
+        return None if self.manifest(folder) is None else self._manifests[folder / "manifest.json"][2]
+
     def set_current(self, state: Mapping[str, str]) -> None:
         """Make these fingerprints the current ones."""
         if dict(state) != self.state:
@@ -82,9 +86,9 @@ class Workspace(Location, TableReader):
                 return None
             if manifest.get("fingerprint", folder.name) != folder.name:
                 raise WorkspaceError(f"{path} is of another run. Build it again: quit build -w {shell_word(self)}")
-            if (checksum := manifest.pop("checksum", None)) != content_hash(manifest):
+            if manifest.pop("checksum", None) != content_hash(manifest):
                 raise WorkspaceError(f"{path} was altered. Build it again: quit build -w {shell_word(self)}")
-            self._manifests[path] = (stamp, manifest, checksum)
+            self._manifests[path] = (stamp, manifest, content_hash(manifest["tables"]))
         return self._manifests[path][1]
 
     def part_done(self, folder: Path, outputs: Sequence[str], shard: Range, *, publish: bool = False) -> bool:

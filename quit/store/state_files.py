@@ -28,6 +28,7 @@ class _Table(BaseModel):
 class _Manifest(BaseModel):
     tables: dict[str, _Table]
     supersedes: list[str] = []
+    inputs: dict[str, str] = {}
 
 
 class _Marker(BaseModel):

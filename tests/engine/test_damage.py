@@ -15,6 +15,7 @@ from quit import contracts
 from quit.common.files import temporary_of
 from quit.common.ranges import WHOLE
 from quit.engine.damage import discard_damaged
+from quit.engine.execution import Execution
 from quit.engine.logs import Log
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import locked_last_build
@@ -159,6 +160,28 @@ def test_stages_that_rest_on_a_part_that_came_out_otherwise_run_again(finished: 
     left = {run.key.partition(":")[0] for run in finished.runs if not finished.is_done(run)}
     assert "enumerate" in left and "label" in left and "describe" not in left
     assert not list(finished.workspace.path.glob("tables/*_enumerate/*/passages/*"))
+
+
+def test_tables_of_other_settings_that_rest_on_a_replaced_table_are_made_again(finished: Pipeline) -> None:
+    source, part = finished.sources[0].path, _part(finished.workspace, "splits")
+    other = plan_build(finished.workspace.path, "labels.temperature=0.5", source=source, profile="embedded")
+    for run in other.runs:
+        _finish(other, run)
+    split, read = other.stage_run("split"), next(run for run in other.runs if run.stage.name == "read")
+    assert other.up_to_date and other.folder(split) == finished.folder(split)
+    part.unlink()
+    finished.discard_damaged()
+    finished.begin()
+    assert other.is_done(read), "the splits may come out as they were"
+    for run in finished.runs:
+        _finish(finished, run, **({"splits": table_of("splits", small.rows()["splits"][:1])} if run == split else {}))
+    assert finished.up_to_date
+    update = other.stage_run("update")
+    assert other.is_done(read), "the passages came out as they were"
+    assert not other.is_done(update) and [*other.folder(update).rglob("*.parquet")]
+    with Execution(other) as carry_out:
+        assert len(carry_out._waiting([update])) == 1
+    assert not [*other.folder(update).rglob("*.parquet")]
 
 
 def test_a_resumed_build_never_shows_finished_stages_as_unfinished(finished: Pipeline, monkeypatch) -> None:
