@@ -8,6 +8,7 @@ the system is tried again where it is (``run.retries``). A shard of a lost worke
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter, deque
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
@@ -31,6 +32,8 @@ Shard = tuple[StageRun, Range]
 
 HEARTBEAT = 5.0
 """Seconds between looks at a place that has not said anything."""
+USAGE_SECONDS = 60.0
+"""Seconds of which a kill forgets the use of language models; their replies are kept."""
 
 
 class Place(Protocol):
@@ -121,6 +124,8 @@ class Execution(ExitStack):
         self.pipeline = pipeline
         self._place = place_of(runner or pipeline.settings.run.runner, pipeline)
         self.callback(self._place.close)
+        self._recorded, self._record_time = pipeline.models.meter.snapshot(), time.monotonic()
+        self._run_name = ""
         build_begins(pipeline)
 
     @without_secrets_in_errors
@@ -131,14 +136,14 @@ class Execution(ExitStack):
             if waits and self.pipeline.missing_inputs(runs[0]):
                 continue  # it needs what is waited for
             self.pipeline.check_ready(runs[0])
-            before = self.pipeline.models.meter.snapshot()
+            self._run_name = runs[0].key if len(runs) == 1 else stage.name
             try:
                 self._work_on(self._waiting(runs))
             except Waiting as waiting:
                 waits.append(waiting)
                 continue
             finally:
-                self.pipeline.record_usage(runs[0].key if len(runs) == 1 else stage.name, before)
+                self._record_usage()
             for run in runs:
                 self.pipeline.finish(run)
         if waits:
@@ -223,9 +228,17 @@ class Execution(ExitStack):
     def _finished(self, at_work: dict[Future[Any], Shard]) -> set[Future[Any]]:
         """Wait until some shards have ended, one way or another, and return their futures. Raises
         ``LostPlace``."""
-        while not (finished := wait(at_work, HEARTBEAT, FIRST_COMPLETED).done):
+        while True:
+            if time.monotonic() - self._record_time >= USAGE_SECONDS:
+                self._record_usage()
+            if finished := wait(at_work, HEARTBEAT, FIRST_COMPLETED).done:
+                return finished
             self._place.check()
-        return finished
+
+    def _record_usage(self) -> None:
+        """Log the use of language models since the last time."""
+        self._recorded = self.pipeline.record_usage(self._run_name, self._recorded)
+        self._record_time = time.monotonic()
 
     def _accept(self, run: StageRun, shard: Range, result: workers.ShardResult | None) -> None:
         """Accept the report of a worker elsewhere: its parts must be visible here, its usage is counted here."""

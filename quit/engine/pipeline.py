@@ -292,10 +292,13 @@ class Pipeline(BuildPlan):
         keys = {each.key for each in self.runs if (each.key, self.fingerprints[each.key]) in state} | {run.key}
         self._set_current(keys)
 
-    def record_usage(self, name: str, before: dict[str, dict[str, Any]]) -> None:
-        """Log the use of language models by a stage run (or all of a stage) since the snapshot ``before``."""
+    def record_usage(self, name: str, before: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Log the use of language models by a stage run (or all of a stage) since the snapshot ``before``; returns that
+        of now."""
+        now = self.models.meter.snapshot()
         with self.workspace.changing("usage.jsonl"):
-            record(self.workspace.path, name, before, self.models.meter.snapshot(), self.workers)
+            record(self.workspace.path, name, before, now, self.workers)
+        return now
 
     def _set_current(self, keys: set[str]) -> None:
         self.workspace.set_current({run.key: self.fingerprints[run.key] for run in self.runs if run.key in keys})

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from collections import deque
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -9,10 +10,13 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from quit.common.ranges import WHOLE
+from quit.engine import execution as module
 from quit.engine.execution import Execution, Threads
+from quit.engine.usage import totals
 from quit.errors import InputError, Stopped
 from tests.building import plan_build
 from tests.paths import starter_file
+from tests.running import until
 
 
 def test_an_interrupt_of_the_wait_after_a_fault_stops_requests_too(tmp_path: Path) -> None:
@@ -37,3 +41,23 @@ def test_blas_has_one_thread_in_each_thread_of_builds_and_its_own_number_after_t
         assert threads_of_blas() == {1}
         places[1].close()
         assert threads_of_blas() == {2}
+
+
+def test_the_use_of_language_models_is_logged_while_a_shard_is_at_work(tmp_path: Path, monkeypatch) -> None:
+    """... so that a kill forgets little of what was paid."""
+    monkeypatch.setattr(module, "USAGE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "HEARTBEAT", 0.01)
+    pipeline = plan_build(tmp_path / "W", source=starter_file(tmp_path / "few.jsonl", 1), profile="embedded")
+    pipeline.models.meter.add("m", requests=5)  # before this build
+    run, path = pipeline.stage_run("collect"), pipeline.workspace.path
+
+    def ask(*_: object) -> None:
+        for request_count in (1, 2):
+            pipeline.models.meter.add("m", requests=1, prompt_tokens=10)
+            until(lambda request_count=request_count: totals(path).get("m", {}).get("requests") == request_count, seconds=20, every=0.01)
+
+    monkeypatch.setattr(pipeline, "work_on", ask)
+    with Execution(pipeline) as carry_out:
+        carry_out._work_on(deque([(run, WHOLE)]))
+        carry_out._record_usage()
+    assert (totals(path)["m"]["requests"], totals(path)["m"]["prompt_tokens"]) == (2, 20)
