@@ -31,7 +31,7 @@ PROMPT_VERSION = 2
 
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.):])\s*")
 _REPLY_TOKENS = 8
-_TOKENS_A_CANDIDATE = 16
+TOKENS_A_CANDIDATE = 16
 _ATTEMPTS = 3
 
 
@@ -157,7 +157,7 @@ class LLMCandidates:
             ChatRequest(
                 self.prompt,
                 {"question": question["question"], "answer": question["answers"][0], "count": str(count)},
-                _TOKENS_A_CANDIDATE * count,
+                TOKENS_A_CANDIDATE * count,
                 group=question["question_id"],
             )
             for question in questions

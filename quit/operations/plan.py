@@ -8,6 +8,7 @@ of that parent; the passages of a question are the nodes of a trie, each with it
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,10 +18,11 @@ import pyarrow.compute as pc
 
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import totals
+from quit.models.convergence_scored import TOKENS_A_CANDIDATE
 from quit.models.factory import judge_prompt, language_reader, reader_prompts
 from quit.models.generation.base import cache_key
 from quit.models.generation.cache import GenerationCache
-from quit.models.prompting import CHARACTERS_A_TOKEN
+from quit.models.prompting import CHARACTERS_A_TOKEN, load_prompt
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader
 from quit.models.user_models import UserReader
@@ -29,8 +31,9 @@ from quit.settings import JudgeSettings, ReaderSettings, Settings
 from quit.sources import read_sources
 from quit.stages.collect import collect_stage
 from quit.stages.labelling.passages import passage_count, permutations
+from quit.stages.rank import published
 from quit.stages.read import selected_hints
-from quit.stages.stage import Context
+from quit.stages.stage import Context, Tables
 
 JUDGED_A_QUESTION = 20.0
 """Distinct answers per question that a judge has to see, where no workspace tells: the paper does not say."""
@@ -149,6 +152,9 @@ def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: 
                 lines += planner.reader_lines(spec)
             else:
                 lines += planner.judge_lines(spec)
+            convergence = pipeline.settings.convergence
+            if spec.kind != "python" and (convergence.method, convergence.language_model) == ("llm", spec.name):
+                lines.append(planner.rank_line(spec))
     finally:
         if cache is not None:
             cache.close()
@@ -180,8 +186,7 @@ def planned_questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
         table, ranked = pipeline.workspace.read("questions"), pipeline.workspace.read("ranked_hints")
         note = "Questions and hints: those the workspace's last build kept."
     else:
-        context = Context({}, pipeline.settings, pipeline.models)
-        tables = collect_stage.function(context, read_sources(pipeline.sources))
+        tables = _collected(pipeline)
         table, hints = tables["questions"], tables["hints"]
         first = pc.less(hints.column("position"), pipeline.settings.convergence.hints)  # none is left out or valued yet
         ranked = hints.rename_columns({"rank": "source_rank", "position": "rank"}).append_column("selected", first)
@@ -197,6 +202,11 @@ def planned_questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
         if row["question_id"] in hints_of
     ]
     return questions, [note]
+
+
+def _collected(pipeline: Pipeline) -> Tables:
+    context = Context({}, pipeline.settings, pipeline.models)
+    return collect_stage.function(context, read_sources(pipeline.sources))
 
 
 @dataclass(frozen=True)
@@ -278,6 +288,33 @@ class _Planner:
             f"{spec.name}: at most; exact matches, NO ANSWER, repeated answers and kept replies cost nothing."
         )
         return lines
+
+    def rank_line(self, spec: ReaderSettings | JudgeSettings) -> Line:
+        """Return what a language model is asked about each hint and candidate, and for candidates, by ``rank``."""
+        if self.pipeline.is_done(self.pipeline.stage_run("rank")):
+            return self._line(spec, "rank")
+        settings, tables, count = self.pipeline.settings.convergence, _collected(self.pipeline), self._counter(spec)
+        hints, written = tables["hints"].to_pylist(), settings.candidate_cap - 1
+        templates = {name: load_prompt(name) for name in ("refers", "candidates")}
+        frame = {
+            name: sum(count(message["content"]) for message in each.messages(dict.fromkeys(each.placeholders, "")))
+            for name, each in templates.items()
+        }
+        values = published(hints, tables["scores"], settings)
+        unvalued = {hint["question_id"] for hint in hints if hint["hint_id"] not in values}
+        wrong = Counter(row["question_id"] for row in tables["candidates"].to_pylist() if not row["is_gold"])
+        bare = [row for row in tables["questions"].to_pylist() if row["question_id"] in unvalued - wrong.keys()]
+        pairs = prompts = 0
+        for hint in hints:
+            if (name := hint["question_id"]) in unvalued:
+                candidates = 1 + min(wrong[name] or written, written)
+                pairs += candidates
+                prompts += round(candidates * (frame["refers"] + count(hint["hint"]) + COMPLETION_TOKENS))
+        prompts += sum(round(frame["candidates"] + count(row["question"]) + COMPLETION_TOKENS) for row in bare)
+        completion = self._reply_tokens(spec, 2) * pairs + TOKENS_A_CANDIDATE * written * len(bare)
+        self.notes.append(f"{spec.name}, rank: at most; leaking hints, repeated pairs and kept replies cost nothing.")
+        replies = pairs + len(bare)
+        return self._line(spec, "rank", replies=replies, prompt=prompts, computed=prompts, completion=completion)
 
     def _reply_tokens(self, spec: ReaderSettings | JudgeSettings, answer: float) -> float:
         """Return the tokens of a reply: as measured, else those of an answer and all of the room for thoughts."""

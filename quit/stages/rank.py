@@ -77,7 +77,7 @@ def rank_hints(
     by_question = _by_question(hint for hint in hints.to_pylist() if hint["hint_id"] in usable)
     usable_questions = [question for question in questions.to_pylist() if question["question_id"] in by_question]
     hints_to_rank = [hint for question in usable_questions for hint in by_question[question["question_id"]]]
-    values = _published(hints_to_rank, scores, settings)
+    values = published(hints_to_rank, scores, settings)
     drawn_candidates, unread = _add_computed(
         values, questions, by_question, hints_to_rank, candidates, model, types, pool, settings
     )
@@ -118,7 +118,7 @@ def _note(unread: int | None, question: str, hint: str, text: str) -> str | None
     return note(text, [("question", question, ENCODER), ("hint", hint, ENCODER)])
 
 
-def _published(hints: Sequence[dict], scores: pa.Table, settings: Convergence) -> dict[str, tuple[float, str]]:
+def published(hints: Sequence[dict], scores: pa.Table, settings: Convergence) -> dict[str, tuple[float, str]]:
     """Return hint id -> (convergence, producer) of the hints whose source says it, or gives scores."""
     scores_of = grouped((score["hint_id"], score) for score in scores.to_pylist())
     values = ((hint["hint_id"], _from_source(hint, scores_of.get(hint["hint_id"], []), settings)) for hint in hints)

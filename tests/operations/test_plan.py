@@ -13,10 +13,12 @@ from quit.operations.plan import offer, plan
 from quit.settings import parse
 from quit.sources import parse_source
 from quit.stages.labelling.passages import permutations
+from tests.building import carry_out
 from tests.paths import starter_file
 from tests.running import call_quit
 from tests.servers.builds import served, write_profile
 from tests.servers.checkpoints import checkpoint
+from tests.servers.rude import RudeServer
 
 QUESTIONS = 2
 ABSENT = "http://127.0.0.1:9/v1"
@@ -131,3 +133,31 @@ def test_what_a_build_refuses_a_plan_refuses(words: str, code: int, message: str
     assert message in plan.err
     assert code == 3 or not (tmp_path / "W").exists()
     assert plan.err.splitlines()[-1] == build.err.splitlines()[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_candidates", [True, False])
+def test_a_language_model_that_values_hints_is_planned_too(tmp_path: Path, monkeypatch, has_candidates: bool) -> None:
+    """A plan against what the build then sends: pairs of hint and candidate, and requests for candidates."""
+    monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
+    rows = [{"question": f"Which city is number {n}?", "answers": [f"the old harbour of Paris {n}"]} for n in range(3)]
+    for n, row in enumerate(rows):
+        row |= {"id": f"q{n}", "hints": [f"It has {word} {n} bridges." for word in ("old", "long", "red")]}
+        row |= {"candidates": [f"the old harbour of Oslo {n}", f"the bridge over Tiber {n}"]} if has_candidates else {}
+    source = tmp_path / "s.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    def reply(payload: dict) -> str:
+        text = payload["messages"][-1]["content"]
+        return "\n".join(f"the {name} of the town" for name in "ABCD") if "wrong" in text else "Yes"
+
+    with RudeServer(reply=reply) as server:
+        how = {"method": "llm", "language_model": "r", "hints": 2, "candidate_cap": 5}
+        sections = served(server.base_url, "r", convergence=how, split={"method": "share"})
+        pipeline = Pipeline(Workspace.create(tmp_path / "W"), parse(sections), [parse_source(f"jsonl:{source}")])
+        (line,) = [line for line in plan(pipeline).lines if line.role == "rank"]
+        carry_out(pipeline, "collect", "filter", "rank")
+        assert line.requests == len(server.requests) == (3 * 3 * 3 if has_candidates else 3 * 3 * 5 + 3)
+        sent = sum(len(message["content"]) for request in server.requests for message in request.payload["messages"])
+        assert line.prompt_tokens == pytest.approx(sent / 4, rel=0.1)
+        assert [line.requests for line in plan(pipeline).lines if line.role == "rank"] == [0]
