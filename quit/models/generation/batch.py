@@ -194,10 +194,13 @@ class BatchGenerator:
         positions: dict[bytes, int],
         on_reply: OnReply,
     ) -> set[bytes]:
-        """Hand over the replies that have come, and return their keys. An empty one is asked for once more."""
+        """Hand over the replies that have come, and return their keys. An empty one is asked for once more.
+
+        What is on disk then is forgotten here: else it would be given out again once it was deleted there.
+        """
         replies = [row for row in select_keys(notes, _ROWS, [*positions]) if row[3] is not None]
         origin = await self._replica.ask_origin(session) if replies else ""
-        commits: list[Future[None]] = []
+        commits: dict[bytes, Future[None]] = {}
         collected_keys, again = set(), []
         for key, _, failures, reply, _ in replies:
             try:
@@ -212,9 +215,10 @@ class BatchGenerator:
             collected_keys.add(key)
             commit = on_reply(positions[key], replace(completion, origin=origin))
             if commit is not None:
-                commits.append(commit)
-        for commit in commits:
+                commits[key] = commit
+        for commit in commits.values():
             await asyncio.wrap_future(commit)
+        _forget(notes, commits)
         with notes:
             notes.executemany(
                 "UPDATE requests SET reply = NULL, failures = failures + 1, fault = ? WHERE key = ?", again

@@ -83,6 +83,16 @@ def test_what_fails_expires_or_is_empty_is_asked_again_and_nothing_else() -> Non
             assert len(server.batches) == 3 and sum(server.charged.values()) == 8  # the empty one was paid, too
 
 
+def test_replies_that_came_with_a_part_of_the_batches_are_asked_again_once_they_are_dropped() -> None:
+    """... as ``--fresh-replies`` does: the notes give no reply out twice."""
+    with batch_server(_faulty) as server:
+        assert _until_done(server) == TEXTS
+        with GenerationCache() as cache:
+            assert cache.drop(ModelOptions("m").identity) == len(TEXTS)
+        server.outcome = lambda _, body: f"B to {_question(body)}"
+        assert _until_done(server) == [text.replace("A", "B", 1) for text in TEXTS]
+
+
 @pytest.mark.parametrize("after", [False, True])
 def test_killed_between_any_two_requests_nothing_is_lost_or_paid_twice(after: bool, monkeypatch, tmp_path) -> None:
     chunks, count, point = BatchGenerator._chunks, 0, 0
