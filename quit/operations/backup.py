@@ -55,7 +55,8 @@ def backup(
         raise InputError(f"{target} exists. A backup replaces nothing: name another file.")
     with workspace.lock(wait):
         remove_leftovers(target.parent, f"{glob.escape(target.name)}.*")
-        workspace.download_folder(workspace.path / "releases")
+        for folder in ("releases", "sources"):
+            workspace.download_folder(workspace.path / folder)
         if damaged := workspace.damaged():
             raise WorkspaceError(
                 f"{damaged[0]} is damaged: it is missing or has not the checksum of its manifest. Build again (or "

@@ -12,6 +12,7 @@ from quit.engine.damage import discard_damaged
 from quit.engine.logs import Log
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
+from quit.operations.backup import backup, restore
 from quit.review.store import ReviewStore
 from tests.rows import table_of
 from tests.running import together
@@ -250,3 +251,13 @@ def test_of_two_pulls_at_once_the_second_is_told_to_pull_again(place: str, machi
     assert second.append(two) == "part-00002.parquet"
     machine("third")
     assert len(ReviewStore(opened(place)).read()) == 2
+
+
+def test_a_backup_on_another_machine_has_records_that_python_gave(place: str, machine, tmp_path: Path) -> None:
+    here = Workspace.create(place)
+    store(here, [[1, 2]])
+    here.store.add(here.path / "sources" / "records.jsonl", lambda temporary: temporary.write_bytes(b"{}\n"))
+    machine("second")
+    backup(opened(place), tmp_path / "W.tar")
+    restore(tmp_path / "W.tar", tmp_path / "back")
+    assert (tmp_path / "back" / "sources" / "records.jsonl").read_bytes() == b"{}\n"
