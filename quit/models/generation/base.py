@@ -17,6 +17,7 @@ from quit.models.loading import model_identity
 from quit.models.prompting import PromptTemplate
 
 FILTERED = "content_filter"  # finish reason of a reply that the vendor withheld
+_TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens", "thought_tokens")
 _MAX_TOKENS = 10**9  # of one reply: more is no count
 
 
@@ -79,10 +80,14 @@ class Completion:
         if not isinstance(self.text, str):
             raise ValueError("its content is not a text")
         self.text.encode()  # a lone surrogate is a UnicodeEncodeError, which is a ValueError
-        for name in ("prompt_tokens", "completion_tokens", "cached_tokens", "thought_tokens"):
-            count = getattr(self, name)
+        for name, count in self.tokens.items():
             if type(count) is not int or not 0 <= count <= _MAX_TOKENS:  # true would be read back as 1
                 raise ValueError(f"its {name} is not a number from 0 to {_MAX_TOKENS:,}")
+
+    @property
+    def tokens(self) -> dict[str, int]:
+        """All token counts, by name."""
+        return {name: getattr(self, name) for name in _TOKENS}
 
     @property
     def is_empty(self) -> bool:

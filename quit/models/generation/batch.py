@@ -211,6 +211,7 @@ class BatchGenerator:
             completion = self._replica.fitted(completion, requests[positions[key]])
             if completion.is_empty and not failures:
                 again.append(("an empty reply", key))
+                self._meter.add(self.name, retries=1, **completion.tokens)  # it was paid for
                 continue
             collected_keys.add(key)
             commit = on_reply(positions[key], replace(completion, origin=origin))

@@ -370,15 +370,7 @@ class CachedGenerator:
             key = keys[position]
             request = requests[key]
             replies[key] = completion
-            self._meter.add(
-                self.name,
-                requests=1,
-                empty=int(not completion.text.strip()),
-                prompt_tokens=completion.prompt_tokens,
-                completion_tokens=completion.completion_tokens,
-                cached_tokens=completion.cached_tokens,
-                thought_tokens=completion.thought_tokens,
-            )
+            self._meter.add(self.name, requests=1, empty=int(not completion.text.strip()), **completion.tokens)
             if self._cache is None or completion.is_empty:
                 return None
             entry = Entry(key, self.identity, request.template.identity, request.group, request.sample, completion)

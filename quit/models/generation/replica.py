@@ -224,7 +224,7 @@ class Replica:
             if not completion.is_empty or empty_replies >= _EMPTY_RETRIES:
                 return completion
             empty_replies += 1
-            self.meter.add(self.name, retries=1)
+            self.meter.add(self.name, retries=1, **completion.tokens)  # it was paid for
 
     def _say(self, text: str) -> None:
         """Print the first failed attempt at once, then at most one every half a minute."""

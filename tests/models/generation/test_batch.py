@@ -51,19 +51,20 @@ def _faulty(number: int, body: Any) -> str:
     return "expired" if number == 1 and question == "Q6?" else f"A to {question}"
 
 
-def _once(server: BatchServer, ledger: Ledger | None = None) -> list[str]:
+def _once(server: BatchServer, ledger: Ledger | None = None, meter: Meter | None = None) -> list[str]:
     """Ask as one run of the program does, and return the texts."""
     settings = ServerSettings(name="s", base_urls=(server.base_url,), flavour="openai", batch=True)
     account = Account(ledger or Ledger(), lambda prompt, cached, reply: (prompt * 2 + reply * 8) / 2e6)
     with GenerationCache() as cache:
-        generator = BatchGenerator("r", ModelOptions("m"), settings, Meter(), account)
-        return [reply.text for reply in CachedGenerator(generator, cache).complete(REQUESTS)]
+        meter = meter or Meter()
+        generator = BatchGenerator("r", ModelOptions("m"), settings, meter, account)
+        return [reply.text for reply in CachedGenerator(generator, cache, meter).complete(REQUESTS)]
 
 
-def _until_done(server: BatchServer, ledger: Ledger | None = None) -> list[str]:
+def _until_done(server: BatchServer, ledger: Ledger | None = None, meter: Meter | None = None) -> list[str]:
     for _ in range(12):
         try:
-            return _once(server, ledger)
+            return _once(server, ledger, meter)
         except Waiting:
             server.end_batches()
         except Killed:
@@ -81,6 +82,13 @@ def test_what_fails_expires_or_is_empty_is_asked_again_and_nothing_else() -> Non
         for _ in range(2):
             assert _until_done(server) == TEXTS
             assert len(server.batches) == 3 and sum(server.charged.values()) == 8  # the empty one was paid, too
+
+
+def test_the_tokens_of_all_replies_that_were_paid_are_counted() -> None:
+    meter = Meter()
+    with batch_server(_faulty) as server:
+        _until_done(server, meter=meter)
+        assert meter.snapshot()["r"]["prompt_tokens"] == 100 * sum(server.charged.values()) == 800
 
 
 def test_replies_that_came_with_a_part_of_the_batches_are_asked_again_once_they_are_dropped() -> None:

@@ -118,6 +118,15 @@ def test_an_empty_reply_counts_after_one_more_attempt() -> None:
             assert _ask(1, server.base_url) == {0: reply} and len(server.requests) == 2
 
 
+def test_the_tokens_of_an_empty_reply_that_is_asked_for_again_count() -> None:
+    """Whoever asks counts those of the reply that it gets."""
+    meter, usage = Meter(), {"prompt_tokens": 40, "completion_tokens": 9}
+    with RudeServer([rude.Fault(content="", usage=usage)]) as server:
+        _ask(1, server.base_url, meter=meter)
+    counts = meter.snapshot()["r"]
+    assert (counts["retries"], counts["prompt_tokens"], counts["completion_tokens"]) == (1, 40, 9)
+
+
 _REFUSAL = b'{"choices": [{"finish_reason": "stop", "message": {"content": null, "refusal": "I cannot help."}}]}'
 _REFUSED_PROMPTS = [
     rude.Fault(400, body=json.dumps({"error": error}).encode())
