@@ -52,9 +52,9 @@ def test_the_use_of_language_models_is_logged_while_a_shard_is_at_work(tmp_path:
     run, path = pipeline.stage_run("collect"), pipeline.workspace.path
 
     def ask(*_: object) -> None:
-        for request_count in (1, 2):
+        for count in (1, 2):
             pipeline.models.meter.add("m", requests=1, prompt_tokens=10)
-            until(lambda request_count=request_count: totals(path).get("m", {}).get("requests") == request_count, seconds=20, every=0.01)
+            until(lambda count=count: totals(path).get("m", {}).get("requests") == count, seconds=20, every=0.01)
 
     monkeypatch.setattr(pipeline, "work_on", ask)
     with Execution(pipeline) as carry_out:
