@@ -37,9 +37,9 @@ def record(
     lines = []
     for model, counts in after.items():
         counts_since: dict[str, Any] = {name: counts[name] - before.get(model, {}).get(name, 0) for name in FIELDS}
-        if counts_since["requests"] or counts_since["cached"] or counts_since["retries"]:
-            counts_since["seconds"] = round(counts_since["seconds"], 3)
-            counts_since["origins"] = counts["origins"] - before.get(model, {}).get("origins", Counter())
+        counts_since["seconds"] = round(counts_since["seconds"], 3)
+        counts_since["origins"] = counts["origins"] - before.get(model, {}).get("origins", Counter())
+        if any(counts_since.values()):
             lines.append({"run": run, "model": model, **counts_since, "workers": workers, "finished": time.time()})
     if not lines:
         return

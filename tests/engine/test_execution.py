@@ -2,8 +2,10 @@
 
 import signal
 import threading
-from collections import deque
+import time
+from collections import Counter, deque
 from concurrent.futures import Future
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from quit.common.ranges import WHOLE
 from quit.engine import execution as module
 from quit.engine.execution import Execution, Threads
-from quit.engine.usage import totals
+from quit.engine.usage import entries, origins, record, totals
 from quit.errors import InputError, Stopped
+from quit.models.generation.meter import Meter
 from tests.building import plan_build
 from tests.paths import starter_file
 from tests.running import until
@@ -61,3 +64,21 @@ def test_the_use_of_language_models_is_logged_while_a_shard_is_at_work(tmp_path:
         carry_out._work_on(deque([(run, WHOLE)]))
         carry_out._record_usage()
     assert (totals(path)["m"]["requests"], totals(path)["m"]["prompt_tokens"]) == (2, 20)
+
+
+def test_a_record_amid_a_request_loses_neither_its_seconds_nor_the_origins_that_come_after_the_replies(
+    tmp_path: Path,
+) -> None:
+    meter = Meter()
+    snapshots = [meter.snapshot()]
+    with meter.busy("m"):
+        time.sleep(0.05)
+        snapshots.append(meter.snapshot())
+        meter.add("m", requests=1)
+    snapshots.append(meter.snapshot())
+    meter.add("m", origins=Counter({"server": 1}))
+    snapshots.append(meter.snapshot())
+    for before, after in pairwise([*snapshots, snapshots[-1]]):
+        record(tmp_path, "judge", before, after, 1)
+    assert totals(tmp_path)["m"]["requests"] == 1 and totals(tmp_path)["m"]["seconds"] >= 0.05
+    assert origins(tmp_path) == {"m": {"server": 1}} and len(entries(tmp_path)) == 3
