@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
@@ -84,9 +85,12 @@ class Pipeline(BuildPlan):
         return {key: version for key, version in versions.items() if version is not None}
 
     def discard_stale(self, run: StageRun) -> None:
-        """Remove the tables of a complete run that rest on other tables than there are now."""
-        if not self.is_done(run) and self.workspace.manifest(self.folder(run)) is not None:
-            self.workspace.discard(self.folder(run))
+        """Remove the tables of a complete run that rest on other tables than there are now, its manifest last: killed
+        before, the run is still seen to be stale, and what is left of its parts is not taken for new."""
+        folder, store = self.folder(run), self.workspace.store
+        if not self.is_done(run) and self.workspace.manifest(folder) is not None:
+            store.remove([path for path, _ in store.below(folder) if path.name != "manifest.json"])
+            self.workspace.discard(folder)
 
     @property
     def up_to_date(self) -> bool:
@@ -142,13 +146,16 @@ class Pipeline(BuildPlan):
     def discard_damaged(self) -> list[str]:
         """Remove missing or altered parts, so that their stages make them again; returns one line per file for people.
 
-        Every part of a complete stage is compared with its manifest's checksum. The caller holds the workspace.
+        Every part of a complete stage is compared with its manifest's checksum. A stale run keeps no part. The caller
+        holds the workspace.
         """
-        return [
-            f"{run.key}: {fault} It is built again."
-            for run in self.runs
-            for fault in discard_damaged(self.workspace, self.folder(run), run.stage.outputs)
-        ]
+        lines: list[str] = []
+        for run in self.runs:
+            with suppress(WorkspaceError):  # a damaged manifest says not what the run rests on
+                self.discard_stale(run)
+            faults = discard_damaged(self.workspace, self.folder(run), run.stage.outputs)
+            lines += [f"{run.key}: {fault} It is built again." for fault in faults]
+        return lines
 
     def discard_dependents(self, changed: StageRun) -> None:
         """Remove the tables of later stages that were made from removed parts; their fingerprints stay the same."""

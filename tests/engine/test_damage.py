@@ -162,7 +162,7 @@ def test_stages_that_rest_on_a_part_that_came_out_otherwise_run_again(finished: 
     assert not list(finished.workspace.path.glob("tables/*_enumerate/*/passages/*"))
 
 
-def test_tables_of_other_settings_that_rest_on_a_replaced_table_are_made_again(finished: Pipeline) -> None:
+def test_tables_of_other_settings_that_rest_on_a_replaced_table_are_made_again(finished: Pipeline, monkeypatch) -> None:
     source, part = finished.sources[0].path, _part(finished.workspace, "splits")
     other = plan_build(finished.workspace.path, "labels.temperature=0.5", source=source, profile="embedded")
     for run in other.runs:
@@ -179,9 +179,21 @@ def test_tables_of_other_settings_that_rest_on_a_replaced_table_are_made_again(f
     update = other.stage_run("update")
     assert other.is_done(read), "the passages came out as they were"
     assert not other.is_done(update) and [*other.folder(update).rglob("*.parquet")]
+    remove, removals = other.workspace.store.remove, []
+
+    def interrupted(paths: list[Path]) -> None:
+        remove(paths[:1])
+        removals.append(paths)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, Execution(other) as carry_out, pytest.raises(KeyboardInterrupt):
+        patch.setattr(other.workspace.store, "remove", interrupted)
+        carry_out._waiting([update])
+    assert removals and [*other.folder(update).rglob("*.parquet")]
+    other.discard_damaged()
     with Execution(other) as carry_out:
         assert len(carry_out._waiting([update])) == 1
-    assert not [*other.folder(update).rglob("*.parquet")]
+    assert not [*other.folder(update).rglob("*.parquet")], "a kill leaves no stale part that counts as new"
 
 
 def test_a_resumed_build_never_shows_finished_stages_as_unfinished(finished: Pipeline, monkeypatch) -> None:
