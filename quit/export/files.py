@@ -152,9 +152,8 @@ def export(
     replace any earlier export of ours; ``renew``: one of this release only (with another card, say). Raises
     ``SettingsError`` for an unknown format, none at all, an option that no named format reads, a target that is not an
     earlier export of ours, or another one when neither allows it; ``InputError`` when a format needs answers or labels
-    that are missing
-    (``labels.partial``), or an equal target is damaged;
-    ``WorkspaceError`` when the disk refuses (full, not writable).
+    that are missing (``labels.partial``), or an equal target is damaged; ``WorkspaceError`` when the disk refuses
+    (full, not writable).
     """
     names, options = requested_formats(formats, FORMATS), Options(**fields)
     _check_options(options, names)

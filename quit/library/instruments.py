@@ -249,8 +249,10 @@ _COLUMNS = (
     ("passage", "passage_id", "corpus-id", "docno", "doc_id", "docid"),
     ("score", "label", "relevance", "rel"),
 )
-"""Names of the columns of a run or of qrels, of which the first that a data frame has counts. PyTerrier's ``docno`` is
-the id; its ``docid`` is a number of its own."""
+"""Names of the columns of a run or of qrels, of which the first that a data frame has counts. In PyTerrier, ``docno``
+is the passage's id and ``docid`` a row of the index."""
+
+_NUMBER = {"run": "finite number", "qrels": "whole number"}
 
 
 def _by_question(rows: Any, what: str) -> Mapping[str, Any]:
@@ -259,9 +261,8 @@ def _by_question(rows: Any, what: str) -> Mapping[str, Any]:
     Raises ``InputError`` for a data frame without three columns, a missing id, a passage twice, or a value that is no
     finite number (of qrels: no whole number).
     """
-    number = "whole number" if what == "qrels" else "finite number"
     if isinstance(rows, Mapping):
-        return {str(question): _of_mapping(question, values, what, number) for question, values in rows.items()}
+        return {str(question): _of_mapping(question, passages, what) for question, passages in rows.items()}
     table = as_table(rows)
     firsts = [[name for name in known if name in table.column_names][:1] for known in _COLUMNS]
     names = [name for first in firsts for name in first] if all(firsts) else table.column_names[:3]
@@ -271,8 +272,8 @@ def _by_question(rows: Any, what: str) -> Mapping[str, Any]:
     by_question: dict[str, dict[str, Any]] = {}
     for row, (question, passage, value) in enumerate(zip(question_ids, passage_ids, values, strict=True)):
         where = f"The {what}, row {row}: {names[0]} {question!r}, {names[1]} {passage!r}, {names[2]} {value!r}."
-        if question is None or passage is None or not _is_number(value, number):
-            raise InputError(f"{where} Expected two ids and a {number}.")
+        if question is None or passage is None or not _is_number(value, what):
+            raise InputError(f"{where} Expected two ids and a {_NUMBER[what]}.")
         of_question = by_question.setdefault(str(question), {})
         if str(passage) in of_question:
             raise InputError(f"{where} An earlier row has this passage for this question: leave one out.")
@@ -280,12 +281,12 @@ def _by_question(rows: Any, what: str) -> Mapping[str, Any]:
     return by_question
 
 
-def _of_mapping(question: Any, passages: Any, what: str, number: str) -> dict[str, Any] | list[str]:
-    """Return a question's passages with their values, or best first, ids as texts."""
+def _of_mapping(question: Any, passages: Any, what: str) -> dict[str, Any] | list[str]:
+    """Return a question's passages with their values, or best first, ids as texts. Raises as :func:`_by_question`."""
     if isinstance(passages, Mapping):
         for passage, value in passages.items():
-            if not _is_number(value, number):
-                raise InputError(f"The {what}, {question!r}, {passage!r}: {value!r}. Expected a {number}.")
+            if not _is_number(value, what):
+                raise InputError(f"The {what}, {question!r}, {passage!r}: {value!r}. Expected a {_NUMBER[what]}.")
         return {str(passage): value for passage, value in passages.items()}
     is_list = what == "run" and isinstance(passages, Iterable) and not isinstance(passages, str)
     ranked = [*passages] if is_list else [None]
@@ -295,7 +296,7 @@ def _of_mapping(question: Any, passages: Any, what: str, number: str) -> dict[st
     return [*map(str, ranked)]
 
 
-def _is_number(value: Any, number: str) -> bool:
-    """Whether a value is finite, and a ``whole number`` where that is asked for."""
-    finite = isinstance(value, int | float | np.integer | np.floating) and -math.inf < value < math.inf
-    return bool(finite and (number == "finite number" or value == int(value)))
+def _is_number(value: Any, what: str) -> bool:
+    """Return whether a value is a finite number, and of qrels a whole one."""
+    is_finite = isinstance(value, int | float | np.integer | np.floating) and -math.inf < value < math.inf
+    return bool(is_finite and (what == "run" or value == int(value)))

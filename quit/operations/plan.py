@@ -294,7 +294,7 @@ class _Planner:
         if self.pipeline.is_done(self.pipeline.stage_run("rank")):
             return self._line(spec, "rank")
         settings, tables, count = self.pipeline.settings.convergence, _collected(self.pipeline), self._counter(spec)
-        hints, written = tables["hints"].to_pylist(), settings.candidate_cap - 1
+        hints, written_count = tables["hints"].to_pylist(), settings.candidate_cap - 1
         templates = {name: load_prompt(name) for name in ("refers", "candidates")}
         frame = {
             name: sum(count(message["content"]) for message in each.messages(dict.fromkeys(each.placeholders, "")))
@@ -302,19 +302,20 @@ class _Planner:
         }
         values = published(hints, tables["scores"], settings)
         unvalued = {hint["question_id"] for hint in hints if hint["hint_id"] not in values}
-        wrong = Counter(row["question_id"] for row in tables["candidates"].to_pylist() if not row["is_gold"])
-        bare = [row for row in tables["questions"].to_pylist() if row["question_id"] in unvalued - wrong.keys()]
-        pairs = prompts = 0
+        wrong_counts = Counter(row["question_id"] for row in tables["candidates"].to_pylist() if not row["is_gold"])
+        no_candidates = unvalued - wrong_counts.keys()
+        questions = [row for row in tables["questions"].to_pylist() if row["question_id"] in no_candidates]
+        pair_count = tokens = 0
         for hint in hints:
             if (name := hint["question_id"]) in unvalued:
-                candidates = 1 + min(wrong[name] or written, written)
-                pairs += candidates
-                prompts += round(candidates * (frame["refers"] + count(hint["hint"]) + COMPLETION_TOKENS))
-        prompts += sum(round(frame["candidates"] + count(row["question"]) + COMPLETION_TOKENS) for row in bare)
-        completion = self._reply_tokens(spec, 2) * pairs + TOKENS_A_CANDIDATE * written * len(bare)
+                candidates = 1 + min(wrong_counts[name] or written_count, written_count)
+                pair_count += candidates
+                tokens += round(candidates * (frame["refers"] + count(hint["hint"]) + COMPLETION_TOKENS))
+        tokens += sum(round(frame["candidates"] + count(row["question"]) + COMPLETION_TOKENS) for row in questions)
+        completion = self._reply_tokens(spec, 2) * pair_count + TOKENS_A_CANDIDATE * written_count * len(questions)
         self.notes.append(f"{spec.name}, rank: at most; leaking hints, repeated pairs and kept replies cost nothing.")
-        replies = pairs + len(bare)
-        return self._line(spec, "rank", replies=replies, prompt=prompts, computed=prompts, completion=completion)
+        replies = pair_count + len(questions)
+        return self._line(spec, "rank", replies=replies, prompt=tokens, computed=tokens, completion=completion)
 
     def _reply_tokens(self, spec: ReaderSettings | JudgeSettings, answer: float) -> float:
         """Return the tokens of a reply: as measured, else those of an answer and all of the room for thoughts."""
