@@ -2,6 +2,7 @@
 docstrings a rule of ruff, both in pyproject.toml."""
 
 import sys
+import warnings
 
 import pytest
 
@@ -27,3 +28,12 @@ def test_the_command_line_is_there_at_once_because_it_loads_outer_layers_late(mo
 def test_files_can_be_read_in_one_sitting() -> None:
     files = [path for package in ("flows", "annotation", "quit") for path in (ROOT / package).rglob("*.py")]
     assert not [path for path in files if path.read_text().count("\n") > 500]
+
+
+@pytest.mark.parametrize("category", [DeprecationWarning, UserWarning, FutureWarning])
+def test_a_warning_that_quit_causes_fails_the_test_that_meets_it(category) -> None:
+    for module in ("quit", "quit.models.convergence"):
+        with pytest.raises(category):
+            warnings.warn_explicit("this will be an error", category, "file.py", 1, module)
+    for module in ("quitting", "prefect.flows"):
+        warnings.warn_explicit("not ours to mend", DeprecationWarning, "file.py", 1, module)

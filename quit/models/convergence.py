@@ -47,7 +47,7 @@ class KernelRidge:
         self._widths = arrays["widths"].astype(np.float64)
         self._weights = arrays["weights"].astype(np.float64)
         self._mean, self._scale = arrays["mean"].astype(np.float64), arrays["scale"].astype(np.float64)
-        self._base = float(arrays["base"])
+        self._base = arrays["base"].item()
 
     def predict(self, x: np.ndarray, hints: np.ndarray, products: np.ndarray) -> np.ndarray:
         """Return one value per row, shape (rows,); not clipped."""

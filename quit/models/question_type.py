@@ -200,7 +200,7 @@ def probabilities(questions: Sequence[str], arrays: Mapping[str, np.ndarray], ne
     for row, (question, vector) in enumerate(zip(questions, encoder.encode(questions), strict=True)):
         words = arrays["sparse"][buckets(question)].astype(np.float64).sum(axis=0)
         logits[row] = arrays["bias"] + (dense * vector.astype(np.float64)).sum(axis=1) + words
-    share = float(arrays["share"])
+    share = arrays["share"].item()
     neural = packed.logits(net, [(ids,) for ids in pieces(questions)]).astype(np.float64)
     return exp(_log_softmax((1 - share) * _log_softmax(logits) + share * _log_softmax(neural)))
 
