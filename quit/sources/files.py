@@ -6,7 +6,6 @@ A damaged array ends the file (nothing after the damage can be trusted); a damag
 from __future__ import annotations
 
 import codecs
-import io
 import json
 import re
 import stat
@@ -25,7 +24,7 @@ MAX_WHOLE = 1 << 31
 any size."""
 
 AT_ONCE = 1 << 22
-"""Characters of an array that are read at a time where it is read record by record."""
+"""Bytes of an array that are read at a time where it is read record by record."""
 
 Pairs = Callable[[list[tuple[str, Any]]], dict[str, Any]]
 """Makes an object of its keys and values, as ``object_pairs_hook`` of :mod:`json`; sees keys that are there twice."""
@@ -148,17 +147,17 @@ def json_items(path: Path, expected: str, marks: frozenset[str]) -> Iterator[Ite
 
 
 def array_values(file: IO[bytes], at_once: int = AT_ONCE) -> Iterator[Any]:
-    """Yield the values of a JSON array one at a time: in memory are one of them and ``at_once`` characters.
+    """Yield the values of a JSON array one at a time: in memory are one of them and ``at_once`` bytes.
 
     Raises ``ValueError`` with what is wrong, in words, for anything else; also for text that is not UTF-8.
     """
-    reader = io.TextIOWrapper(file, "utf-8-sig", newline="")
+    decode = codecs.getincrementaldecoder("utf-8-sig")().decode
     text, at, more = "", 0, True
 
     def read() -> None:
         nonlocal text, at, more
-        piece = reader.read(max(at_once, len(text) - at))
-        text, at, more = text[at:] + piece, 0, bool(piece)
+        piece = file.read(max(at_once, len(text) - at))
+        text, at, more = text[at:] + decode(piece, not piece), 0, bool(piece)
 
     def mark() -> str:
         """Return the next character that is no space."""
