@@ -3,7 +3,7 @@
     python -m benchmarks.checksums [--questions 740] [--formats mteb,beir,trec]
 
 Makes the synthetic workspace of ``benchmarks.synthetic`` and runs each command in a separate process: processor seconds
-of the whole command (with its start), those of :func:`quit.store.parts.damage` in it, and the mebibytes that were
+of the whole command (with its start), those of :func:`quit.engine.parts.damage` in it, and the mebibytes that were
 hashed. Prints a Markdown table.
 """
 
@@ -24,11 +24,12 @@ from benchmarks.synthetic import carry_out, make
 
 def measure(arguments: list[str]) -> dict[str, float]:
     """Run a command of ``quit`` in this process; returns ``seconds``, ``checking`` and ``mib``."""
-    import quit.store.folder
-    import quit.store.parts
+    import quit.engine.damage
+    import quit.engine.parts
+    import quit.engine.workspace
     from quit.cli import main
 
-    compare, checked = quit.store.parts.damage, {"seconds": 0.0, "bytes": 0}
+    compare, checked = quit.engine.parts.damage, {"seconds": 0.0, "bytes": 0}
     seen: set[Path] = set()
 
     def timed(path: Path, described: dict | None) -> str | None:
@@ -40,7 +41,7 @@ def measure(arguments: list[str]) -> dict[str, float]:
             checked["bytes"] += path.stat().st_size
         return fault
 
-    quit.store.folder.damage = timed
+    quit.engine.damage.damage = quit.engine.workspace.damage = timed
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
         main(arguments)
     return {"seconds": time.process_time(), "checking": checked["seconds"], "mib": checked["bytes"] / (1 << 20)}

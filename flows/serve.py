@@ -24,7 +24,6 @@ from prefect.schedules import Schedule as PrefectSchedule
 from prefect.settings import PREFECT_API_URL
 
 from quit.common.endpoints import address
-from quit.common.files import is_url
 from quit.common.ids import content_hash
 from quit.engine.planning import check_buildable
 from quit.engine.workspace import Workspace
@@ -123,8 +122,7 @@ def _parameters(
     limits = {**hook.model_dump(), **schedule.model_dump(include={*Limits.model_fields} & schedule.model_fields_set)}
     profile = str(Path(profile).resolve()) if profile.endswith(".toml") else profile
     run = {"profile": profile, "settings": list(overrides)}
-    # A workspace at a URL has no folder for outputs, so they go to the current folder.
-    folder = Path.cwd() / workspace.name if is_url(workspace.address) else Path(workspace.address)
+    folder = Path(workspace.address)
     defaults: dict[str, dict[str, Any]] = {
         "build": {"workspace": workspace.address, "sources": list(sources), **run},
         "review-sync": {"workspace": workspace.address},

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from quit.commands import options
-from quit.commands.options import load_settings, local_folder, show, working
+from quit.commands.options import load_settings, show, working
 from quit.common.terminal import echo
 from quit.errors import MissingDependency, SettingsError
 from quit.render.table import Table
@@ -39,7 +39,7 @@ VectorsOption = Annotated[
         "--vectors", help="A dense index whose vectors tell how alike documents are; else they are encoded now."
     ),
 ]
-OutOption = Annotated[Path, typer.Option("--out", "-o", **local_folder, help="Folder of the tables and the plot.")]
+OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder of the tables and the plot.")]
 ArmsOption = Annotated[
     str,
     typer.Option(

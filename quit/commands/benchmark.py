@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from quit.commands import options
-from quit.commands.options import load_settings, local_folder, show, working
+from quit.commands.options import load_settings, show, working
 from quit.common.terminal import echo
 from quit.render.table import Table
 
@@ -19,7 +19,7 @@ ReleaseOption = Annotated[
 ]
 OutOption = Annotated[
     Path,
-    typer.Option("--out", "-o", **local_folder, help="Folder of the results; finished work in it is not done again."),
+    typer.Option("--out", "-o", help="Folder of the results; finished work in it is not done again."),
 ]
 SplitOption = Annotated[
     str, typer.Option("--split", help="Questions: train, dev, test or all. The corpus is always whole.")

@@ -109,7 +109,6 @@ def build(
         sources = [named_source(text) for text in source or ()]
         run_job("build", workspace=opened, sources=sources, profile=profile, settings=texts, **arguments)
     if not quiet:
-        opened.refresh()  # a flow opens it by itself
         print_summary(opened)
 
 

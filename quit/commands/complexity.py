@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from quit.commands import options
-from quit.commands.options import load_settings, local_folder, show, working
+from quit.commands.options import load_settings, show, working
 from quit.render.table import Table
 
 app = typer.Typer(help="How hard questions are for retrieval over a corpus (Gabburo et al.).", no_args_is_help=True)
@@ -25,9 +25,7 @@ def run(
             "--queries", "-q", help="JSONL of {id, question, answers, hops?, complex?, kind?}; or the corpus's."
         ),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", **local_folder, help="Folder of the tables.")] = Path(
-        "complexity"
-    ),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the tables.")] = Path("complexity"),
     source: options.QuestionSource = None,
     kind: options.QuestionKind = None,
     questions: options.QuestionLimit = None,

@@ -42,15 +42,14 @@ def print_rows(rows: pa.Table) -> None:
     terminal.show([table], _OUT, fold=True)
 
 
-def print_status(workspace: Workspace, pipeline: Pipeline | None, answers: bool) -> None:
-    """Print how far each stage is, and with ``answers`` what readers were asked and replied, and who replied."""
+def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:
+    """Print how far each stage is, what readers were asked and replied, and who replied."""
     pieces: list[Table | str] = [stages_table(workspace, pipeline)]
-    if answers:
-        readers = readers_table(workspace)
-        if any(cut or sentences or filtered for *_, cut, sentences, filtered in readers):
-            pieces += [replies_table(readers), *cut_replies(readers)]
-        lines = origin_lines(origins(workspace.path))
-        pieces += [*asked_tables(asked(workspace)), *(["\n".join(["Replies used, all runs", *lines])] if lines else [])]
+    readers = readers_table(workspace)
+    if any(cut or sentences or filtered for *_, cut, sentences, filtered in readers):
+        pieces += [replies_table(readers), *cut_replies(readers)]
+    lines = origin_lines(origins(workspace.path))
+    pieces += [*asked_tables(asked(workspace)), *(["\n".join(["Replies used, all runs", *lines])] if lines else [])]
     _show(*pieces)
 
 

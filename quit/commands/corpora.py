@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quit.commands import options
-from quit.commands.options import load_settings, local_folder, show, working
+from quit.commands.options import load_settings, show, working
 from quit.common.terminal import echo
 from quit.text.words import split_names
 
@@ -21,7 +21,7 @@ corpus = typer.Typer(help="Corpora for the QA systems: documents, queries, relev
 index = typer.Typer(help="First stages over a corpus: BM25, sparse and dense encoders.", no_args_is_help=True)
 graph = typer.Typer(help="Neighbourhood graphs of a corpus.", no_args_is_help=True)
 
-OutOption = Annotated[Path, typer.Option("--out", "-o", **local_folder, help="Folder to write to.")]
+OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.")]
 EncoderOption = Annotated[
     str,
     typer.Option(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from quit.commands import options
-from quit.commands.options import load_settings, open_workspace, print_json, release_place, show, working
+from quit.commands.options import load_settings, open_workspace, print_json, show, working
 from quit.render.table import Table, number
 
 app = typer.Typer(
@@ -20,9 +20,7 @@ app = typer.Typer(
 @app.command("run")
 def run(
     run_file: Annotated[Path, typer.Argument(metavar="RUN", help="A line: question Q0 passage rank score name.")],
-    release: Annotated[
-        Path | None, typer.Option("--release", "-r", **release_place, help="Folder or URL of a release.")
-    ] = None,
+    release: Annotated[Path | None, typer.Option("--release", "-r", help="Folder of a release.")] = None,
     workspace: options.Workspace = Path("workspace"),
     split: Annotated[str, typer.Option("--split", help="Questions: train, dev, test or all.")] = "test",
     by: options.By = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from quit.commands import options
-from quit.commands.options import complete_formats, local_folder, release_place, show
+from quit.commands.options import complete_formats, show
 from quit.text.words import split_names
 
 if TYPE_CHECKING:
@@ -16,11 +16,9 @@ if TYPE_CHECKING:
 
 ReleaseOption = Annotated[
     Path | None,
-    typer.Option("--release", **release_place, help="Folder or URL of a release, instead of the workspace's tables."),
+    typer.Option("--release", help="Folder of a release, instead of the workspace's tables."),
 ]
-OutOption = Annotated[
-    Path, typer.Option("--out", "-o", **local_folder, help="Folder to write into; one subfolder per format.")
-]
+OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder to write into; one subfolder per format.")]
 CardOption = Annotated[
     Path | None,
     typer.Option(

@@ -11,36 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quit.common.files import is_url
 from quit.common.terminal import echo, say
-from quit.errors import SettingsError
 
 if TYPE_CHECKING:
     from quit.engine.workspace import Workspace as OpenWorkspace
     from quit.render.table import Table
     from quit.settings import Settings
-
-
-def _place(text: str | Path) -> Any:
-    """A folder as a path; a URL as it is, since a path would lose one of its slashes."""
-    return str(text) if is_url(text) else Path(text)
-
-
-def _release(text: str | Path) -> Path:
-    """The folder of a release; what is at a URL is fetched."""
-    if "://" not in str(text):
-        return Path(text)
-    from quit.release.remote import fetched_release
-
-    return fetched_release(str(text))
-
-
-def _local(text: str | Path) -> Path:
-    if is_url(text):
-        raise SettingsError(
-            f"{text}: this is written to a folder of this machine. Name one, and copy it where it belongs."
-        )
-    return Path(text)
 
 
 def _profiles(incomplete: str) -> list[str]:
@@ -77,18 +53,8 @@ def complete_sources(incomplete: str) -> list[str]:
     return [*names, *(str(entry) for entry in entries if entry.suffix.lower() in BARE), *folders]
 
 
-place: dict[str, Any] = {"parser": _place, "metavar": "PLACE"}
-"""What an option needs that names a workspace."""
-release_place: dict[str, Any] = {"parser": _release, "metavar": "PLACE"}
-"""What an option or argument needs that names a release."""
-local_folder: dict[str, Any] = {"parser": _local, "metavar": "PATH"}
-"""What an option needs that names something to write."""
-_WORKSPACE = "Folder of the workspace, or the URL of one: s3://bucket/prefix."
-Workspace = Annotated[Path, typer.Option("--workspace", "-w", **place, help=_WORKSPACE)]
-Release = Annotated[
-    Path,
-    typer.Argument(**release_place, help="Folder or URL of a release, such as workspace/releases/v1."),
-]
+Workspace = Annotated[Path, typer.Option("--workspace", "-w", help="Folder of the workspace.")]
+Release = Annotated[Path, typer.Argument(help="Folder of a release, such as workspace/releases/v1.")]
 Corpus = Annotated[Path, typer.Option("--corpus", "-c", help="Folder of a corpus (`quit corpus build`).")]
 Index = Annotated[
     list[Path] | None,

@@ -9,7 +9,7 @@ import typer
 
 from quit.commands import options
 from quit.commands.export import CardOption
-from quit.commands.options import load_settings, local_folder, open_workspace, release_place, show, working
+from quit.commands.options import load_settings, open_workspace, show, working
 from quit.errors import GateError, SettingsError, shell_word
 from quit.render.table import Table
 from quit.text.words import counted, split_names
@@ -35,9 +35,7 @@ def create(
     name: Annotated[str, typer.Option("--name", "-n", help="Name of the version, such as v1.")] = ...,  # type: ignore[assignment]
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", **local_folder, help="Folder of the release; WORKSPACE/releases/NAME if not given."
-        ),
+        typer.Option("--out", "-o", help="Folder of the release; WORKSPACE/releases/NAME if not given."),
     ] = None,
     waive: WaiveOption = None,
     set_: SetOption = None,
@@ -67,7 +65,7 @@ def create(
 @app.command("import")
 def import_(
     folder: Annotated[Path, typer.Argument(help="Folder with train.json, dev.json and test.json (.gz, .zst).")],
-    out: Annotated[Path, typer.Option("--out", "-o", **local_folder, help="Folder of the release.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the release.")],
     name: Annotated[
         str | None, typer.Option("--name", "-n", help="Name of the version; the folder's name if not given.")
     ] = None,
@@ -146,9 +144,7 @@ def show_(path: options.Release, as_json: options.Json = False) -> None:
 
 @app.command()
 def check(
-    path: Annotated[
-        Path | None, typer.Argument(**release_place, help="Folder or URL of a release; the workspace if not given.")
-    ] = None,
+    path: Annotated[Path | None, typer.Argument(help="Folder of a release; the workspace if not given.")] = None,
     workspace: options.Workspace = Path("workspace"),
     waive: WaiveOption = None,
     set_: SetOption = None,
@@ -240,8 +236,8 @@ def probe(
 
 @app.command()
 def diff(
-    before: Annotated[Path, typer.Argument(**release_place, help="Folder or URL of the earlier release.")],
-    after: Annotated[Path, typer.Argument(**release_place, help="Folder or URL of the later release.")],
+    before: Annotated[Path, typer.Argument(help="Folder of the earlier release.")],
+    after: Annotated[Path, typer.Argument(help="Folder of the later release.")],
     as_json: options.Json = False,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Rows a list in Markdown; 0 for all.")] = 50,
 ) -> None:
@@ -259,9 +255,7 @@ def diff(
 
 @app.command("what-if")
 def what_if(
-    place: Annotated[
-        Path, typer.Argument(**release_place, help="Folder or URL of a release, or folder of a finished workspace.")
-    ],
+    place: Annotated[Path, typer.Argument(help="Folder of a release, or folder of a finished workspace.")],
     labelers: Annotated[str, typer.Option("--labelers", help="Only these labelers: NAME,NAME.")] = "",
     without: Annotated[str, typer.Option("--without", help="Without these labelers: NAME,NAME.")] = "",
     least: Annotated[

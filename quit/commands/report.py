@@ -9,7 +9,7 @@ import typer
 
 from quit.commands import options
 from quit.commands.export import OverwriteOption
-from quit.commands.options import local_folder, print_json, release_place, working
+from quit.commands.options import print_json, working
 from quit.common.terminal import echo
 from quit.errors import SettingsError
 
@@ -25,7 +25,6 @@ def report(
         typer.Option(
             "--out",
             "-o",
-            **local_folder,
             help="The file to write; WORKSPACE/report.html if not given, RELEASE.html beside a release.",
         ),
     ] = None,
@@ -33,7 +32,6 @@ def report(
         list[Path] | None,
         typer.Option(
             "--release",
-            **release_place,
             help="Folder of a release; twice, the earlier one first: show their differences.",
         ),
     ] = None,
@@ -69,7 +67,7 @@ def browse(
     ] = None,
     bundle: Annotated[
         Path | None,
-        typer.Option("--bundle", **local_folder, help="Write the pages into this folder instead: no server is needed."),
+        typer.Option("--bundle", help="Write the pages into this folder instead: no server is needed."),
     ] = None,
     questions: options.QuestionLimit = None,
     overwrite: OverwriteOption = False,

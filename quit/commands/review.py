@@ -56,12 +56,6 @@ def serve(
     from quit.review.store import ReviewStore
 
     opened, review = _open(workspace)
-    if opened.address != str(opened.path.resolve()):
-        echo(
-            f"Label Studio's own database lies on this machine only ({opened.path}), not in {opened}: pull before you "
-            "leave it.",
-            err=True,
-        )
     server = LocalServer(opened.path, review.port if port is None else port)
     try:
         with working("Label Studio"):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from quit.commands import options
-from quit.commands.options import load_settings, place, show
+from quit.commands.options import load_settings, show
 from quit.common.terminal import echo
 from quit.errors import SettingsError
 
@@ -17,7 +17,7 @@ from quit.errors import SettingsError
 def serve(
     workspace: Annotated[
         list[Path] | None,
-        typer.Option("--workspace", "-w", **place, help="Folder or URL of a workspace; repeat for several."),
+        typer.Option("--workspace", "-w", help="Folder of a workspace; repeat for several."),
     ] = None,
     source: Annotated[
         list[str] | None,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from quit.commands import options
-from quit.commands.options import open_workspace, place, print_json, show
+from quit.commands.options import open_workspace, print_json, show
 from quit.errors import SettingsError
 from quit.render.table import Table
 
@@ -18,7 +18,7 @@ def settings(
     set_: options.Set = None,
     workspace: Annotated[
         Path | None,
-        typer.Option("--workspace", "-w", **place, help="This workspace's last build, instead of a profile."),
+        typer.Option("--workspace", "-w", help="This workspace's last build, instead of a profile."),
     ] = None,
     toml: Annotated[bool, typer.Option("--toml", help="Print the profile itself, to copy and change.")] = False,
     as_json: options.Json = False,
@@ -46,9 +46,7 @@ def settings(
 
 
 def doctor(
-    workspace: Annotated[
-        Path | None, typer.Option("--workspace", "-w", **place, help="Also check this workspace.")
-    ] = None,
+    workspace: Annotated[Path | None, typer.Option("--workspace", "-w", help="Also check this workspace.")] = None,
     profile: options.NamedProfile = "embedded",
     as_json: options.Json = False,
 ) -> None:

@@ -26,7 +26,6 @@ def status(
     Examples: `quit status`, `quit status --left-out`
     """
     from quit.commands.console import print_left_out, print_status
-    from quit.common.files import is_url
     from quit.engine.planning import last_build
     from quit.status.summary import as_dict
     from quit.status.summary import left_out as rows_left_out
@@ -46,8 +45,7 @@ def status(
     if as_json:
         print_json(as_dict(opened, pipeline))
     else:
-        # Behind a URL the answers would have to be fetched first.
-        print_status(opened, pipeline, answers=not is_url(opened.address))
+        print_status(opened, pipeline)
 
 
 def show(

@@ -8,14 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from quit.commands import options
-from quit.commands.options import load_settings, local_folder, show, working
+from quit.commands.options import load_settings, show, working
 from quit.render.table import Table, number
 
 app = typer.Typer(help="Answer complex questions with SUNAR, and compare it with its ablations.", no_args_is_help=True)
 
-OutOption = Annotated[
-    Path, typer.Option("--out", "-o", **local_folder, help="Folder of the runs, one below it a variant.")
-]
+OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder of the runs, one below it a variant.")]
 
 
 @app.command()

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from quit.commands import options
-from quit.commands.options import local_folder, open_workspace, show, working
+from quit.commands.options import open_workspace, show, working
 from quit.errors import shell_word
 
 app = typer.Typer(help="Look after a workspace: back it up, restore it, free space.", no_args_is_help=True)
@@ -21,7 +21,7 @@ _MIB = 1 << 20
 
 @app.command("backup")
 def backup(
-    archive: Annotated[Path, typer.Argument(**local_folder, help="Tar file to write; it must not exist.")],
+    archive: Annotated[Path, typer.Argument(help="Tar file to write; it must not exist.")],
     workspace: options.Workspace = Path("workspace"),
     everything: Annotated[bool, typer.Option("--everything", help="Tables of older fingerprints too.")] = False,
     wait: WaitOption = 180.0,

@@ -25,11 +25,6 @@ _COARSEST = 2_000_000_000  # ns; FAT counts in two seconds
 _CHECKSUMS: dict[tuple[Any, ...], str] = {}
 
 
-def is_url(place: object) -> bool:
-    """Whether a text names a place in a store rather than a path."""
-    return "://" in str(place)
-
-
 def file_checksum(path: Path) -> str:
     """Return the SHA-256 of a file."""
     with path.open("rb") as file:
@@ -114,15 +109,27 @@ def replacing(
         temporary.unlink(missing_ok=True)
 
 
-def remove_leftovers(folder: Path, files: str = "**/*", older: float = 0) -> None:
-    """Remove the temporary files of ``files`` (a pattern) that killed runs left below ``folder`` ``older`` seconds ago.
+def files_below(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder, except those that are being written."""
+    return (path for path in folder.rglob("*") if path.is_file() and not LEFTOVER.fullmatch(path.name))
+
+
+def remove_files(paths: Iterable[Path]) -> None:
+    """Remove files; one that is not there is no fault. Raises :class:`WorkspaceError` where the disk refuses."""
+    for path in paths:
+        with writing(path):
+            path.unlink(missing_ok=True)
+
+
+def remove_leftovers(folder: Path, files: str = "**/*") -> None:
+    """Remove the temporary files of ``files`` (a pattern) that killed runs left below ``folder``.
 
     Nobody may be writing these.
     """
     head, _, name = files.rpartition("/")
     for path in folder.glob(f"{head}/.{name}.tmp".lstrip("/")):
         with suppress(FileNotFoundError):  # its writer has moved it into place
-            if LEFTOVER.fullmatch(path.name) and (not older or time.time() - path.stat().st_mtime > older):
+            if LEFTOVER.fullmatch(path.name):
                 path.unlink()
 
 

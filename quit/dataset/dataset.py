@@ -24,13 +24,13 @@ from quit.contracts.tables import SELECTION
 from quit.dataset.files import PagedTable, TableFiles, aligned, hints_a_question, lists
 from quit.dataset.release import ReaderInfo, fingerprint_of, verify
 from quit.dataset.rows import Lists, QuestionRows, row_lists
+from quit.engine.parts import KEYS
 from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
 from quit.models.protocols import NO_ANSWER
 from quit.stages.label import PREDICTED_FROM
 from quit.stages.labelling.answers import Answers, cut_replies, fully_relevant, matching_rows
 from quit.stages.labelling.passages import PermutationTable, permutation_table
-from quit.store.parts import KEYS
 
 _SMALL = ("questions", "ranked_hints", "descriptions", "splits", "valid_answers", "question_roles")
 _OF_HINTS = ("hint_id", "source", "url")

@@ -19,12 +19,12 @@ from quit import contracts
 from quit.common.columns import is_in, plain, positions_in
 from quit.common.ranges import Range
 from quit.contracts.tables import SELECTION
+from quit.engine.parts import KEYS, question_bounds
 from quit.engine.reading import parquet_sql
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, fault_of_the_machine
 from quit.evaluate.labels import SPLITS
 from quit.stages.labelling.answers import Answers
-from quit.store.parts import KEYS, question_bounds
 
 TABLES = tuple(name for name, table in contracts.TABLES.items() if table.released)
 """Tables of a release, without those of its readers. All except :data:`HISTORY` hold only questions in ``splits``."""

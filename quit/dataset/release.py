@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,11 @@ from quit.common.files import file_checksum
 from quit.common.ids import content_hash
 from quit.common.ranges import WHOLE, Range
 from quit.dataset.files import TABLES, TableFiles
+from quit.engine.location import MARKER
 from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, refuse_newer
 from quit.settings.card import Card
-from quit.store.base import MARKER
 
 DESCRIPTION = "release.json"
 LAYOUT = 1
@@ -66,8 +66,6 @@ class Release(TableReader):
 
     path: Path
     facts: Mapping[str, Any]
-    fetch: Callable[[Sequence[Path]], None] = field(default=lambda _: None, compare=False, repr=False)
-    """Makes sure that files of it are here, where it lies in a workspace behind a URL."""
 
     def __str__(self) -> str:
         return str(self.path)
@@ -112,7 +110,6 @@ class Release(TableReader):
     def files(self) -> TableFiles:
         """The tables."""
         files = {name: [self.path / entry["file"]] for name, entry in self.content["tables"].items()}
-        self.fetch([path for paths in files.values() for path in paths])
         return TableFiles(files, imported=bool(self.imported))
 
     @property
@@ -250,10 +247,8 @@ def _fault(files: TableFiles, name: str, entry: Mapping[str, Any]) -> str | None
 def releases_of(workspace: Workspace) -> list[Release]:
     """Return the releases in a workspace's own folder, by name with numbers as numbers (v9, v10). Folders that are no
     releases are left out."""
-    store = workspace.store
     paths = sorted((workspace.path / FOLDER).glob("[!.]*"), key=_natural)
-    paths = [path for path in paths if is_release(path) and store.has(path / DESCRIPTION)]
-    return [replace(open_release(path), fetch=lambda files: store.fetch(dict.fromkeys(files))) for path in paths]
+    return [open_release(path) for path in paths if is_release(path)]
 
 
 def _natural(path: Path) -> list[str | int]:

@@ -20,12 +20,12 @@ import pyarrow.compute as pc
 
 from quit.common.columns import plain, positions_in
 from quit.dataset.files import TableFiles, aligned, hints_a_question, lists
+from quit.engine.parts import KEYS
 from quit.errors import InputError
 from quit.evaluate.labels import ALL, SPLITS
 from quit.models.protocols import Encoder
 from quit.stages.labelling.passages import passage_texts, permutation_table
 from quit.stages.leaks.containment import hints_of_occurrence
-from quit.store.parts import KEYS
 
 TABLES = ("questions", "ranked_hints", "descriptions", "splits", "labels", "valid_answers")
 """Tables that statistics are counted from."""

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from quit.common.files import read_json, write_json
+from quit.common.files import files_below, read_json, remove_files, write_json
+from quit.common.state_files import read_state
+from quit.engine.parts import damage
 from quit.engine.workspace import Workspace, parts_of
 from quit.errors import WorkspaceError
-from quit.store.state_files import read_state
 
 DAMAGED_MANIFEST = "damaged.json"
 """The manifest of a complete stage run while a part of it is built again."""
@@ -20,25 +21,25 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
 
     The caller holds the workspace. A complete run that lost a part is unfinished from then on and keeps its other
     parts. A run with the manifest of another run keeps none. Parts of an unfinished run have no manifest yet: each
-    page is compared with its own checksum (:func:`quit.store.parts.damage`).
+    page is compared with its own checksum (:func:`quit.engine.parts.damage`).
     """
     try:
         manifest = workspace.manifest(folder)
     except WorkspaceError as error:
         about = read_json(folder / "manifest.json")
         foreign = isinstance(about, dict) and about.get("fingerprint", folder.name) != folder.name
-        parts_too = [path for path, _ in workspace.store.below(folder) if path.suffix == ".parquet"] if foreign else []
-        workspace.store.remove([folder / "manifest.json", *parts_too])
+        parts_too = [path for path in files_below(folder) if path.suffix == ".parquet"] if foreign else []
+        remove_files([folder / "manifest.json", *parts_too])
         return [str(error)]
     parts: Sequence[tuple[Path, dict[str, Any] | None]]
     if manifest is None:
         parts = [(path, None) for name in outputs for path in sorted((folder / name).glob("part-*.parquet"))]
     else:
         parts = parts_of(folder, manifest)
-    faults = {path: fault for path, part in parts if (fault := workspace.store.fault(path, part)) is not None}
+    faults = {path: fault for path, part in parts if (fault := damage(path, part)) is not None}
     if faults and manifest is not None:
         _set_aside(workspace, folder, manifest)
-    workspace.store.remove(faults)
+    remove_files(faults)
     return [f"{path.relative_to(folder).as_posix()} {fault}." for path, fault in faults.items()]
 
 
@@ -47,12 +48,12 @@ def discard_to_compare(workspace: Workspace, folder: Path) -> None:
     manifest = workspace.manifest(folder)
     if manifest is not None:
         _set_aside(workspace, folder, manifest)
-    workspace.store.remove([path for path, _ in workspace.store.below(folder) if path.suffix == ".parquet"])
+    remove_files([path for path in files_below(folder) if path.suffix == ".parquet"])
 
 
 def _set_aside(workspace: Workspace, folder: Path, manifest: dict[str, Any]) -> None:
     write_json(folder / DAMAGED_MANIFEST, manifest)
-    workspace.store.remove([folder / "manifest.json"])
+    remove_files([folder / "manifest.json"])
 
 
 def rebuilt_identically(workspace: Workspace, folder: Path) -> bool:

@@ -211,7 +211,7 @@ class Execution(ExitStack):
         queue: list[Shard] = []
         for run in runs:
             self.pipeline.discard_stale(run)
-            shards = self.pipeline.pending(run, publish=True)
+            shards = self.pipeline.pending(run)
             queue += [(run, shard) for shard in shards]
             if shards:
                 shards_done(run.stage.number, run.key, shards[0].count - len(shards), shards[0].count)

@@ -4,45 +4,50 @@
 
     W/workspace.json   layout version
     W/build.json       profile, settings and sources of the last build
+    W/lock             held by the run that works on it
 """
 
 from __future__ import annotations
 
+import os
+import socket
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from filelock import FileLock, Timeout
+
 from quit import contracts
-from quit.common.files import json_bytes
+from quit.common.files import files_below, remove_leftovers, write_json
+from quit.common.state_files import read_state
 from quit.errors import WorkspaceError, refuse_newer, shell_word
 from quit.settings import with_whole_paths
-from quit.store import open_store
-from quit.store.base import MARKER, Make, described
-from quit.store.state_files import read_state
+
+MARKER = "workspace.json"
+CHANGING = (
+    *(MARKER, "build.json", "state.json", "usage.jsonl"),
+    *("reviews/applied.json", "reviews/audit.json", "reviews/project.json", "reviews/sync.json"),
+)
+"""The small files of a workspace that are written more than once."""
 
 
 class Location:
-    """A folder or URL that is or will be a workspace, unchecked. Raises what a store refuses.
-
-    ``store`` writes its files and fetches them to below ``path`` (of a workspace at a URL, a local copy).
-    """
+    """A folder that is or will be a workspace, unchecked."""
 
     def __init__(self, location: str | Path) -> None:
-        self.store = open_store(location)
-        self.path = self.store.path
-        self.is_locked = False
-        self._replies: Any = None
+        self.path = Path(location)
 
     def __str__(self) -> str:
-        return str(self.store)
+        return str(self.path)
 
     @classmethod
     def open(cls, location: str | Path | Self) -> Self:
-        """Open an existing workspace, a folder or a URL; one that is open already is only checked.
+        """Open an existing workspace; one that is open already is only checked.
 
-        Raises :class:`WorkspaceError` when there is none, or one this program cannot read, and what a store refuses.
+        Raises :class:`WorkspaceError` when there is none, or one this program cannot read.
         """
         workspace = location if isinstance(location, cls) else cls(str(location))
         workspace.check_format()
@@ -56,13 +61,11 @@ class Location:
         """
         workspace = location if isinstance(location, cls) else cls(str(location))
         if not workspace.exists:
-            if any(True for _ in workspace.store.below(workspace.path)):
+            if any(True for _ in files_below(workspace.path)):
                 raise WorkspaceError(
                     f"{workspace} holds other files and is not a workspace. Name a new or an empty folder."
                 )
-            marker = {"format": contracts.WORKSPACE_FORMAT, "id": uuid.uuid4().hex}
-            workspace.store.add(workspace.path / MARKER, as_json(marker))  # another machine's, at once, is as good
-            workspace.refresh()
+            workspace.put_json(MARKER, {"format": contracts.WORKSPACE_FORMAT, "id": uuid.uuid4().hex})
         workspace.check_format()
         return workspace
 
@@ -82,8 +85,8 @@ class Location:
 
     @property
     def address(self) -> str:
-        """The whole path, or the URL: what another process opens it by."""
-        return self.store.address
+        """The whole path: what another process opens it by."""
+        return str(self.path.resolve())
 
     @property
     def name(self) -> str:
@@ -93,65 +96,59 @@ class Location:
     @property
     def exists(self) -> bool:
         """Whether there is a workspace."""
-        return self.store.has(self.path / MARKER)
-
-    def apply_settings(self, settings: Any) -> None:
-        """Use the settings ``remote`` of a run for a shared store."""
-        if self.store.objects is not None and settings.remote != self.store.objects.how:
-            self.store.objects.use(settings.remote)
-
-    def refresh(self) -> None:
-        """Read again what others have written. Raises :class:`WorkspaceError` where the workspace is gone."""
-        if not self.store.has(self.path / MARKER, now=True):
-            raise WorkspaceError(f"{self} is not a workspace any more: {MARKER} is gone. Restore it, or build again.")
+        return (self.path / MARKER).is_file()
 
     # Locking
 
     @contextmanager
     def lock(self, seconds: float, notify: Callable[[str], None] = lambda _: None) -> Iterator[None]:
-        """Hold the workspace for one run; a run that dies frees it.
+        """Hold the workspace for one run, by a lock of the system that ends with the process; then remove what killed
+        runs left.
 
         ``notify`` is called once with who holds it. Raises :class:`WorkspaceError` when it is still held
         after ``seconds``.
         """
-        with self.store.lock(seconds, notify):
-            self.is_locked = True
+        lock = FileLock(self.path / "lock")
+        try:
             try:
-                yield
-                self.flush_replies()
-            finally:
-                self.is_locked = False
+                lock.acquire(timeout=0)
+            except Timeout:
+                notify(f"Another run holds {self} ({self.holder or 'just begun'}); waiting for it.")
+                lock.acquire(timeout=seconds)
+        except Timeout:
+            raise WorkspaceError(
+                f"Another run still holds {self} ({self.holder or 'unknown'}) after {seconds:g} s. Try again when it "
+                "has finished."
+            ) from None
+        except OSError as error:
+            raise WorkspaceError(f"Cannot lock {self}: {error}. Check that you may write there.") from error
+        try:
+            for files in ("tables/**/*", *(f"{name}.*" for name in (*CHANGING, "lock.json"))):
+                remove_leftovers(self.path, files)
+            write_json(
+                self.path / "lock.json",
+                {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")},
+            )
+            yield
+        finally:
+            (self.path / "lock.json").unlink(missing_ok=True)
+            lock.release()
 
     @property
     def holder(self) -> str:
         """Who holds the workspace: process, host and time; empty where nobody does."""
-        return described(self.store.holder())
+        try:
+            holder = read_state(self.path / "lock.json", {})
+        except WorkspaceError:  # half a line, of a machine that went down
+            return ""
+        facts = (holder.get(key, "?") for key in ("pid", "host", "since"))
+        return "process {} on {} since {}".format(*facts) if holder else ""
 
-    # Small files, and replies of language models (those of a folder are in the generation cache of its machine alone)
+    # Small files
 
     def put_json(self, name: str, value: Any) -> None:
         """Write one of the small files that change."""
-        self.store.write(self.path / name, as_json(value))
-
-    def changing(self, name: str) -> AbstractContextManager[Path]:
-        """Give the path of a small file to change in place; others see the change afterwards."""
-        return self.store.changing(self.path / name)
-
-    def download_folder(self, folder: Path) -> None:
-        """Make sure that every file below a folder is here."""
-        self.store.fetch({path: None for path, _ in self.store.below(folder)})
-
-    def keep_replies(self, cache: Any) -> None:
-        """Fetch the replies that a shared store has into a ``GenerationCache``, and copy new ones to it from now on."""
-        if self.store.objects is not None and self._replies is None:
-            from quit.engine.shared_replies import SharedReplies
-
-            self._replies = SharedReplies(self.store.objects, cache)
-
-    def flush_replies(self) -> None:
-        """Copy the replies that came in so far to the shared store."""
-        if self._replies is not None:
-            self._replies.flush()
+        write_json(self.path / name, value)
 
     @property
     def build(self) -> dict[str, Any] | None:
@@ -164,8 +161,3 @@ class Location:
         build = {**values, "overrides": with_whole_paths(values["overrides"])}
         if build != self.build:
             self.put_json("build.json", build)
-
-
-def as_json(value: Any) -> Make:
-    """Return what writes a value as JSON."""
-    return lambda temporary: temporary.write_bytes(json_bytes(value))

@@ -9,19 +9,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 from filelock import FileLock
 
 from quit import contracts
-from quit.common.files import remove_leftovers, writing
+from quit.common.files import remove_leftovers, replacing, writing
+from quit.common.state_files import read_state
 from quit.engine.location import Location
+from quit.engine.parts import joined, log_number, read_log_part, write_log_part
 from quit.errors import WorkspaceError
-from quit.store.parts import joined, log_number, read_log_part, write_log_part
-from quit.store.state_files import read_state
 
 KEY = ("kind", "question_id", "hint", "span", "answer")
 """Columns that say what an override is about."""
@@ -51,21 +51,18 @@ class Log:
     def append(self, make: Callable[[pa.Table], pa.Table]) -> pa.Table:
         """Append rows as one part and return them.
 
-        ``make`` is given the log and returns the new rows (none: nothing is written); it is called again where another
-        machine appended meanwhile. A running build continues with the log as it was when it began.
+        ``make`` is given the log and returns the new rows (none: nothing is written). A running build continues with
+        the log as it was when it began.
         """
         with writing(self.folder):
             self.folder.mkdir(exist_ok=True)
-            with FileLock(self.folder / "lock"):  # other processes of this machine
-                while True:
-                    self._location.refresh()
-                    rows = make(self.read()).cast(contracts.table(self.name).schema)
-                    if not len(rows) or self.add_part(rows) is not None:
-                        return rows
-                    if self._location.store.objects is None:  # by a program of this machine that does not know the lock
-                        raise WorkspaceError(
-                            f"{self.files[-1]} was written by another program meanwhile. Run the same command again."
-                        )
+            with FileLock(self.folder / "lock"):
+                rows = make(self.read()).cast(contracts.table(self.name).schema)
+                if len(rows) and self.add_part(rows) is None:  # by a program that does not know the lock
+                    raise WorkspaceError(
+                        f"{self.files[-1]} was written by another program meanwhile. Run the same command again."
+                    )
+                return rows
 
     def next_part(self) -> Path:
         """Return the path of the next part: numbered after the last one that is there, whichever others are."""
@@ -79,7 +76,13 @@ class Log:
         """
         target = self.next_part()
         remove_leftovers(target.parent, "part-*")
-        return target if self._location.store.create(target, partial(write_log_part, rows=rows)) else None
+        with writing(target):
+            try:
+                with replacing(target, place=os.link) as temporary:
+                    write_log_part(temporary, rows)
+            except FileExistsError:  # unlike a move, a link refuses to replace
+                return None
+        return target
 
 
 def in_force(log: pa.Table, kind: str | None = None) -> pa.Table:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from quit.common.files import files_below, remove_files, writing
 from quit.common.progress import note
 from quit.common.ranges import WHOLE, Range, ranges
 from quit.engine.damage import clear_damage_marker, discard_damaged, rebuilt_identically
@@ -50,8 +51,6 @@ class Pipeline(BuildPlan):
         super().__init__(workspace, settings, sources, override_parts)
         self.requested = requested
         self.models = models or Models(settings)
-        self.models.on_cache = workspace.keep_replies
-        workspace.apply_settings(settings)
         self._replace = replace
         self._whole: dict[tuple[str, ...], pa.Table] = {}
         self._whole_lock = Lock()
@@ -87,9 +86,9 @@ class Pipeline(BuildPlan):
     def discard_stale(self, run: StageRun) -> None:
         """Remove the tables of a complete run that rest on other tables than there are now, its manifest last: killed
         before, the run is still seen to be stale, and what is left of its parts is not taken for new."""
-        folder, store = self.folder(run), self.workspace.store
+        folder = self.folder(run)
         if not self.is_done(run) and self.workspace.manifest(folder) is not None:
-            store.remove([path for path, _ in store.below(folder) if path.name != "manifest.json"])
+            remove_files(path for path in [*files_below(folder)] if path.name != "manifest.json")
             self.workspace.discard(folder)
 
     @property
@@ -109,12 +108,12 @@ class Pipeline(BuildPlan):
     def _question_ids(self) -> list[str]:
         return self.workspace.read("questions", columns=["question_id"]).column("question_id").to_pylist()
 
-    def pending(self, run: StageRun, *, publish: bool = False) -> list[Range]:
+    def pending(self, run: StageRun) -> list[Range]:
         """Return the shards that are still to do (none if the run is complete, under whatever number of shards)."""
         if self.is_done(run):
             return []
         folder = self.folder(run)
-        done = partial(self.workspace.part_done, folder, run.stage.outputs, publish=publish)
+        done = partial(self.workspace.part_done, folder, run.stage.outputs)
         return [shard for shard in self.shards(run) if not done(shard)]
 
     def missing_inputs(self, run: StageRun) -> list[str]:
@@ -197,8 +196,6 @@ class Pipeline(BuildPlan):
         for attempt in range(settings.retries + 1):
             try:
                 self._release_previous_reader(run)
-                if not self.workspace.is_locked:  # in a worker elsewhere: the earlier stages are finished by now
-                    self.workspace.refresh()
                 optional = [name for name in stage.optional if self.producers_of(run, name)]
                 inputs = {name: self._input(run, name, shard) for name in (*stage.inputs, *optional)}
                 tables = stage.function(self._context(run), **inputs)
@@ -303,7 +300,7 @@ class Pipeline(BuildPlan):
         """Log the use of language models by a stage run (or all of a stage) since the snapshot ``before``; returns that
         of now."""
         now = self.models.meter.snapshot()
-        with self.workspace.changing("usage.jsonl"):
+        with writing(self.workspace.path / "usage.jsonl"):
             record(self.workspace.path, name, before, now, self.workers)
         return now
 

@@ -47,7 +47,6 @@ def locked_build(
     target = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
     settings, _ = checked_build(_sources_of_build(target, sources, add), profile, overrides)
     Workspace.create(target)
-    target.apply_settings(settings)
     with target.lock(settings.run.lock_seconds, note):
         texts = (target.build or {}).get("overrides", [])
         review_settings = (text for text in texts if text.strip().startswith("review."))
@@ -91,7 +90,6 @@ def locked_last_build(workspace: str | Path | Workspace, review: Sequence[str] =
     """
     target = Workspace.open(workspace)
     settings = load(target.build["profile"], target.build["overrides"]).settings if target.build else Settings()
-    target.apply_settings(settings)
     with target.lock(settings.run.lock_seconds, note):
         build = target.build
         if build is not None and review:

@@ -10,11 +10,11 @@ from quit.common.progress import note
 from quit.common.ranges import WHOLE
 from quit.common.rows import tuples
 from quit.engine.logs import Log
+from quit.engine.parts import part_name, read_part
 from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.stages.labelling.verdicts import fitting, live_reviews
-from quit.store.parts import part_name, read_part
 from quit.text.words import counted
 
 
@@ -34,7 +34,6 @@ def check_questions(workspace: Workspace, folder: Path, replace: bool) -> None:
     unless ``replace``; what was collected is removed then.
     """
     part = folder / "questions" / part_name(WHOLE)
-    workspace.store.fetch({part: None})
     before, after = _texts(workspace.read("questions")), _texts(read_part(part))
     departures, arrivals = dict(before.items() - after.items()), after.items() - before.items()
     reviews = live_reviews(Log(workspace, "reviews").read())

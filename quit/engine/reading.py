@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.columns import is_in, plain
 from quit.common.ranges import WHOLE, Range
+from quit.engine.parts import joined, read_log_part, read_part
 from quit.settings import Settings, load
-from quit.store.parts import joined, read_log_part, read_part
 
 
 class TableReader(ABC):

@@ -35,6 +35,7 @@ from quit.sources import parse_source
 from quit.version import __version__
 
 _POLL_SECONDS = 0.5  # between looks at a folder that another machine writes to
+_PATIENCE = 90.0  # seconds after which every network file system shows what another machine has written
 
 
 @dataclass(frozen=True)
@@ -117,9 +118,8 @@ def work_on(build: RemoteBuild, run: str, shard: Range, part: Amount = UNLIMITED
         pipeline = _ready_pipeline(build, run)
         stage_run, ledger = pipeline.stage_run(run), pipeline.models.ledger
         ledger.grant(part)
-        if not pipeline.workspace.part_done(pipeline.folder(stage_run), stage_run.stage.outputs, shard, publish=True):
+        if not pipeline.workspace.part_done(pipeline.folder(stage_run), stage_run.stage.outputs, shard):
             pipeline.work_on(stage_run, shard)
-            pipeline.workspace.flush_replies()
         return ShardResult(pipeline.models.meter.take(), ledger.spent, host)
     except QuitError as error:
         raise type(error)(f"{error} (Worker on {host}.)") from error
@@ -134,23 +134,22 @@ def _ready_pipeline(build: RemoteBuild, key: str) -> Pipeline:
         )
     if build.cache:
         os.environ.setdefault(VARIABLE, build.cache)
-    patience = build.settings.run.file_visibility_seconds
     folder = build.workspace
-    if not _wait(lambda: Workspace(folder).exists, patience):
+    if not _wait(lambda: Workspace(folder).exists):
         raise WorkspaceError(
-            f"A worker cannot see the workspace {folder}. Mount the shared folder there under the same path (give it "
-            "the store's address and credentials), or use a runner of this machine."
+            f"A worker cannot see the workspace {folder}. Mount the shared folder there under the same path, or use "
+            "a runner of this machine."
         )
     pipeline = _same_pipeline(build, key)
-    if not _wait(lambda: pipeline.workspace.holder == build.holder, patience):
+    if not _wait(lambda: pipeline.workspace.holder == build.holder):
         raise WorkspaceError(
             f"A worker sees another folder at {folder}: it is held by {pipeline.workspace.holder or 'nobody'} there, "
             f"by {build.holder} here. Mount the shared folder there under the same path."
         )
     run = pipeline.stage_run(key)
-    if not _wait(lambda: not pipeline.missing_inputs(run), patience, pipeline.workspace.refresh):
+    if not _wait(lambda: not pipeline.missing_inputs(run)):
         raise WorkspaceError(
-            f"A worker does not see the tables of {', '.join(pipeline.missing_inputs(run))} after {patience:g} s. "
+            f"A worker does not see the tables of {', '.join(pipeline.missing_inputs(run))} after {_PATIENCE:g} s. "
             f"Check the shared folder {folder}."
         )
     return pipeline
@@ -192,25 +191,19 @@ def _pipeline(build: RemoteBuild) -> Pipeline:
 def wait_for_parts(pipeline: Pipeline, run: StageRun, shard: Range, host: str) -> None:
     """Wait until the parts that a worker has written are seen here. Raises :class:`WorkspaceError` when they do not
     come."""
-    folder, patience = pipeline.folder(run), pipeline.settings.run.file_visibility_seconds
-    if not _wait(
-        lambda: pipeline.workspace.part_done(folder, run.stage.outputs, shard), patience, pipeline.workspace.refresh
-    ):
+    folder = pipeline.folder(run)
+    if not _wait(lambda: pipeline.workspace.part_done(folder, run.stage.outputs, shard)):
         raise WorkspaceError(
             f"{host} says that it has written part {shard.index} of {run.key}, but {folder} does not show it after "
-            f"{patience:g} s. Is {pipeline.workspace} the same shared folder on both machines?"
+            f"{_PATIENCE:g} s. Is {pipeline.workspace} the same shared folder on both machines?"
         )
 
 
-def _wait(condition: Callable[[], bool], seconds: float, refresh: Callable[[], None] = lambda: None) -> bool:
-    """Whether something is so, now or within ``seconds``: network file systems remember for a while what was not there.
-
-    ``refresh``: called before each new look.
-    """
-    until = time.monotonic() + seconds
+def _wait(condition: Callable[[], bool]) -> bool:
+    """Whether something is so, now or soon: network file systems remember for a while what was not there."""
+    until = time.monotonic() + _PATIENCE
     while not condition():
         if time.monotonic() >= until:
             return False
         time.sleep(_POLL_SECONDS)
-        refresh()
     return True

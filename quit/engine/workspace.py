@@ -6,9 +6,9 @@
     W/tables/03_rank/<fingerprint>/ranked_hints/part-00000-of-00002.parquet
     W/tables/03_rank/<fingerprint>/manifest.json   written last: its presence marks the stage run as complete
 
-Every file appears whole or not at all (:mod:`quit.store`), so a run can be killed anywhere. Every part is compared with
-its manifest before it is read (:meth:`Workspace.part_files`). Tables of older fingerprints stay until someone removes
-them: going back to old settings costs nothing.
+Every file appears whole or not at all (:mod:`quit.common.files`), so a run can be killed anywhere. Every part is
+compared with its manifest before it is read (:meth:`Workspace.part_files`). Tables of older fingerprints stay until
+someone removes them: going back to old settings costs nothing.
 """
 
 from __future__ import annotations
@@ -16,28 +16,26 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from quit import contracts
-from quit.common.files import json_bytes
+from quit.common.files import files_below, json_bytes, remove_files, replacing, write_json, writing
 from quit.common.ids import content_hash
 from quit.common.ranges import WHOLE, Range
 from quit.common.rows import grouped
-from quit.engine.location import Location, as_json
+from quit.common.state_files import read_state
+from quit.engine.location import Location
 from quit.engine.logs import Log
+from quit.engine.parts import damage, describe, part_name, write_part
 from quit.engine.reading import TableReader
 from quit.errors import WorkspaceError, shell_word
-from quit.store.parts import describe, part_name, write_part
-from quit.store.state_files import read_state
 
 
 class Workspace(Location, TableReader):
-    """Tables under a folder or a URL. Open it with :meth:`open` or :meth:`create`; the class itself checks nothing."""
+    """Tables under a folder. Open it with :meth:`open` or :meth:`create`; the class itself checks nothing."""
 
     def __init__(self, location: str | Path) -> None:
         super().__init__(location)
@@ -72,17 +70,14 @@ class Workspace(Location, TableReader):
         """Return the manifest of a complete stage run, or None. Raises :class:`WorkspaceError` for a damaged one, and
         one of another run."""
         path = folder / "manifest.json"
-        if not self.store.has(path):
-            return None
-        self.store.fetch({path: None})
         try:
             status = path.stat()
-        except FileNotFoundError:  # removed by another process meanwhile
+        except FileNotFoundError:
             return None
         stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
         if self._manifests.get(path, (None,))[0] != stamp:
             manifest = read_state(path)
-            if manifest is None:
+            if manifest is None:  # removed by another process meanwhile
                 return None
             if manifest.get("fingerprint", folder.name) != folder.name:
                 raise WorkspaceError(f"{path} is of another run. Build it again: quit build -w {shell_word(self)}")
@@ -91,40 +86,31 @@ class Workspace(Location, TableReader):
             self._manifests[path] = (stamp, manifest, content_hash(manifest["tables"]))
         return self._manifests[path][1]
 
-    def part_done(self, folder: Path, outputs: Sequence[str], shard: Range, *, publish: bool = False) -> bool:
-        """Whether every table of a stage run has this shard's part.
-
-        ``publish``: a part that a killed run left in the local copy alone is added to the store.
-        """
-        paths = [folder / name / part_name(shard) for name in outputs]
-        for path in paths if publish else ():
-            if path.is_file() and not self.store.has(path):
-                self.store.add(path, partial(shutil.copyfile, path))
-        return all(self.store.has(path) for path in paths)
+    def part_done(self, folder: Path, outputs: Sequence[str], shard: Range) -> bool:
+        """Whether every table of a stage run has this shard's part."""
+        return all((folder / name / part_name(shard)).is_file() for name in outputs)
 
     def write_part(self, folder: Path, shard: Range, tables: Mapping[str, pa.Table]) -> None:
         """Write one shard's part of every table of a stage run."""
         for name, rows in tables.items():
-            write = partial(write_part, rows=rows, schema=contracts.table(name).schema)
-            self.store.add(folder / name / part_name(shard), write)
+            path = folder / name / part_name(shard)
+            with writing(path), replacing(path) as temporary:
+                write_part(temporary, rows, contracts.table(name).schema)
 
     def finish(self, folder: Path, outputs: Sequence[str], count: int, facts: Mapping[str, Any]) -> None:
         """Write a stage run's manifest, and remove what an interrupted run with other shards left."""
         tables: dict[str, Any] = {}
         for name in outputs:
             paths = [folder / name / part_name(Range(index, count)) for index in range(count)]
-            self.store.fetch(dict.fromkeys(paths))
             parts = [describe(path, name) for path in paths]
-            stray = {*(path for path, _ in self.store.below(folder / name)), *(folder / name).iterdir()}
-            self.store.remove(stray - {*paths})
+            remove_files({*(folder / name).iterdir()} - {*paths})
             tables[name] = {"rows": sum(part["rows"] for part in parts), "parts": parts}
         manifest = json.loads(json_bytes({**facts, "tables": tables}))
-        self.store.add(folder / "manifest.json", as_json({**manifest, "checksum": content_hash(manifest)}))
+        write_json(folder / "manifest.json", {**manifest, "checksum": content_hash(manifest)})
 
     def discard(self, folder: Path) -> None:
         """Remove a stage run, its manifest first: killed here, the run is incomplete rather than damaged."""
-        self.store.remove([folder / "manifest.json"])
-        self.store.remove([path for path, _ in self.store.below(folder)])
+        remove_files([folder / "manifest.json", *files_below(folder)])
         shutil.rmtree(folder, ignore_errors=True)
 
     def current(self, runs: Sequence[str] | None = None) -> dict[str, tuple[Path, dict[str, Any]]]:
@@ -152,7 +138,7 @@ class Workspace(Location, TableReader):
     ) -> list[tuple[Path, bool]]:
         """Return the current files of a table that overlap ``shard``, each with whether all its rows belong to it.
 
-        A stage's file was fetched and compared with its manifest, once per process
+        A stage's file was compared with its manifest, once per process
         (:func:`quit.common.files.known_checksum`). ``current``: what :meth:`current` returns, for callers that ask for
         several tables. Raises :class:`WorkspaceError` for the first file that is missing or was altered.
         """
@@ -172,19 +158,15 @@ class Workspace(Location, TableReader):
                     if part["rows"] and (shard == WHOLE or ends is None or not shard.misses(*ends)):
                         whole = shard == WHOLE or ends is None or shard.holds(*ends)
                         files.append((folder / name / part["file"], part, whole))
-        self.store.fetch({path: part for path, part, _ in files})
+        for path, part, _ in files:
+            if fault := damage(path, part):
+                raise WorkspaceError(f"{path} {fault}. Build it again: quit build -w {shell_word(self)}")
         return [(path, whole) for path, _, whole in files]
 
     def damaged(self) -> list[Path]:
-        """Return the current parts that are missing or not as their manifest says; a damaged local copy is repaired."""
-        damaged = []
-        for path, part in (pair for stage_run in self.current().values() for pair in parts_of(*stage_run)):
-            with suppress(WorkspaceError):
-                if self.store.fault(path, part) is None:
-                    self.store.fetch({path: part})
-                    continue
-            damaged.append(path)
-        return damaged
+        """Return the current parts that are missing or not as their manifest says."""
+        parts = (pair for stage_run in self.current().values() for pair in parts_of(*stage_run))
+        return [path for path, part in parts if damage(path, part) is not None]
 
 
 def parts_of(folder: Path, manifest: Mapping[str, Any]) -> list[tuple[Path, dict[str, Any]]]:

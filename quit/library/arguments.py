@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from quit.common.files import is_url
 from quit.errors import InputError
 from quit.settings import flatten
 
@@ -43,11 +42,6 @@ Overrides = Mapping[str, Any] | Sequence[str]
 a list of one."""
 WriteFile = Callable[[str, bytes], Path]
 """Writes a file of that name and returns its path."""
-
-
-def absolute_folder(folder: str | Path) -> str | Path:
-    """Return a folder by its whole path, which stays the same when the working folder changes; a URL as it is."""
-    return folder if is_url(folder) else Path(folder).absolute()
 
 
 def override_texts(settings: Overrides | None) -> list[str]:

@@ -8,13 +8,13 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quit.common.files import replacing, writing
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError, SettingsError
 from quit.library.arguments import (
     Overrides,
     Runner,
     Sources,
-    absolute_folder,
     override_texts,
     source_texts,
     temporary_sources,
@@ -47,7 +47,7 @@ def build(
     """Build a workspace: run every stage that is not up to date, from sources to labels.
 
     Args:
-        workspace: Folder or URL; it is created where there is none.
+        workspace: Folder; it is created where there is none.
         sources: ``"starter"``, a file, ``"KIND:PATH"``, or a list of these; records as a list of dictionaries, a data
             frame (pandas, polars, Arrow) or a ``datasets.Dataset`` with the columns id, question, answers and hints,
             and candidates (plausible wrong answers) if there are any. Records are kept in the workspace's folder
@@ -78,7 +78,7 @@ def build(
     from quit.library.progress import BuildConsole
 
     changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions}
-    opened = Workspace(absolute_folder(workspace))
+    opened = Workspace(Path(workspace).absolute())
     _, profile, texts = as_built(opened, profile, settings, changes)
     own = register_models(models or {}, profile, texts)
     texts = [*without(texts, own), *own]
@@ -87,7 +87,8 @@ def build(
         load(profile, texts)  # a mistake in them shows before anything is written
         Workspace.create(opened)
         path = opened.path / "sources" / name
-        opened.store.add(path, lambda temporary: temporary.write_bytes(data))
+        with writing(path), replacing(path) as temporary:
+            temporary.write_bytes(data)
         return path
 
     with BuildConsole(not progress):
@@ -119,7 +120,7 @@ def plan(
     """Count what a build will ask of language models, before anything is spent.
 
     Args:
-        workspace: Folder or URL, which need not exist yet.
+        workspace: Folder, which need not exist yet.
         sources: As :func:`build` takes them.
         profile: As :func:`build` takes it.
         settings: As :func:`build` takes them.

@@ -97,7 +97,7 @@ def review(
     """Push what is to be reviewed, pull what people did, update the labels. The result: step -> what it did.
 
     Args:
-        workspace: Folder or URL of a workspace, or one that is open.
+        workspace: Folder of a workspace, or one that is open.
         url: The Label Studio server; the workspace's local one if not given.
         steps: Of ``push``, ``pull`` and ``update``, in that order.
         project: Number of the project, where several belong to this workspace; 0 is the only one.
@@ -196,7 +196,7 @@ def release(
     ``new``, and a ``note`` (what differs in a release that exists already and is kept; usually empty).
 
     Args:
-        workspace: Folder or URL of a workspace, or one that is open.
+        workspace: Folder of a workspace, or one that is open.
         name: Name of the release.
         waive: GATE=REASON.
         formats: Formats to export the release in.
@@ -329,5 +329,4 @@ def _release_of(folder: str) -> Release:
         raise InputError(
             f"{folder} has no release to benchmark yet: quit release create -w {shell_word(folder)} --name v1"
         )
-    workspace.download_folder(newest.path)
     return newest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from quit.dataset.files import current_files
 from quit.dataset.release import Release, open_release, releases_of
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
-from quit.library.arguments import Format, Overrides, Split, absolute_folder, override_texts
+from quit.library.arguments import Format, Overrides, Split, override_texts
 from quit.models.protocols import Encoder
 from quit.release.view import open_to_read
 from quit.settings import Settings, load_card, of_section
@@ -310,7 +310,7 @@ class Tables:
 
         waive = [waive] if isinstance(waive, str) else waive
         waivers = [f"{gate}={why or ''}" for gate, why in waive.items()] if isinstance(waive, Mapping) else list(waive)
-        texts, folder = override_texts(settings), str(absolute_folder(out)) if out else ""
+        texts, folder = override_texts(settings), str(Path(out).absolute()) if out else ""
         with working("release", not progress):
             created = jobs.release(self._workspace, name, waivers, folder=folder, settings=texts).result
         inside = {release.name: release for release in ([] if out else releases_of(self._workspace))}
@@ -351,8 +351,7 @@ class Tables:
         with working("report", not progress):
             rows = self._page_settings(settings).pages.rows
             facts = self.figures(releases=releases, settings=settings)
-            with nullcontext() if out or isinstance(opened, Release) else opened.changing("report.html"):
-                write(render(facts, rows), target)
+            write(render(facts, rows), target)
         return target
 
     def figures(self, *, releases: Sequence[str | Path] = (), settings: Overrides | None = None) -> dict[str, Any]:
@@ -451,13 +450,13 @@ class Tables:
 
 
 def open_tables(place: str | Path) -> Tables:
-    """Open the tables of a workspace or a release: a folder, or the URL of a workspace.
+    """Open the tables of a workspace or a release: its folder.
 
     Raises:
         WorkspaceError: The folder is neither.
         InputError: A file of the release is not what was frozen.
     """
-    opened = open_to_read(absolute_folder(place))
+    opened = open_to_read(Path(place).absolute())
     return Tables(opened, _facts(opened) if isinstance(opened, Release) else None)
 
 

@@ -56,8 +56,6 @@ class Models:
         self.meter = Meter()
         self.ledger = Ledger(settings.run.max_cost, settings.run.max_tokens)
         """What requests to servers may cost, and do."""
-        self.on_cache: Callable[[GenerationCache], None] = lambda _: None
-        """Given the generation cache when it is opened, before any reply is looked up."""
 
     @once
     def encoder(self) -> Encoder:
@@ -159,11 +157,7 @@ class Models:
     @once
     def cache(self) -> GenerationCache | None:
         """The cache of replies; None where ``run.generation_cache`` is off."""
-        if not self._settings.run.generation_cache:
-            return None
-        cache = GenerationCache()
-        self.on_cache(cache)
-        return cache
+        return GenerationCache() if self._settings.run.generation_cache else None
 
     def shared(self, key: Any, load: Callable[[], Any]) -> Any:
         """Return the model of this key, loaded when first asked for."""

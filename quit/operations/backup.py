@@ -15,7 +15,7 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from quit.common.files import is_url, remove_leftovers, replacing, writing
+from quit.common.files import remove_leftovers, replacing, writing
 from quit.common.progress import advance
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
@@ -55,8 +55,6 @@ def backup(
         raise InputError(f"{target} exists. A backup replaces nothing: name another file.")
     with workspace.lock(wait):
         remove_leftovers(target.parent, f"{glob.escape(target.name)}.*")
-        for folder in ("releases", "sources"):
-            workspace.download_folder(workspace.path / folder)
         if damaged := workspace.damaged():
             raise WorkspaceError(
                 f"{damaged[0]} is damaged: it is missing or has not the checksum of its manifest. Build again (or "
@@ -92,10 +90,6 @@ def restore(archive: Path, folder: Path) -> Backup:
     Raises ``InputError`` for what is not a backup, is cut short or damaged, and :class:`WorkspaceError` where
     ``folder`` exists and is not empty, the workspace is a newer program's, or the disk refuses.
     """
-    if is_url(folder):
-        raise InputError(
-            f"{folder}: a backup is restored to a folder of this machine. Name one, and copy it where it belongs."
-        )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir()) or folder.samefile(".")):
         fault = "is the current folder" if folder.samefile(".") else "exists and is not empty"
         raise WorkspaceError(f"{folder} {fault}. A restore replaces nothing: name a new folder.")

@@ -28,7 +28,7 @@ class Check:
 
 
 def examine(profile: str = "embedded", workspace: Path | str | None = None) -> list[Check]:
-    """Return all checks; a fault is a check that is not ok, never an exception. ``workspace``: a folder or a URL."""
+    """Return all checks; a fault is a check that is not ok, never an exception. ``workspace``: its folder."""
     again = "Run: pip install -c constraints.txt -e ."
     checks = [_check("Python", platform.python_version, "")]
     checks += [_check(name, partial(importlib.metadata.version, name), again) for name in _PACKAGES]

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from quit.common.files import is_url, writing
+from quit.common.files import writing
 from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, QuitError, WorkspaceError
+from quit.errors import QuitError, WorkspaceError
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,10 @@ class Unused:
 def unused(workspace: Workspace, *, keep: int = 0, days: float = 0.0) -> list[Unused]:
     """Return the stage runs that neither the current tables nor the last build need, by stage and age.
 
-    Raises ``InputError`` for a workspace behind a URL. ``keep``: leave so many of each stage, the newest. ``days``:
+    ``keep``: leave so many of each stage, the newest. ``days``:
     leave what is younger. Releases hold copies of their own, so nothing here is theirs. While the last build cannot be
     planned (a source is gone), unfinished runs stay: they may be its.
     """
-    if is_url(workspace.address):
-        raise InputError(
-            f"{workspace} is behind a URL: removing tables works on a folder. Copy it, or remove old objects below "
-            "tables/ by the store's own means; current fingerprints are in state.json."
-        )
     current = {(run.partition(":")[0], fingerprint) for run, fingerprint in workspace.state.items()}
     try:
         current |= {(run.partition(":")[0], mark) for run, mark in last_build(workspace).fingerprints.items()}

@@ -131,8 +131,6 @@ def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: 
     questions, notes = planned_questions(pipeline)
     positions = np.unique(np.linspace(0, len(questions) - 1, sample, dtype=int)) if questions else ()
     cache = GenerationCache() if pipeline.settings.run.generation_cache else None
-    if cache is not None:
-        pipeline.workspace.keep_replies(cache)
     planner = _Planner(
         pipeline,
         len(questions),

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from quit.common.files import file_checksum, write_json, writing
+from quit.common.files import file_checksum, sync, write_json, writing
 from quit.common.ids import content_hash
 from quit.common.progress import advance, note
 from quit.dataset.files import TableFiles, write_table
@@ -44,8 +44,6 @@ from quit.models.protocols import Encoder
 from quit.release.gates import GateResult, Subject, check, coverage, with_release_settings
 from quit.review.store import ReviewStore
 from quit.settings import ReaderSettings, Settings, parse
-from quit.store.base import Store
-from quit.store.folder import FolderStore
 from quit.text.words import counted
 
 WRITERS = 2
@@ -98,20 +96,15 @@ def create(
     workspace = pipeline.workspace
     target = Path(out) if out is not None else workspace.path / FOLDER / name
     check_target(target, name)
-    if out is None and is_release(target):
-        workspace.download_folder(target)
     subject = subject_of(pipeline, settings)
     if damaged := workspace.damaged():
         raise WorkspaceError(f"{damaged[0]} was altered or is gone. Build again: quit build -w {shell_word(workspace)}")
     results = check(subject, waivers)
     refuse_failed(results)
-    store = workspace.store if out is None else FolderStore(target.parent)
-    return put(target, store, lambda folder: _write(folder, subject, pipeline, name, results, encoder), newest)
+    return put(target, lambda folder: _write(folder, subject, pipeline, name, results, encoder), newest)
 
 
-def put(
-    target: Path, store: Store, make: Callable[[Path], Mapping[str, Any]], newest: Release | None = None
-) -> Created:
+def put(target: Path, make: Callable[[Path], Mapping[str, Any]], newest: Release | None = None) -> Created:
     """Make a release in a hidden folder and move it into place, or find that it, or ``newest``, is there already.
 
     ``make`` writes the tables below the folder it is given and returns ``release.json``. Raises as :func:`create` does.
@@ -124,7 +117,10 @@ def put(
             existing = _same(target, facts)
             return Created(existing, False, _kept(existing, facts))
         write_json(folder / DESCRIPTION, facts)
-        store.add_folder(folder, target, DESCRIPTION)
+        for path in sorted(folder.rglob("*")):
+            sync(path)
+        os.rename(folder, target)
+        sync(target.parent)
     return Created(open_release(target), True)
 
 

@@ -21,6 +21,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from quit.common.files import read_json
 from quit.common.progress import advance
+from quit.common.state_files import first_fault
 from quit.dataset.dataset import SPLITS
 from quit.dataset.release import ReaderInfo
 from quit.errors import InputError
@@ -29,7 +30,6 @@ from quit.export.release_json import PAPER_LABELERS, PAPER_READERS
 from quit.sources.fields import describe, quote
 from quit.sources.files import array_values, check_file
 from quit.stages.labelling.passages import MAX_HINTS, PermutationTable, permutation_table, subset_of
-from quit.store.state_files import first_fault
 from quit.text.secrets import shown
 
 SUFFIXES = (".json", ".json.gz", ".json.zst")

@@ -35,7 +35,6 @@ from quit.stages.labelling.answers import Answers, accepted_answers, matching_ro
 from quit.stages.labelling.passages import enumerate_passages
 from quit.stages.roles import role_tables
 from quit.stages.stage import Tables
-from quit.store.folder import FolderStore
 from quit.text.normalize import normalize_answer
 from quit.version import __version__
 
@@ -105,7 +104,7 @@ def import_release(folder: Path, out: Path, name: str | None = None, encoder: En
     """
     files, named = ReleaseFiles(Path(folder)), name or Path(out).name
     check_target(Path(out), named)
-    return put(Path(out), FolderStore(Path(out).parent), lambda hidden: _write(hidden, files, named, encoder))
+    return put(Path(out), lambda hidden: _write(hidden, files, named, encoder))
 
 
 def _write(folder: Path, files: ReleaseFiles, name: str, encoder: Encoder | None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from quit.common.columns import positions_in
 from quit.common.ids import content_hash
+from quit.common.state_files import read_state
 from quit.engine.workspace import Workspace
 from quit.evaluate.labels import SPLITS
 from quit.evaluate.proportions import weighted_sum
@@ -27,7 +28,6 @@ from quit.settings import Review, Settings
 from quit.stages.labelling.answers import answers_of, matching_rows
 from quit.stages.labelling.verdicts import decide, live_reviews
 from quit.stages.stage import LazyTable
-from quit.store.state_files import read_state
 from quit.text.words import counted
 
 EVEN = 0.25

@@ -21,12 +21,12 @@ from typing import Any
 import pyarrow as pa
 
 from quit import contracts
+from quit.common.state_files import read_state
 from quit.engine.logs import Log, applied_reviews
+from quit.engine.parts import log_number
 from quit.engine.questions import fitting_rows
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
-from quit.store.parts import log_number
-from quit.store.state_files import read_state
 
 
 class ReviewStore:

@@ -257,9 +257,6 @@ class RunSettings(Section):
     gpus: float = Field(0, ge=0, description="GPUs that a shard of `read` or `judge` reserves on Ray.")
     lost_workers: int = Field(3, ge=0, description="How often a shard goes to another worker when its own is lost.")
     cluster_seconds: float = Field(20.0, gt=0, description="How long to wait for an answer of a cluster.")
-    file_visibility_seconds: float = Field(
-        90.0, ge=0, description="How long to wait until a file written by one machine is seen by another."
-    )
     retries: int = Field(
         2, ge=0, description="How often a shard is tried again after a fault of this system; servers have `attempts`."
     )

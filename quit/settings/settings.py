@@ -37,30 +37,6 @@ from quit.settings.section import Section
 from quit.settings.sunar import Sunar
 
 
-class Remote(Section):
-    """A workspace behind a URL (`-w s3://bucket/prefix`); they change no table."""
-
-    lease_seconds: float = Field(
-        60, gt=0, description="A run that gives no sign of life for so long loses the workspace to the next one."
-    )
-    replies_seconds: float = Field(
-        300,
-        gt=0,
-        description="New replies of language models are copied to the store this often, and at the end of a run.",
-    )
-    attempts: int = Field(5, ge=1, description="Attempts at a request, with growing pauses.")
-
-    @property
-    def poll_seconds(self) -> float:
-        """Pause between two looks at a workspace that another run holds."""
-        return self.lease_seconds / 12
-
-    @property
-    def settle_seconds(self) -> float:
-        """Wait before a run believes that a new object is its own, in stores that cannot refuse to replace one."""
-        return self.lease_seconds / 20
-
-
 class ReleaseSettings(Section):
     """Quality gates of a release (`quit release check`)."""
 
@@ -117,7 +93,6 @@ class Settings(Section):
     serving: ServeSettings = ServeSettings()
     failure_hook: Notice = Notice()
     run: RunSettings = RunSettings()
-    remote: Remote = Remote()
 
     @model_validator(mode="after")
     def _names_fit_together(self) -> Settings:

@@ -16,6 +16,7 @@ from quit.common.columns import plain, positions_in
 from quit.common.files import write_json
 from quit.common.ids import content_hash
 from quit.common.ranges import Range, ranges
+from quit.common.state_files import read_state
 from quit.dataset.files import QUESTIONS_A_CHUNK
 from quit.engine.reading import TableReader
 from quit.errors import WorkspaceError
@@ -25,7 +26,6 @@ from quit.models.protocols import NO_ANSWER
 from quit.render.table import Table
 from quit.stages.labelling.answers import Answers, accepted_answers
 from quit.stages.labelling.passages import permutation_table
-from quit.store.state_files import read_state
 from quit.version import __version__
 
 CUT_SHARE = 0.1

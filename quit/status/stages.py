@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from quit.common.files import files_below
 from quit.engine.reading import TableReader, settings_of
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError
@@ -100,9 +101,9 @@ def _shards(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:
     """Return (shards done, shards) of the stage run's newest unfinished folder."""
     below: dict[str, dict[str, float]] = {}
     folder = workspace.folder(key, stage.number, "x").parent
-    for path, when in workspace.store.below(folder):
+    for path in files_below(folder):
         fingerprint, _, rest = path.relative_to(folder).as_posix().partition("/")
-        below.setdefault(fingerprint, {})[rest] = when
+        below.setdefault(fingerprint, {})[rest] = path.stat().st_mtime
     first = f"{stage.outputs[0]}/"
     incomplete = [files for files in below.values() if "manifest.json" not in files]
     parts_of = [{name: when for name, when in files.items() if name.startswith(first)} for files in incomplete]

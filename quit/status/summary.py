@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from quit.common.endpoints import address
-from quit.common.files import is_url
 from quit.common.rows import sql_rows
 from quit.engine.reading import TableReader
 from quit.engine.usage import origins, totals
@@ -327,15 +326,12 @@ def markdown_links(workspace: Workspace) -> str:
     from quit.review.store import ReviewStore
 
     root = workspace.address
-    lines = [f"- workspace: [{root}]({root if is_url(root) else Path(root).as_uri()})"]
+    lines = [f"- workspace: [{root}]({Path(root).as_uri()})"]
     project = ReviewStore(workspace).project
     if project.get("url") and project.get("id"):
         url = f"{address(project['url'])}/projects/{project['id']}/data"
         lines.append(f"- review project: [{url}]({url})")
     for release in releases_of(workspace):
         there = f"{root}/{FOLDER}/{release.name}"
-        lines.append(
-            f"- release {release.name} (`{release.content_id[:12]}`): "
-            f"[{there}]({there if is_url(there) else Path(there).as_uri()})"
-        )
+        lines.append(f"- release {release.name} (`{release.content_id[:12]}`): [{there}]({Path(there).as_uri()})")
     return "\n".join(lines) + "\n\n"

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,8 +15,10 @@ import pytest
 from quit import contracts
 from quit.common.files import temporary_of
 from quit.common.ranges import WHOLE
+from quit.engine import parts
 from quit.engine.damage import discard_damaged
 from quit.engine.execution import Execution
+from quit.engine.location import CHANGING
 from quit.engine.logs import Log
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import locked_last_build
@@ -26,8 +29,6 @@ from quit.report.data import gather
 from quit.review.overrides import Decision, add
 from quit.review.store import ReviewStore
 from quit.sources import read_sources
-from quit.store import parts
-from quit.store.base import CHANGING
 from tests.building import plan_build
 from tests.comparing import files_of
 from tests.release import small
@@ -179,15 +180,15 @@ def test_tables_of_other_settings_that_rest_on_a_replaced_table_are_made_again(f
     update = other.stage_run("update")
     assert other.is_done(read), "the passages came out as they were"
     assert not other.is_done(update) and [*other.folder(update).rglob("*.parquet")]
-    remove, removals = other.workspace.store.remove, []
+    removals: list[Path] = []
 
-    def interrupted(paths: list[Path]) -> None:
-        remove(paths[:1])
-        removals.append(paths)
+    def interrupted(paths: Iterable[Path]) -> None:
+        removals.append(next(iter(paths)))
+        removals[0].unlink()
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, Execution(other) as carry_out, pytest.raises(KeyboardInterrupt):
-        patch.setattr(other.workspace.store, "remove", interrupted)
+        patch.setattr("quit.engine.pipeline.remove_files", interrupted)
         carry_out._waiting([update])
     assert removals and [*other.folder(update).rglob("*.parquet")]
     other.discard_damaged()

@@ -163,11 +163,6 @@ def test_tables_of_another_kind_of_machine_are_named(tmp_path: Path, monkeypatch
     assert f"another kind of machine ({ARITHMETIC}; here: {ARITHMETIC}-mine)" in line
 
 
-def test_a_lease_lasts_as_long_as_the_settings_say(place, machine) -> None:
-    with locked_build(place, [f"jsonl:{STARTER}"], "embedded", ["remote.lease_seconds=7"]) as pipeline:
-        assert pipeline.workspace.store.holder()["lease"] == 7
-
-
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [

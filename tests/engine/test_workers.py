@@ -12,6 +12,7 @@ import pytest
 from quit import errors
 from quit.common.ranges import WHOLE
 from quit.engine import workers
+from quit.engine.parts import read_part
 from quit.engine.pipeline import Pipeline
 from quit.engine.workers import RemoteBuild, remote_build, wait_for_parts, work_on
 from quit.engine.workspace import Workspace
@@ -19,12 +20,9 @@ from quit.errors import InputError, QuitError, WorkspaceError
 from quit.models.generation.meter import Meter
 from quit.settings import ServerSettings
 from quit.settings.runner import parse_runner
-from quit.store.parts import read_part
 from tests.building import plan_build
 from tests.paths import starter_file
 from tests.servers.builds import served, write_profile
-
-QUICK = ["run.file_visibility_seconds=0.1"]
 
 
 @pytest.fixture
@@ -36,7 +34,8 @@ def source(tmp_path: Path) -> Path:
 def planned(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipeline]:
     """A build that holds its workspace and has carried out nothing."""
     monkeypatch.setattr(workers, "_POLL_SECONDS", 0.05)
-    pipeline = plan_build(tmp_path / "W", *QUICK, source=source, profile="embedded")
+    monkeypatch.setattr(workers, "_PATIENCE", 0.1)
+    pipeline = plan_build(tmp_path / "W", source=source, profile="embedded")
     with pipeline.workspace.lock(0):
         pipeline.begin()
         yield pipeline

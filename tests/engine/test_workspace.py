@@ -1,17 +1,39 @@
 import os
+import signal
+import subprocess
 import threading
 import time
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quit import contracts
 from quit.common.files import temporary_of
 from quit.common.ranges import Range, ranges
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from tests.report import tiny
-from tests.store.conftest import hints, store
+from tests.running import until
+
+HINTS = contracts.table("usable_hints")
+
+
+def hints(*numbers: int) -> pa.Table:
+    """Rows of the table usable_hints."""
+    return HINTS.from_rows([{"hint_id": f"q{number:03d}-h00", "question_id": f"q{number:03d}"} for number in numbers])
+
+
+def store(workspace: Workspace, parts: list[list[int]]) -> None:
+    """Write a finished stage of so many parts, under the lock."""
+    folder = workspace.folder("filter", 2, "f0")
+    shards = ranges([f"q{number:03d}" for part in parts for number in part], len(parts))
+    with workspace.lock(60):
+        for shard, numbers in zip(shards, parts, strict=True):
+            workspace.write_part(folder, shard, {"usable_hints": hints(*numbers)})
+        workspace.finish(folder, ["usable_hints"], len(parts), {"stage": "filter"})
+        workspace.set_current({"filter": "f0"})
 
 
 @given(st.integers(0, 60), st.integers(1, 80))
@@ -95,3 +117,18 @@ def test_the_second_run_waits_and_is_told_who_holds_the_workspace(tmp_path) -> N
     thread.join()
     assert order == ["first", "second"]
     assert f"process {os.getpid()}" in messages[0]
+
+
+@pytest.mark.slow
+def test_the_lock_is_flock_which_nfs_4_carries_and_ends_with_the_process_that_holds_it(tmp_path) -> None:
+    workspace = Workspace.create(tmp_path / "W")
+    command = f"exec 9>>{tmp_path}/W/lock; flock 9; touch {tmp_path}/held; exec sleep 600"
+    other = subprocess.Popen(["sh", "-c", command])
+    until(lambda: (tmp_path / "held").exists(), other)
+    with pytest.raises(WorkspaceError, match="Another run still holds"), workspace.lock(0.1):
+        pass
+    other.send_signal(signal.SIGKILL)
+    other.wait()
+    with workspace.lock(60):
+        assert f"process {os.getpid()}" in workspace.holder
+    assert not workspace.holder

@@ -10,10 +10,10 @@ import pytest
 
 from quit import contracts
 from quit.common.progress import Listener, listening
+from quit.engine.parts import write_log_part
 from quit.engine.planning import last_build, locked_build
 from quit.engine.workspace import Workspace
 from quit.operations.backup import backup
-from quit.store.parts import write_log_part
 from tests.running import call_quit
 
 

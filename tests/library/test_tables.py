@@ -13,7 +13,6 @@ from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.export import FORMATS
 from quit.library.arguments import Format
 from quit.release.create import put
-from quit.store.folder import FolderStore
 from tests.release import small
 from tests.running import call_quit
 
@@ -97,7 +96,7 @@ def test_the_current_folder_is_a_release_like_any_other_and_no_file(
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     with pytest.raises(WorkspaceError, match="^Could not write"):
-        put(Path(), FolderStore(Path()), lambda folder: small.freeze(folder, small.rows()).facts)
+        put(Path(), lambda folder: small.freeze(folder, small.rows()).facts)
 
 
 def test_what_is_open_stays_open_in_another_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

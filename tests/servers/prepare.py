@@ -7,7 +7,6 @@ from quit.annotation.server import label_studio_programs
 from quit.errors import InputError, MissingDependency
 from quit.models.fetching import fetch
 from tests.label_studio import first_server
-from tests.servers.moto import moto_environment
 from tests.servers.prefect import prefect_database
 from tests.servers.vllm import vllm_environment
 from tests.test_light import light_environment
@@ -15,7 +14,7 @@ from tests.test_light import light_environment
 
 def main() -> None:
     """Make what is missing. What cannot be made here is said and left out: the tests that need it skip."""
-    makers = {"vLLM": vllm_environment, "moto": moto_environment, "base": light_environment}
+    makers = {"vLLM": vllm_environment, "base": light_environment}
     makers |= {"Label Studio": lambda: label_studio_programs(print), "its database": first_server}
     makers |= {"Prefect's database": prefect_database, "SmolLM2": lambda: fetch("smollm2")}
     for name, make in makers.items():

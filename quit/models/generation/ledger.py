@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from quit.common.files import replacing
+from quit.common.state_files import read_state
 from quit.errors import CapReached, Stopped
 from quit.models.generation.base import Completion
-from quit.store.state_files import read_state
 
 _STEPS = 100  # the file is ahead of what is spent by a hundredth of the cap at most: that is what a kill costs
 

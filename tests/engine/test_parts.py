@@ -6,7 +6,7 @@ import pytest
 
 from quit import contracts
 from quit.common.ranges import Range
-from quit.store import parts
+from quit.engine import parts
 
 
 @pytest.mark.parametrize("columns", [None, ["question_id", "split"]])
