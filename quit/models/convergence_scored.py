@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from quit.common.arithmetic import products
+from quit.models import judges
 from quit.models.generation import CachedGenerator, ChatRequest
-from quit.models.judges import read_verdicts
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Drawn, Encoder, Equivalence, HintPair, HintScorer, HintSet, Pair
 from quit.settings import Convergence
@@ -116,7 +116,7 @@ class LLMHintScorer:
     """
 
     def __init__(self, generator: CachedGenerator, prompt: PromptTemplate) -> None:
-        self.identity = f"refers-{PROMPT_VERSION}/{generator.identity}|{prompt.identity}|{_ATTEMPTS} attempts"
+        self.identity = f"refers-{judges.VERSION}/{generator.identity}|{prompt.identity}|{_ATTEMPTS} attempts"
         self._generator = generator
         self._prompt = prompt
 
@@ -128,7 +128,7 @@ class LLMHintScorer:
             fields = {"hint": pairs[row].hint, "candidate": pairs[row].candidate}
             return ChatRequest(self._prompt, fields, _REPLY_TOKENS, sample=attempt, group=pairs[row].hint)
 
-        replies = read_verdicts(self._generator, request, len(pairs), range(_ATTEMPTS))
+        replies = judges.read_verdicts(self._generator, request, len(pairs), range(_ATTEMPTS))
         return np.array([np.nan if refers is None else float(refers) for refers, _ in replies])
 
 

@@ -6,6 +6,8 @@ Several of them vote as a jury, as Verga et al. (2024) propose; the paper has on
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +23,14 @@ from quit.text.normalize import normalize_answer
 
 JUDGE_FIELDS = frozenset({"question", "answer", "candidate"})
 CHOICES = ("Yes", "No")
-VERSION = 1
+VERSION = 3
+"""Of how replies are read as verdicts (:func:`parse_verdict`), a part of identities."""
+
+_LABEL = r"\b(?:answer|verdict|judge?ment|decision|conclusion|correct|boxed)\b"
+_NO_NOUN = r"(?! +(?:answer|clue|comment|decision|idea|information|longer|one|opinion|verdict|way)\b)"
+_VERDICT = re.compile(rf"(?:\A|{_LABEL}(?:[^.?\n]{{0,40}}(?:\bis\b|[:={{>])|\s*\n))[\W_]*(yes|no{_NO_NOUN})\b")
+_ALONE = re.compile(r"\byes\b|\bno\b(?! +\w)")  # "there is no doubt" is no second verdict
+_EITHER = re.compile(r"\byes\b\W*(?:\b(?:or|and)\b|[/|&])\W*\bno\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +151,15 @@ def _majority(votes: Mapping[str, Verdict]) -> Verdict:
 
 
 def parse_verdict(reply: str) -> bool | None:
-    """Return True for a reply that starts with yes, False for one that starts with no, None for any other."""
-    words = reply.strip().lstrip("\"'`*“‘( ").casefold()
-    for word, verdict in (("yes", True), ("no", False)):
-        if words.startswith(word) and not words[len(word) : len(word) + 1].isalpha():
-            return verdict
-    return None
+    """Return True for a reply that begins with Yes or says that its answer is Yes, False for No, None for any other.
+
+    A reply that also has the other word on its own (``Yes or No?``) is no verdict.
+    """
+    text = unicodedata.normalize("NFKC", reply).casefold()
+    match = _VERDICT.search(text)
+    if match is None or len(set(_ALONE.findall(text)) | {match[1]}) > 1 or _EITHER.search(text):
+        return None
+    return match[1] == "yes"
 
 
 def read_verdicts(
@@ -155,12 +167,10 @@ def read_verdicts(
     request: Callable[[int, int], ChatRequest],
     rows: int,
     samples: Sequence[int],
-    parse: Callable[[str], bool | None] = parse_verdict,
 ) -> list[tuple[bool | None, str]]:
     """Return the verdict and the last reply of each row; None where no reply was a readable Yes or No.
 
-    ``request``: (row, sample) -> what to ask. Rows without a verdict are asked for again, once a sample. ``parse``:
-    how a reply is read.
+    ``request``: (row, sample) -> what to ask. Rows without a verdict are asked for again, once a sample.
     """
     replies: list[tuple[bool | None, str]] = [(None, "")] * rows
     for sample in samples:
@@ -168,5 +178,5 @@ def read_verdicts(
         if not unread:
             break
         for row, reply in zip(unread, generator.complete([request(row, sample) for row in unread]), strict=True):
-            replies[row] = parse(reply.text), reply.text
+            replies[row] = parse_verdict(reply.text), reply.text
     return replies

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from quit.models.generation import CachedGenerator, ChatRequest
-from quit.models.judges import parse_verdict, read_verdicts
+from quit.models.judges import VERSION, read_verdicts
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Judge, JudgeItem
 
-_ANSWER_IS = re.compile(r"\banswer\b[^.\n]{0,40}\bis:?\s+[\"'“*]*(yes|no)\b", re.IGNORECASE)
 _TOKENS = 8  # of a reply
 RELEVANCE_FIELDS = frozenset({"request", "document"})
 
@@ -44,19 +42,11 @@ class JudgedAnswers:
         )
 
 
-def read_yes_or_no(reply: str) -> bool | None:
-    """Return the verdict of a reply that starts with Yes or No, or says that the answer is one of them; else None."""
-    if (verdict := parse_verdict(reply)) is not None:
-        return verdict
-    match = _ANSWER_IS.search(reply)
-    return match[1].casefold() == "yes" if match else None
-
-
 class YesNo:
     """A prompt answered with Yes or No; asked again up to ``attempts`` times until the reply can be read."""
 
     def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, *, attempts: int = 3) -> None:
-        self.identity = f"yes-no-2/{generator.identity}|{prompt.identity}|{_TOKENS} tokens, {attempts} attempts"
+        self.identity = f"yes-no-{VERSION}/{generator.identity}|{prompt.identity}|{_TOKENS} tokens, {attempts} attempts"
         self._generator = generator
         self._prompt = prompt
         self._attempts = attempts
@@ -69,7 +59,7 @@ class YesNo:
         def request(row: int, attempt: int) -> ChatRequest:
             return ChatRequest(self._prompt, fields[row], _TOKENS, sample=attempt, group=group)
 
-        replies = read_verdicts(self._generator, request, len(fields), range(self._attempts), read_yes_or_no)
+        replies = read_verdicts(self._generator, request, len(fields), range(self._attempts))
         verdicts = [verdict for verdict, _ in replies]
         self.verdict_count += len(verdicts)
         self.unread += verdicts.count(None)

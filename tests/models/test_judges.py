@@ -12,14 +12,20 @@ from tests.answers import Rules
 from tests.systems.scripted import Scripted
 
 VERDICTS = {
-    True: ["Yes", "yes.", '"Yes"', "**Yes**, it is.", "YES\n"],
-    False: ["No", " no, it is not"],
-    None: ["Not sure", "Yesterday", "None", "The candidate is correct", ""],
-}
+    True: ["Yes", "yes.", '"Yes"', "**Yes**, it is.", "YES\n", "Yes, there is no doubt.", "Ｙｅｓ", "Verdict: Yes",
+           "**Answer:** Yes", "<answer>Yes</answer>", '{"answer": "Yes"}', "### Answer\nYes", "The answer is: **yes**.",
+           "It names the lake. So my answer is yes", 'The answer to this question is "Yes'],
+    False: ["No", " no, it is not", "No it is not", "[No]", "**No**", "Answer: No", r"$\boxed{\text{No}}$",
+            "Answer:\n\nNo", 'No, the question "Is a postage', "The answer is no"],
+    None: ["Yes/No", "Yes or No?", "Yes and No", "[Yes/No]", "Yes|No", "Answer: Yes/No", "Yes or no answer", "Yes, no",
+           "No. Yes.", "Yes\nNo", "Answer: No\nAnswer: Yes", "Neither Yes nor No", "Not sure", "Yesterday", "None",
+           "No idea", "NO ANSWER", "The candidate is correct", "The answer is not yes", "The answer is no longer known",
+           'The answer to this question is: "', "Notably, yes", ""],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("reply", "verdict"), [(reply, each) for each in VERDICTS for reply in VERDICTS[each]])
-def test_only_what_starts_with_yes_or_no_is_a_verdict(reply: str, verdict: bool | None) -> None:
+def test_only_what_says_yes_or_no_and_not_both_is_a_verdict(reply: str, verdict: bool | None) -> None:
     assert parse_verdict(reply) is verdict
 
 
