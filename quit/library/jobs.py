@@ -77,7 +77,7 @@ def build(
         except CapReached as reached:
             rest = plan(pipeline).total.cost
             price = "" if rest is None else f" What is left may cost {rest:.4g} (quit plan)."
-            raise CapReached(f"{reached}{price} Raise the cap to go on (quit build --max-cost).") from None
+            raise CapReached(f"{reached}{price}") from None
         return JobResult(pipeline.workspace)
 
 

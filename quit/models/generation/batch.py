@@ -15,7 +15,7 @@ import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -155,21 +155,18 @@ class BatchGenerator:
                 notes.execute(f"UPDATE requests SET {again} WHERE tag = ? AND reply IS NULL", (why, tag))
             notes.execute("UPDATE requests SET tag = NULL WHERE tag = ?", (tag,))
             notes.execute("DELETE FROM batches WHERE tag = ?", (tag,))
-        costs = [self._paid(reply) for reply, *_ in rows if reply]
         ledger, reserve = self._account.ledger, Amount(*amounts)
-        cost = reserve if None in costs else Amount.total(paid for paid in costs if paid is not None)
+        counts = [_counts(reply) for reply, *_ in rows if reply]
+        cost = Amount.total(self._account.actual(count, Amount()) for count in counts)
+        if not all(count.completion_tokens for count in counts):
+            cost = Amount(*map(max, cost, reserve))
         # What another workspace has reserved stays reserved there: taken back here, it would be spent here once more.
         ledger.settle(reserve if owner == ledger.owner else Amount(), cost, request=False)
-
-    def _paid(self, reply: str) -> Amount | None:
-        """Return what a reply cost by its own count; None where that cannot be read."""
-        try:
-            usage: Any = json.loads(reply).get("usage") or {}
-            prompt, completion = (usage.get(name) for name in ("prompt_tokens", "completion_tokens"))
-            Completion("", "stop", prompt, completion)  # refuses what is no count
-        except (ValueError, AttributeError):
-            return None
-        return Amount(self._account.price(prompt, 0, completion) or 0.0, prompt + completion) if prompt else None
+        if owner == ledger.owner and reserve != Amount() and not cost.fits(reserve):
+            ledger.end(
+                f"{self._replica.url} counts {cost.tokens:,.0f} tokens for a batch of {self.name} with room for "
+                f"{reserve.tokens:,.0f}"
+            )
 
     def _row_of(self, line: bytearray) -> _Row:
         """Return reply, more failures, fault and key of a line of an output or error file."""
@@ -361,6 +358,14 @@ class BatchGenerator:
 
 _Row = tuple[str | None, int, str | None, bytes]
 """Of a line of a batch: reply, more failures, fault, key."""
+
+
+def _counts(reply: str) -> Completion:
+    """Return a completion with the token counts of a batch's reply, 0 where one cannot be read."""
+    with suppress(ValueError, AttributeError):
+        usage = json.loads(reply).get("usage") or {}
+        return Completion("", "stop", usage.get("prompt_tokens"), usage.get("completion_tokens"))
+    return Completion("", "stop")
 
 
 def _forget(notes: sqlite3.Connection, keys: Iterable[bytes]) -> None:

@@ -54,6 +54,7 @@ class Ledger:
         self.spent = Amount()
         self.owner = ""  # its file: tells ledgers apart
         self._is_stopped = False
+        self._overrun = ""
         self._in_flight = 0
         self._written = Amount()
         self._path: Path | None = None
@@ -82,6 +83,15 @@ class Ledger:
         """Let no further request begin, as after an interrupt."""
         self._is_stopped = True
 
+    def end(self, overrun: str) -> None:
+        """Let no further request begin: one cost more than its worst case (``overrun`` says so), so no cap holds."""
+        if self.is_capped and not self._overrun:
+            self._overrun = (
+                f"{overrun}: it does not keep its limit (max_tokens), so no cap holds. {self.state}. All replies are "
+                "kept. If it counts thoughts beside the reply, give them room in the profile (thinking_tokens); if it "
+                "knows the limit by another name, set token_field; or build without a cap."
+            )
+
     def check_not_stopped(self) -> None:
         """Raise ``Stopped`` after :meth:`stop`."""
         if self._is_stopped:
@@ -95,7 +105,7 @@ class Ledger:
         """Reserve a share of what is left, for a worker elsewhere; :meth:`settle` takes its report."""
         with self._lock:
             part = Amount(*(max(0.0, cap - spent) * share for cap, spent in zip(self.cap, self.spent)))
-            self._take(part)
+            self._put(self.spent.plus(part))
             return part
 
     async def reserve(self, max_amount: Amount, *, request: bool = True) -> None:
@@ -107,18 +117,23 @@ class Ledger:
         while True:
             self.check_not_stopped()
             with self._lock:
+                if self._overrun:
+                    raise CapReached(self._overrun)
                 if self.spent.plus(max_amount).fits(self.cap):
                     self._in_flight += request
-                    return self._take(max_amount)
+                    return self._put(self.spent.plus(max_amount))
                 if not self._in_flight:
-                    raise CapReached(f"{self.state}, and one more request may be too much. All replies are kept.")
+                    raise CapReached(
+                        f"{self.state}, and one more request may be too much. All replies are kept. Raise the cap to "
+                        "go on (quit build --max-cost)."
+                    )
                 self._settled.clear()
             await self._settled.wait()
 
     def settle(self, max_amount: Amount, actual: Amount, *, request: bool = True) -> None:
         """Put what a request, or a worker, cost in the place of what was reserved for it."""
         with self._lock:
-            self.spent = self.spent.plus(max_amount, -1).plus(actual)
+            self._put(self.spent.plus(max_amount, -1).plus(actual))
             self._in_flight -= request
         if request:
             self._settled.set()
@@ -131,8 +146,8 @@ class Ledger:
         tokens = f"run.max_tokens: {spent.tokens:,.0f} of {self.cap.tokens:,.0f}"
         return ", ".join(text for text, cap in zip((cost, tokens), self.cap) if math.isfinite(cap)) + " is spent"
 
-    def _take(self, amount: Amount) -> None:
-        self.spent = self.spent.plus(amount)
+    def _put(self, spent: Amount) -> None:
+        self.spent = spent
         if self._path is not None and not self.spent.fits(self._written):
             self._write(self.spent.plus(self.cap, 1 / _STEPS))
 
@@ -157,8 +172,7 @@ class Account:
         return Amount(max(costs), prompt + reply_tokens)
 
     def actual(self, reply: Completion, worst: Amount) -> Amount:
-        """Return what a reply has cost: the worst where the server does not say all of it, and never more."""
-        if not reply.prompt_tokens or not reply.completion_tokens:
-            return worst
+        """Return what a reply has cost, by the server's count; the worst, or more, where that lacks a part of it."""
         cost = self.price(reply.prompt_tokens, min(reply.cached_tokens, reply.prompt_tokens), reply.completion_tokens)
-        return Amount(*map(min, (cost or 0.0, reply.prompt_tokens + reply.completion_tokens), worst))
+        amount = Amount(cost or 0.0, reply.prompt_tokens + reply.completion_tokens)
+        return amount if reply.prompt_tokens and reply.completion_tokens else Amount(*map(max, amount, worst))

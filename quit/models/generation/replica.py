@@ -32,6 +32,10 @@ from quit.text.words import counted
 
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})  # HTTP codes of passing faults
 _OVERLOADED = frozenset({429, 503, 529})
+_NOT_BEGUN = _OVERLOADED | {
+    409,
+    425,
+}  # those that nobody is charged for; behind a gateway's, the model may have replied
 _BYTES_A_TOKEN = 4.0  # for token budgets before the server's own count is known
 CHARACTERS_A_TOKEN = 128  # of a reply, at most: about the longest entry of common vocabularies, a run of spaces
 MAX_BYTES = 4 << 20  # bytes of a reply, after decompression; a thousand times what a long one has
@@ -263,6 +267,11 @@ class Replica:
         try:
             completion = await self._ask(session, body)
             cost = self.account.actual(completion, worst)
+            if completion.completion_tokens > max_tokens or not cost.fits(worst):
+                ledger.end(
+                    f"{self.url} counts {completion.prompt_tokens:,} prompt and {completion.completion_tokens:,} reply "
+                    f"tokens for a request of {self.name} with {len(body):,} bytes and room for {max_tokens:,}"
+                )
             return completion
         except PassingFault as fault:
             if fault.is_free or fault.absent:
@@ -357,7 +366,7 @@ class Replica:
             wait = retry_after(headers.get("Retry-After"))
             if wait is not None:
                 wait = min(wait, _RETRY_AFTER_CAP)
-            return PassingFault(message, after=wait, overloaded=status in _OVERLOADED, is_free=True)
+            return PassingFault(message, after=wait, overloaded=status in _OVERLOADED, is_free=status in _NOT_BEGUN)
         if status in (401, 403):
             return SettingsError(f"{self.url} refuses the API key of {self.name} ({message}). {self.server.key_remedy}")
         if status == 404:

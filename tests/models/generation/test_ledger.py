@@ -21,37 +21,42 @@ from quit.settings.models import LanguageModel
 from tests.paths import starter_file
 from tests.running import call_quit
 from tests.servers.builds import TWO_HINTS, served, write_profile
-from tests.servers.rude import Fault, RudeServer, failure, too_many
+from tests.servers.rude import Fault, RudeServer, failure
 
 MODEL = LanguageModel(model="rude", price_prompt=2.0, price_cached=0.5, price_completion=8.0)
-FREE = (too_many(0.001), failure(500), failure(503), failure(400))
-PAID = (Fault(cut=30), Fault(reset=True), Fault(content=""), Fault(finish_reason="abort"), Fault(content="x " * 400))
+FREE = tuple(map(failure, (409, 425, 429, 503, 529)))
+LOST = (*map(failure, (408, 500, 502, 504, 524)), Fault(cut=30), Fault(reset=True), Fault(finish_reason="abort"))
+OVERLONG = Fault(content="x " * 400)
 
 
 class Charging:
-    """A server that fails at random and adds up what it charges: for all but HTTP errors, by its own count."""
+    """A server that fails at random and adds up what it charges: for all that it has begun to answer.
+
+    ``overlong``: replies of more than ``max_tokens``, which it tells; the cost leaves out what is beyond.
+    """
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
         self.cost = 0.0
+        self.overlong = 0
 
     def __call__(self, number: int, payload: Any) -> Fault:
-        fault = self.draw.choice((Fault(content="Paris"),) * 6 + FREE[:3] + PAID)
+        fault = self.draw.choice((Fault(content="Paris"),) * 8 + FREE + LOST + (Fault(content=""),))
         if self.draw.random() < 0.01:
-            fault = FREE[3]
-        if fault.status == 200:
-            text = "NO ANSWER" if fault.content is None else fault.content
-            reply = min(len(text.split()), payload["max_tokens"])
+            fault = self.draw.choice((failure(400), OVERLONG))
+        if fault not in FREE:
+            reply = len((fault.content or "").split()) if fault.status == 200 else self.draw.randint(1, 32)
             prompt = len(json.dumps(payload["messages"]).split())
-            self.cost += MODEL.cost(prompt, 0, reply) or 0.0
+            self.overlong += reply > payload["max_tokens"]
+            self.cost += MODEL.cost(prompt, 0, min(reply, payload["max_tokens"])) or 0.0
         return fault
 
 
 @pytest.mark.slow
-def test_200_random_runs_never_pass_their_caps_and_keep_every_reply(tmp_path: Path) -> None:
-    reached = ended = 0
+def test_300_random_runs_never_pass_their_caps_and_keep_every_reply(tmp_path: Path) -> None:
+    reached = ended = overrun = 0
     with RudeServer() as server:
-        for seed in range(200):
+        for seed in range(300):
             charging = server.script = Charging(seed)
             cap = charging.draw.uniform(0.0005, 0.06)
             ledger, paid = Ledger(cap), []
@@ -63,14 +68,42 @@ def test_200_random_runs_never_pass_their_caps_and_keep_every_reply(tmp_path: Pa
                 try:
                     CachedGenerator(generator, cache).complete(requests)
                     ended += 1
-                except CapReached:
+                except CapReached as error:
+                    overrun += "does not keep its limit" in str(error)
                     reached += 1
                 except QuitError:
                     pass
                 paid = cache.statistics()
-            assert charging.cost <= ledger.spent.cost + 1e-12 and ledger.spent.cost <= cap
+            assert charging.cost <= ledger.spent.cost + 1e-12
+            assert ledger.spent.cost <= cap or 0 < charging.overlong <= 8, "those in flight with the first"
             assert sum(row["replies"] for row in paid) <= 20
-    assert reached > 50 and ended > 20
+    assert reached > 50 and ended > 20 and overrun > 5
+
+
+@pytest.mark.parametrize("status", [409, 425, 429, 503, 529, 408, 500, 502, 504, 520, 522, 524])
+def test_a_lost_reply_is_free_only_where_nothing_was_begun(status: int) -> None:
+    ledger = Ledger(cost=1.0)
+    request = ChatRequest(load_prompt("probe"), {"question": "Q?"}, 32)
+    with RudeServer([failure(status)]) as server:
+        settings = ServerSettings(name="s", base_urls=(server.base_url,))
+        account = Account(ledger, MODEL.cost)
+        generator = ServerGenerator("r", ModelOptions("rude"), settings, account=account)
+        generator.generate([request], lambda *_: None)
+    replica = generator._replicas[0]
+    worst = account.worst(replica.body(request), 32)
+    assert (ledger.spent.cost > worst.cost) is (status in (408, 500, 502, 504, 520, 522, 524))
+
+
+def test_what_a_server_counts_counts_and_one_that_passes_its_limit_gets_no_further_request() -> None:
+    ledger, replies = Ledger(cost=1.0), []
+    requests = [ChatRequest(load_prompt("probe"), {"question": f"Q{n}?"}, 32) for n in range(9)]
+    with RudeServer([Fault(content="Paris", usage={"completion_tokens": 50_000})]) as server:
+        settings = ServerSettings(name="s", base_urls=(server.base_url,), concurrency=1)
+        generator = ServerGenerator("r", ModelOptions("rude"), settings, account=Account(ledger, MODEL.cost))
+        with pytest.raises(CapReached, match=r"counts \d+ prompt and 50,000 reply tokens .* does not keep its limit"):
+            generator.generate(requests, lambda position, reply: replies.append(reply.text))
+    assert len(server.requests) == 1 and replies == ["Paris"], "what was paid is kept"
+    assert ledger.spent.cost > 50_000 * 8 / 1e6
 
 
 def test_a_kill_forgets_nothing_that_was_spent(tmp_path: Path) -> None:
