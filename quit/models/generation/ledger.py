@@ -85,12 +85,8 @@ class Ledger:
 
     def end(self, overrun: str) -> None:
         """Let no further request begin: one cost more than its worst case (``overrun`` says so), so no cap holds."""
-        if self.is_capped and not self._overrun:
-            self._overrun = (
-                f"{overrun}: it does not keep its limit (max_tokens), so no cap holds. {self.state}. All replies are "
-                "kept. If it counts thoughts beside the reply, give them room in the profile (thinking_tokens); if it "
-                "knows the limit by another name, set token_field; or build without a cap."
-            )
+        if self.is_capped:
+            self._overrun = self._overrun or overrun
 
     def check_not_stopped(self) -> None:
         """Raise ``Stopped`` after :meth:`stop`."""
@@ -118,7 +114,12 @@ class Ledger:
             self.check_not_stopped()
             with self._lock:
                 if self._overrun:
-                    raise CapReached(self._overrun)
+                    raise CapReached(
+                        f"{self._overrun}: it does not keep its limit (max_tokens), so no cap holds. {self.state}. All "
+                        "replies are kept. If it counts thoughts beside the reply, give them room in the profile "
+                        "(thinking_tokens); if it knows the limit by another name, set token_field; or build without "
+                        "a cap."
+                    )
                 if self.spent.plus(max_amount).fits(self.cap):
                     self._in_flight += request
                     return self._put(self.spent.plus(max_amount))
