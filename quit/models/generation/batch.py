@@ -363,7 +363,7 @@ _Row = tuple[str | None, int, str | None, bytes]
 def _counts(reply: str) -> Completion:
     """Return a completion with the token counts of a batch's reply, 0 where one cannot be read."""
     with suppress(ValueError, AttributeError):
-        usage = json.loads(reply).get("usage") or {}
+        usage: Any = json.loads(reply).get("usage") or {}
         return Completion("", "stop", usage.get("prompt_tokens"), usage.get("completion_tokens"))
     return Completion("", "stop")
 
