@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from quit.errors import SettingsError
-from quit.settings import load, load_card, profile_names, with_whole_paths
+from quit.settings import file_of, load, load_card, profile_names
 from tests.running import QUIT, call_quit, run_process
 
 
@@ -25,14 +25,22 @@ def test_overrides_win_and_their_origin_is_told() -> None:
     assert origins["split.seed"] == "default"
 
 
-def test_files_are_remembered_by_their_whole_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    relative = ['split.pinned = "pins.jsonl"', "review.controls=./a/../c.jsonl", "jury.0.prompt=p.txt"]
-    whole = ["split.pinned={}/pins.jsonl", "review.controls={}/c.jsonl", "jury.0.prompt={}/p.txt"]
-    assert with_whole_paths(relative) == [text.format(tmp_path) for text in whole]
-    others = ["judge.prompt=judge", "models.bem_checkpoint=kortukov/answer-equivalence-bem", "readers.0.extra.a.b=1"]
-    same = [*others, "review.controls=", "difficulty.corpus=/x y", "review={minimum = 2}", "none.such=x"]
-    assert with_whole_paths(same) == same
+@pytest.mark.parametrize(
+    ("override", "path"),
+    [
+        ('split.pinned = "pins.jsonl"', "pins.jsonl"),
+        ("review.controls=./a/../c.jsonl", "./a/../c.jsonl"),
+        ("readers.0.prompt=p.txt", "p.txt"),
+        ("difficulty.corpus=/x y", "/x y"),
+        *((text, None) for text in ("judge.prompt=judge", "models.bem_checkpoint=kortukov/answer-equivalence-bem")),
+        *(
+            (text, None)
+            for text in ("readers.0.extra.a.b=1", "review.controls=", "review={minimum = 2}", "none.such=x")
+        ),
+    ],
+)
+def test_an_override_names_a_file_where_its_setting_takes_one(override: str, path: str | None) -> None:
+    assert file_of(override) == path
 
 
 WRONG = [line.split("\t") for line in Path(__file__).with_name("wrong_settings.tsv").read_text("utf-8").splitlines()]

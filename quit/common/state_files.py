@@ -39,6 +39,7 @@ class _Build(BaseModel):
     profile: str
     overrides: list[str]
     sources: list[str]
+    checksums: dict[str, str] = {}
 
 
 class _Applied(BaseModel):

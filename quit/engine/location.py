@@ -3,7 +3,7 @@
 ::
 
     W/workspace.json   layout version
-    W/build.json       profile, settings and sources of the last build
+    W/build.json       profile, settings and sources of the last build; paths in the workspace are relative to it
     W/lock             held by the run that works on it
 """
 
@@ -21,10 +21,10 @@ from typing import Any, Self
 from filelock import FileLock, Timeout
 
 from quit import contracts
-from quit.common.files import files_below, remove_leftovers, write_json
+from quit.common.files import files_below, known_checksum, remove_leftovers, write_json
 from quit.common.state_files import read_state
-from quit.errors import WorkspaceError, refuse_newer, shell_word
-from quit.settings import with_whole_paths
+from quit.errors import InputError, WorkspaceError, refuse_newer, shell_word
+from quit.settings import file_of
 
 MARKER = "workspace.json"
 CHANGING = (
@@ -152,12 +152,53 @@ class Location:
 
     @property
     def build(self) -> dict[str, Any] | None:
-        """Profile, settings and sources of the last build, or None."""
-        return read_state(self.path / "build.json")
+        """Profile, settings and sources of the last build, files by their whole paths; None where there was none.
+        ``checksums``: of files outside the workspace."""
+        build = read_state(self.path / "build.json")
+        return build and _with_paths(build, lambda _, path: str(self.path.resolve() / path))
 
     def set_build(self, values: Mapping[str, Any]) -> None:
-        """Remember how this workspace is built, files in its ``overrides`` by their whole paths. The caller holds the
-        workspace, and has read ``build`` since then."""
-        build = {**values, "overrides": with_whole_paths(values["overrides"])}
-        if build != self.build:
+        """Remember how this workspace is built. The caller holds the workspace, and has read ``build`` since then."""
+        folder, checksums = self.path.resolve(), {}
+
+        def remembered(_: str, name: str) -> str:
+            path = Path(name).expanduser().resolve()
+            if path.is_relative_to(folder):
+                return path.relative_to(folder).as_posix()
+            if path.is_file():
+                checksums[str(path)] = known_checksum(path)
+            return str(path)
+
+        build = {**_with_paths(values, remembered), "checksums": checksums}
+        if build != read_state(self.path / "build.json"):
             self.put_json("build.json", build)
+
+
+def check_build_files(workspace: object, build: Mapping[str, Any], *options: str) -> None:
+    """Raise ``InputError`` for a file of a workspace's last build that is gone, with its checksum and what names
+    another. ``options``: only files that these name (``--source``, ``-p``, ``--set``)."""
+
+    def check(option: str, path: str) -> str:
+        if option.startswith(options) and not Path(path).exists():
+            checksum = build.get("checksums", {}).get(path)
+            raise InputError(
+                f"{path}, of the last build of {workspace}, is gone{f' (SHA-256 {checksum})' if checksum else ''}. Put "
+                f"it back, or name its new place: quit build -w {shell_word(workspace)} {option}"
+            )
+        return path
+
+    _with_paths(build, check)
+
+
+def _with_paths(build: Mapping[str, Any], visit: Callable[[str, str], str]) -> dict[str, Any]:
+    """Return profile, settings and sources with ``visit(option, path)`` in place of each path that ``option`` names."""
+    sources = (text.partition(":") for text in build["sources"])
+    overrides = ((text, text.partition("=")[0].strip(), file_of(text)) for text in build["overrides"])
+    return {
+        **build,
+        "profile": visit("-p FILE", build["profile"]) if build["profile"].endswith(".toml") else build["profile"],
+        "sources": [f"{kind}:{visit('--source KIND:PATH', path)}" for kind, _, path in sources],
+        "overrides": [
+            text if path is None else f"{key}={visit(f'--set {key}=FILE', path)}" for text, key, path in overrides
+        ],
+    }

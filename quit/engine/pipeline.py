@@ -9,7 +9,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -181,10 +180,8 @@ class Pipeline(BuildPlan):
 
     def _remember(self) -> None:
         if self.requested is not None:
-            profile = str(self.requested["profile"])
-            profile = str(Path(profile).resolve()) if profile.endswith(".toml") else profile
-            sources = [f"{source.kind}:{source.path.resolve()}" for source in self.sources]
-            overrides = list(self.requested["overrides"])
+            profile, overrides = str(self.requested["profile"]), list(self.requested["overrides"])
+            sources = [str(source) for source in self.sources]
             self.workspace.set_build({"profile": profile, "overrides": overrides, "sources": sources})
         self._set_current({run.key for run in self.runs if self.is_done(run)})
 

@@ -11,8 +11,10 @@ from typing import Any
 
 from quit.common.arithmetic import ARITHMETIC, arithmetic
 from quit.common.progress import note
+from quit.engine.location import check_build_files
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import check_labelers
+from quit.engine.reading import settings_of
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError, shell_word
 from quit.settings import Settings, load, of_section, without
@@ -74,7 +76,10 @@ def _other_arithmetics(workspace: Workspace) -> list[str]:
 
 def _sources_of_build(workspace: Workspace, sources: Sequence[str], add: bool) -> Sequence[str]:
     """Return the named sources, with ``add`` after those of the last build; where none is named, the last build's."""
-    last = (workspace.build or {}).get("sources", []) if workspace.exists else []
+    build = workspace.build if workspace.exists else None
+    if build and (add or not sources):
+        check_build_files(workspace, build, "--source")
+    last = build["sources"] if build else []
     if not sources or not add:
         return sources or last
     new = [f"{ref.kind}:{ref.path.resolve()}" for ref in map(parse_source, sources)]
@@ -89,7 +94,7 @@ def locked_last_build(workspace: str | Path | Workspace, review: Sequence[str] =
     ``SettingsError`` for an override of anything else, and ``WorkspaceError`` where another run holds it.
     """
     target = Workspace.open(workspace)
-    settings = load(target.build["profile"], target.build["overrides"]).settings if target.build else Settings()
+    settings = settings_of(target)
     with target.lock(settings.run.lock_seconds, note):
         build = target.build
         if build is not None and review:
@@ -158,9 +163,10 @@ def check_buildable(settings: Settings) -> None:
 def last_build(workspace: Workspace, build: Mapping[str, Any] | None = None) -> Pipeline:
     """Return the plan of a workspace's last build, without holding it. ``build``: instead of what ``build.json`` says.
 
-    Raises ``InputError`` when nothing was built or a source cannot be read any more.
+    Raises ``InputError`` when nothing was built, or a file that it names is gone or cannot be read.
     """
     build = build or last_build_options(workspace)
+    check_build_files(workspace, build, "-p", "--set", "--source")
     settings = load(build["profile"], build["overrides"]).settings
     requested = {"profile": build["profile"], "overrides": build["overrides"]}
     pipeline = Pipeline(workspace, settings, [parse_source(text) for text in build["sources"]], requested=requested)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.columns import is_in, plain
 from quit.common.ranges import WHOLE, Range
+from quit.engine.location import check_build_files
 from quit.engine.parts import joined, read_log_part, read_part
 from quit.settings import Settings, load
 
@@ -125,9 +126,11 @@ class TableReader(ABC):
 def settings_of(workspace: TableReader, overrides: Sequence[str] = ()) -> Settings:
     """Return the settings of the workspace's last build (the defaults where there is none) under ``overrides``.
 
-    Its sources need not be there any more. Raises ``SettingsError`` for an override or a profile that cannot be read.
+    Its sources need not be there any more. Raises ``InputError`` where its profile is gone, ``SettingsError`` for an
+    override or a profile that cannot be read.
     """
-    build = workspace.build or {"profile": "embedded", "overrides": []}
+    build = workspace.build or {"profile": "embedded", "overrides": [], "sources": []}
+    check_build_files(workspace, build, "-p")
     return load(build["profile"], [*build["overrides"], *overrides]).settings
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quit.common.files import replacing, writing
+from quit.engine.location import check_build_files
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError, SettingsError
 from quit.library.arguments import (
@@ -227,5 +228,8 @@ def as_built(
     if settings is not None:
         texts = override_texts(settings)
         texts = [*without([text for text in before if text.partition("=")[0] in changes], texts), *texts]
+    if last:
+        remaining = {**last, "overrides": [text for text in before if text in texts]}
+        check_build_files(workspace, remaining, "--set", *([] if profile else ["-p"]))
     new = [f"{key}={value}" for key, value in changes.items() if value is not None]
     return last.get("sources", []), str(profile or last.get("profile", "embedded")), [*without(texts, new), *new]

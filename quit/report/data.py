@@ -69,7 +69,7 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
             "name": release.name if release else settings.card.name or workspace.name,
             "date": last_changed(workspace),
             "program": __version__,
-            "profile": (workspace.build or {}).get("profile"),
+            "profile": workspace.build and Path(workspace.build["profile"]).name,
             "counts": _figure(_counts(connection)),
             "readers": _figure(_readers(workspace, settings, connection)),
             "judge": judge,

@@ -22,6 +22,7 @@ from quit.settings.corpora import Corpora, FirstStages, Graph
 from quit.settings.loading import (
     LISTS,
     Loaded,
+    file_of,
     flatten,
     load,
     load_card,
@@ -29,7 +30,6 @@ from quit.settings.loading import (
     parse,
     profile_file,
     profile_names,
-    with_whole_paths,
     without,
 )
 from quit.settings.models import JURY, JudgeSettings, LanguageModel, ReaderSettings, ServerSettings

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -135,16 +134,12 @@ def without(overrides: Iterable[str], others: Iterable[str]) -> list[str]:
     return [text for text in overrides if not f"{text.partition('=')[0].strip()}.".startswith(tuple(keys))]
 
 
-def with_whole_paths(overrides: Iterable[str]) -> list[str]:
-    """Return the overrides with the whole path of every file that they name: they are read in other folders later."""
-    whole = []
-    for text in overrides:
-        key, _, value = (piece.strip() for piece in text.partition("="))
-        *path, last = key.split(".")
-        marks, name = getattr(_fields_at(path).get(last), "metadata", ()), str(_value(value))
-        is_file = any(isinstance(mark, File) and re.search(mark.pattern, name) for mark in marks)
-        whole.append(f"{key}={os.path.abspath(name)}" if is_file else text)
-    return whole
+def file_of(override: str) -> str | None:
+    """Return the path that an override gives a setting whose values are files; else None."""
+    key, _, value = (piece.strip() for piece in override.partition("="))
+    *path, last = key.split(".")
+    marks, name = getattr(_fields_at(path).get(last), "metadata", ()), str(_value(value))
+    return name if any(isinstance(mark, File) and re.search(mark.pattern, name) for mark in marks) else None
 
 
 def of_section(section: str, overrides: Sequence[str]) -> Sequence[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
 
-from quit.common.files import file_checksum, file_mark
+from quit.common.files import file_mark, known_checksum
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.sources import csv, hinteval, huggingface, jsonl, triviahg, wikihint
 from quit.sources.fields import plain
@@ -147,7 +147,7 @@ def source_checksum(ref: SourceRef) -> str:
     _check(ref)
     try:
         if ref.path.is_file():
-            return file_checksum(ref.path)
+            return known_checksum(ref.path)
         digest = hashlib.sha256()
         names = sorted(part.relative_to(ref.path).as_posix() for part in ref.path.rglob("*") if part.is_file())
         for name in names:
