@@ -334,12 +334,13 @@ TABLES: dict[str, TableContract] = {
             "valid_answers",
             "label",
             ("question_id", "answer"),
-            "Accepted surface forms of a question: gold answers, and labelers' answers judged correct.",
+            "Accepted surface forms of a question: gold answers, labelers' answers judged correct, and all that people "
+            "accept.",
             (
                 QUESTION,
                 Column("answer", TEXT, "The accepted answer as written."),
                 Column("answer_key", TEXT, "Its normalised form."),
-                Column("origin", TEXT, "`gold`, `labeler`, or `review` (accepted or added by people only)."),
+                Column("origin", TEXT, "`gold`, `labeler`, or `review` (accepted by people, given by no labeler)."),
                 Column("passages", COUNT, "Number of (passage, labeler) pairs that gave exactly this form."),
             ),
             released=True,

@@ -56,21 +56,18 @@ class SettledDecisions:
 
     answers: Mapping[Key, dict[str, Any]]
     flags: Mapping[Key, dict[str, Any]]
-    flips: Mapping[Key, dict[str, Any]]
-    """Those that overrule the judge or the gold answers, or add an answer."""
 
     @property
     def touched(self) -> list[str]:
         """Questions whose labels or valid answers may change, sorted."""
-        return sorted({question for question, _ in (*self.flips, *self.flags)})
+        return sorted({question for question, _ in (*self.answers, *self.flags)})
 
 
-def settled_decisions(decisions: pa.Table, tables: LabelTables, settings: Review) -> SettledDecisions:
-    """Return what settled decisions (schema ``quit.stages.labelling.verdicts.DECISIONS``) say about these tables.
+def settled_decisions(decisions: pa.Table, splits: pa.Table, settings: Review) -> SettledDecisions:
+    """Return what settled decisions (schema ``quit.stages.labelling.verdicts.DECISIONS``) say.
 
     Only questions of the splits under review count, and only flags that remove.
     """
-    splits = tables.splits
     under_review = pc.is_in(splits.column("split"), pa.array(list(settings.splits)))
     inside = pc.is_in(decisions.column("question_id"), plain(splits.column("question_id").filter(under_review)))
     rows = decisions.filter(pc.and_(inside, decisions.column("decision").is_valid())).to_pylist()
@@ -80,15 +77,7 @@ def settled_decisions(decisions: pa.Table, tables: LabelTables, settings: Review
         for row in rows
         if row["kind"] == "flag" and row["decision"] and row["key"] in settings.removing_flags
     }
-    about = pa.array(sorted({question for question, _ in answers}), pa.string())
-    judged = tables.verdicts.filter(pc.is_in(tables.verdicts.column("question_id"), about))
-    rulings = tuples(judged, "question_id", "answer_key", "correct")
-    before = {(question, key): bool(correct) for question, key, correct in rulings}
-    about_them = tables.questions.filter(pc.is_in(tables.questions.column("question_id"), about))
-    for question, gold in tuples(about_them, "question_id", "answers"):
-        before.update({(question, normalize_answer(form)): True for form in gold})
-    flips = {key: row for key, row in answers.items() if row["decision"] is not before.get(key, False)}
-    return SettledDecisions(answers, flags, flips)
+    return SettledDecisions(answers, flags)
 
 
 @stage(
@@ -99,7 +88,7 @@ def settled_decisions(decisions: pa.Table, tables: LabelTables, settings: Review
     models=("leak_rules", "equivalence", "encoder", "labelers"),
     overrides="leak",
     shard_factor=16,
-    version=2,
+    version=3,
 )
 def update_stage(
     context: Context,
@@ -117,7 +106,7 @@ def update_stage(
     settings, models = context.settings, context.models
     columns = contracts.table("labels").schema.names
     before = LabelTables(questions, ranked_hints, splits, verdicts, labels(columns), valid_answers)
-    settled = settled_decisions(decisions, before, settings.review)
+    settled = settled_decisions(decisions, splits, settings.review)
     overrides = overrides_by_hint(context.overrides, ranked_hints)
     by_labeler = {
         labeler.name: answers_of(labeler.name, answers, distinct_answers, settled.touched)
@@ -215,8 +204,7 @@ class _Rulings:
 
 
 def _with_review(valid: pa.Table, settled: SettledDecisions) -> pa.Table:
-    """Return valid answers without the gold answers that people rejected, and with the answers that only people
-    accept."""
+    """Return valid answers without the gold answers that people rejected, and with every answer that they accept."""
     rows = [
         row
         for row in valid.to_pylist()
@@ -224,7 +212,7 @@ def _with_review(valid: pa.Table, settled: SettledDecisions) -> pa.Table:
         or settled.answers.get((row["question_id"], row["answer_key"]), {}).get("decision") is not False
     ]
     have = {(row["question_id"], row["answer_key"]) for row in rows}
-    for (question, key), ruling in sorted(settled.flips.items()):
+    for (question, key), ruling in sorted(settled.answers.items()):
         if ruling["decision"] and (question, key) not in have:
             rows.append(
                 {

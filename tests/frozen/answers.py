@@ -119,7 +119,7 @@ def made_of_answers(source: str, folder: Path) -> dict[str, dict[str, Any]]:
     labelers = {reader: by_reader[reader] for reader in LABELERS}
     labelled = label_passages(tables["questions"], tables["passages"], labelers, judged)
     before = LabelTables(tables["questions"], tables["ranked_hints"], tables["splits"], judged, **labelled)
-    settled = settled_decisions(pa.Table.from_pylist(decisions(judged), schema=DECISIONS), before, Review())
+    settled = settled_decisions(pa.Table.from_pylist(decisions(judged), schema=DECISIONS), tables["splits"], Review())
     touched = pa.array(settled.touched, pa.string())
     of_touched = {
         reader: Answers(answers.rows.filter(pc.is_in(answers.rows["question_id"], touched)), answers.distinct)

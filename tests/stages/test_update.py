@@ -40,7 +40,7 @@ def _world(
     answers_of: dict[str, dict], correct: dict[str, set[str]], splits: dict[str, str] | None = None, least: int = 1
 ):
     """``answers_of``: question -> labeler -> its answers to the four passages; ``correct``: question -> keys the
-    judge accepts."""
+    judge accepts, those that only other readers gave too."""
     rows: dict[str, list[dict]] = {name: [] for name in ("questions", "passages", "ranked_hints", "splits", "verdicts")}
     texts: dict[str, list[str]] = {labeler: [] for labeler in LABELERS}
     for one in sorted(answers_of):
@@ -53,6 +53,7 @@ def _world(
         rows["splits"].append({**of, "split": (splits or {}).get(one, "dev")})
         accepted = {"ship", *correct.get(one, ())}
         keys = {normalize_answer(text) for labeler in LABELERS for text in answers_of[one][labeler]}
+        keys |= {*correct.get(one, ())}
         rows["verdicts"] += [
             {**of, "answer_key": key, "answer": key, "correct": key in accepted} for key in sorted(keys)
         ]
@@ -78,7 +79,7 @@ _no_leaks = _floats_for("none of them")
 
 def _update(world, decisions: list[dict], leaks=_no_leaks, settings: Review | None = None, least: int = 1):
     tables, answers = world
-    decision = settled_decisions(pa.Table.from_pylist(decisions, schema=DECISIONS), tables, settings or Review())
+    decision = settled_decisions(pa.Table.from_pylist(decisions, schema=DECISIONS), tables.splits, settings or Review())
     touched = pa.array(decision.touched, pa.string())
     mine = {
         name: Answers(whole.rows.filter(is_in(whole.rows.column("question_id"), touched)), whole.distinct)
@@ -253,7 +254,7 @@ _ANSWERS = st.lists(st.sampled_from(["Ship", "ship.", "Boat", "Car", "NO ANSWER"
 @settings(deadline=None)
 @given(
     st.fixed_dictionaries({one: st.fixed_dictionaries({"one": _ANSWERS, "two": _ANSWERS}) for one in "abc"}),
-    st.dictionaries(st.sampled_from("abc"), st.sets(st.sampled_from(["boat", "car"])), max_size=3),
+    st.dictionaries(st.sampled_from("abc"), st.sets(st.sampled_from(["boat", "car", "oar"])), max_size=3),
     st.dictionaries(
         st.tuples(st.sampled_from("abc"), st.sampled_from(["ship", "boat", "car", "oar"])), st.booleans(), max_size=6
     ),
@@ -262,12 +263,14 @@ def test_labels_are_what_passage_by_passage_work_gives(answers_of, correct, ruli
     world = _world(answers_of, correct)
     update = _update(world, [_decision(question, key, verdict) for (question, key), verdict in sorted(rulings.items())])
     there = {question for (question,) in tuples(update["splits"], "question_id")}
-    expected = {}
+    expected, valid_keys = {}, set()
     for question, by_labeler in answers_of.items():
         verdicts = {key: verdict for (about, key), verdict in rulings.items() if about == question}
         added = {key for key in verdicts if verdicts[key]}
         accepted = ({"ship", *correct.get(question, ())} | added) - {key for key in verdicts if not verdicts[key]}
         read = {normalize_answer(text) for texts in by_labeler.values() for text in texts}
+        # Not what the judge alone accepts of readers that are no labelers.
+        valid_keys |= {(question, key) for key in accepted & ({"ship"} | read | added)}
         assert (question in there) is bool(accepted & ({"ship"} | read | added))
         for place, order in enumerate(PERMUTATIONS):
             right = any(normalize_answer(by_labeler[labeler][place]) in accepted for labeler in LABELERS)
@@ -280,6 +283,7 @@ def test_labels_are_what_passage_by_passage_work_gives(answers_of, correct, ruli
     assert {tuple(place): label for *place, label in changes} == {
         place: label for place, label in now.items() if before[place] != label
     }
+    assert {*tuples(update["valid_answers"], "question_id", "answer_key")} == valid_keys
     # What an export checks: label 2 exactly where a labeler's answer is, as written, among the valid answers.
     valid = {*tuples(update["valid_answers"], "question_id", "answer")}
     for (question, order), label in now.items():
