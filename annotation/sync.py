@@ -7,7 +7,7 @@ digest what it has already.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -23,6 +23,7 @@ from quit.review.store import ReviewStore
 from quit.settings import Settings
 from quit.stages.labelling.verdicts import unclear_annotations
 from quit.text.normalize import normalize_answer
+from quit.text.words import counted
 
 _LIGHT = ("id", "meta", "annotations_ids")
 # The server applies this list to what is inside a task, too: the fields of annotations have to be named.
@@ -35,9 +36,9 @@ _FULL = (
 @dataclass
 class PullReport:
     """What a pull brought. ``versions``: new versions of annotations, ``rows``: rows appended, ``verdicts``: those that
-    accept or reject an answer, ``withdrawn``: deleted annotations, ``unclear``: those whose annotators have to be
-    asked what they mean, ``tasks``: tasks on the server, ``done``: those with all the annotations they need,
-    ``problems``: in words, each with what to do."""
+    accept or reject an answer, ``withdrawn``: deleted annotations, ``copied``: those on the server that nobody
+    submitted, ``unclear``: those whose annotators have to be asked what they mean, ``tasks``: tasks on the server,
+    ``done``: those with all the annotations they need, ``problems``: in words, each with what to do."""
 
     url: str = ""
     project: int = 0
@@ -46,6 +47,7 @@ class PullReport:
     verdicts: int = 0
     withdrawn: int = 0
     skipped: int = 0
+    copied: int = 0
     unclear: int = 0
     tasks: int = 0
     done: int = 0
@@ -79,6 +81,7 @@ def pull(
         # Asked after everything was read: an annotation made meanwhile is not known yet, so none is withdrawn by
         # mistake.
         present = rows.withdraw_missing(server.tasks(number, _LIGHT))
+        report.problems += rows.copies(present)
         report.part = store.append(rows.new)
         report.rows = len(rows.new)
         report.verdicts = sum(row.get("correct") is not None for row in rows.new)
@@ -184,13 +187,17 @@ class _Rows:
     def _take(self, task: int, question: str, data: Mapping[str, Any], annotation: Mapping[str, Any]) -> None:
         number, lead = int(annotation["id"]), annotation.get("lead_time")
         former = self._headers.get(number)
-        reading = read_result(annotation["result"], data, former["shown"] if former else None)
+        copied = _is_copy(annotation)
+        page = former["shown"] if former else int(data["version"]) if copied else None
+        reading = read_result([] if copied else annotation["result"], data, page)
         if _person(annotation.get("completed_by")) is None:
             self._report.problems.append(
                 f"Annotation {number} of task {task} has no account (deleted?): it counts as one person's."
             )
         annotator, editor, state = self._people_and_state(annotation)
-        if state == "submitted" and reading.empty:
+        if copied:
+            state = "copied"
+        elif state == "submitted" and reading.empty:
             state = "empty"
         # Without what a later version of the task changes: the answers' order and spelling, what was ticked beforehand.
         answers = sorted((key, accepted) for key, _, accepted, _ in reading.answers)
@@ -225,7 +232,7 @@ class _Rows:
         ask = reading.ask if state in ("submitted", "empty") else None
         self.new += [{**header, "text": ask}, *_rows_of(reading, header)]
         self._headers[number] = header
-        self._report.versions += 1
+        self._report.versions += not copied
         self._report.skipped += state == "skipped"
         if reading.unknown:
             self._report.problems.append(
@@ -279,16 +286,15 @@ class _Rows:
             elif number not in present[header["task"]]:
                 version = header["version"] + 1
                 columns = ("question_id", "kind", "annotator", "created", "updated", "project", "task", "annotation")
-                self.new.append(
-                    {
-                        **{name: header[name] for name in columns},
-                        "review_id": content_hash(self._project, number, version, "withdrawn", size=8),
-                        "state": "withdrawn",
-                        "version": version,
-                        "digest": "withdrawn",
-                        "sync": self._sync,
-                    }
-                )
+                self._headers[number] = {
+                    **{name: header[name] for name in columns},
+                    "review_id": content_hash(self._project, number, version, "withdrawn", size=8),
+                    "state": "withdrawn",
+                    "version": version,
+                    "digest": "withdrawn",
+                    "sync": self._sync,
+                }
+                self.new.append(self._headers[number])
                 self._report.withdrawn += 1
         if lost_tasks:
             self._report.problems.append(
@@ -298,11 +304,36 @@ class _Rows:
             )
         return {*present}
 
+    def copies(self, present: Set[int]) -> list[str]:
+        """Count the annotations that nobody submitted, of the tasks ``present``; return what to say about them."""
+        copied = [row for row in self._headers.values() if row["state"] == "copied" and row["task"] in present]
+        self._report.copied = len(copied)
+        if not copied:
+            return []
+        who = ", ".join(sorted({row["annotator"] for row in copied}))
+        return [
+            f"Not submitted on a page: {counted(len(copied), 'annotation')} by {who}. A button (Create Annotations From "
+            "Predictions, Propagate Annotations), an import or another program made what gives no verdict here; Label "
+            "Studio counts the tasks as done. Delete these annotations to open the tasks again; one that its annotator "
+            "opens and updates is a verdict."
+        ]
+
+
+def _is_copy(annotation: Mapping[str, Any]) -> bool:
+    """Whether nobody submitted an annotation on a page: it came by a button or an import, of which the server names
+    nobody who saved it, or by a program that gives neither the page's version nor a time."""
+    annotator = annotation.get("completed_by")
+    if annotator is not None and annotation.get("updated_by", annotator) is None:
+        return True
+    names_page = any(entry.get("from_name") == "shown" for entry in annotation["result"])
+    return annotation.get("lead_time") is None and not names_page
+
 
 def _rows_of(reading: Reading, header: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of what an annotation says; those of a skipped page are no verdicts, although it has ticks."""
+    """Return the rows of what an annotation says; a skipped page and a copy give no verdicts, although they have
+    ticks."""
     rows: list[dict[str, Any]] = []
-    if header["state"] != "skipped":
+    if header["state"] not in ("skipped", "copied"):
         rows += [
             {"kind": "answer", "answer_key": key, "answer": answer, "correct": verdict, "suggested": suggestion}
             for key, answer, verdict, suggestion in reading.answers

@@ -47,7 +47,8 @@ PEOPLE = (
                 "state",
                 TEXT,
                 "`submitted`, `empty` (submitted with nothing ticked: no verdict), `skipped`, `withdrawn` "
-                "(deleted), or `overwritten` (changed by someone who is not its annotator).",
+                "(deleted), `overwritten` (changed by someone who is not its annotator), or `copied` (made by a "
+                "button, an import or another program: no verdict).",
             ),
             Column("answer_key", TEXT, "The normalised answer.", nullable=True),
             Column("answer", TEXT, "The answer as it was shown or typed.", nullable=True),

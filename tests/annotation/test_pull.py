@@ -1,11 +1,14 @@
 """Pull on a real server: every version once, withdrawals, skips, strangers' edits, and kills."""
 
+from typing import Any
+
+import httpx
 import pytest
 
 from quit.annotation.client import Server
 from quit.annotation.project import push
 from quit.annotation.sync import pull
-from quit.annotation.tasks import NONE
+from quit.annotation.tasks import NONE, SUGGESTIONS
 from quit.errors import ServerError
 from quit.review.store import ReviewStore
 from quit.stages.labelling.verdicts import decide, live_reviews
@@ -78,6 +81,32 @@ def test_an_unknown_choice_is_kept_and_said(store, server, settings, pushed) -> 
     rows = store.read().to_pylist()
     assert [row["text"] for row in rows if row["kind"] == "unknown"] == ["a0123456789", "dull"]
     assert _verdicts(store, settings) == {("q002", "gold"): True, ("q002", "tin"): False, ("q002", "leak"): True}
+
+
+def test_what_a_button_an_import_or_a_program_made_is_no_verdict(store, server, settings, pushed, live) -> None:
+    def post(path: str, **body: Any) -> None:
+        headers = {"Authorization": f"Token {live.account.token}"}
+        httpx.post(f"{server.url}/api/{path}", json=body, headers=headers, timeout=60).raise_for_status()
+
+    project = store.project["id"]
+    number = annotate(server, pushed["q000"], page_result("q000", "gold", "tin"))
+    [task] = [task for task in server.tasks(project, ["id", "data", "meta", "result"]) if task.id == pushed["q005"]]
+    selected = {"all": False, "included": [pushed["q001"], pushed["q002"]]}
+    buttons = {
+        "predictions_to_annotations": {"model_version": SUGGESTIONS},
+        "propagate_annotations": {"source_annotation_id": number},
+    }
+    for button, values in buttons.items():
+        post(f"dm/actions?id={button}&project={project}", selectedItems=selected, **values)
+    copy = {"completed_by": 1, "lead_time": 4.0, "result": page_result("q005", "gold")}
+    server.ask(lambda studio: studio.tasks.delete(str(task.id)))
+    imported = [{"data": task.data, "meta": task.meta, "annotations": [copy]}]
+    server.ask(lambda studio: studio.projects.import_tasks(project, request=imported))
+    annotate(server, pushed["q003"], page_result("q003", "gold", shown=None), lead_time=None)
+    report = pull(store, server, settings)
+    assert (report.versions, report.copied, report.verdicts) == (1, 6, 2)
+    assert {question for question, _ in _verdicts(store, settings)} == {"q000"}
+    assert report.problems[0].startswith("Not submitted on a page: 6 annotations by owner@quit.local. A button")
 
 
 def test_a_strangers_edit_does_not_count_and_the_own_version_does(store, server, settings, pushed, people) -> None:

@@ -15,17 +15,19 @@ from quit.review.items import with_blind
 from quit.review.report import review_status
 from quit.review.store import ReviewStore
 from quit.settings import Review, Settings
-from quit.stages.labelling.verdicts import decide, live_reviews
+from quit.stages.labelling.verdicts import decide, live_reviews, unclear_annotations
 from tests.annotation.test_push import item
 from tests.label_studio import page_result
 
 EMAILS = {1: "ada@example.org", 2: "ben@example.org"}
+BLIND = with_blind([item(0)], 1.0, "seed")[0]
+GOLD, TIN = item(0).answers
 
 
 def annotation(number: Any = 10, who: int | None = 1, at: Any = "2026-01-02T00:00:00Z", **more: Any) -> dict[str, Any]:
     ticks = page_result("q000", *more.pop("ticks", ("gold", "tin")), **more.pop("texts", {}))
     times = {"created_at": "2026-01-01T00:00:00Z", "updated_at": at}
-    return {"id": number, "completed_by": who, "result": ticks, "lead_time": 3.0, **times, **more}
+    return {"id": number, "completed_by": who, "updated_by": who, "result": ticks, "lead_time": 3.0, **times, **more}
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ def take(store: ReviewStore):
         rows = _Rows(store, SimpleNamespace(email=EMAILS.__getitem__), report)  # type: ignore[arg-type]
         rows.take(SimpleNamespace(id=7, meta=task["meta"], data=task["data"], annotations=list(annotations)))
         store.append(rows.new)
-        return report.problems
+        return report.problems + rows.copies({7})
 
     return pull
 
@@ -168,6 +170,32 @@ def test_another_verdict_counts_whatever_its_time(take, store: ReviewStore, at: 
     assert len(store.read()) == rows
 
 
+COPIES = {
+    "a button": {"updated_by": None, "lead_time": None, "texts": {"shown": None}},
+    "of another annotation": {"updated_by": None, "lead_time": None},
+    "an import": {"updated_by": None},
+    "a program": {"lead_time": None, "texts": {"shown": None}},
+}
+
+
+@pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_nobody_submitted_is_no_verdict_until_its_annotator_updates_it(take, store, copy, version) -> None:
+    task = make_task(item(0))
+    if version == 2:
+        task = next_version(item(0, TIN, replace(GOLD, passages=8)), SimpleNamespace(**task))
+    for _ in range(2):  # named at every pull, taken once
+        [problem] = take(annotation(**copy), annotation(11, **copy), task=task)
+        assert problem.startswith("Not submitted on a page: 2 annotations by ada@example.org. A button")
+    rows = store.read().to_pylist()
+    assert [(row["kind"], row["state"], row["correct"]) for row in rows] == [("annotation", "copied", None)] * 2
+    assert not len(live_reviews(store.read())) and not unclear_annotations(store.read())
+    [problem] = take(annotation(), annotation(11, **copy), task=task)
+    assert problem.startswith("Not submitted on a page: 1 annotation by ada") and tin(store) == (True, 1, 0)
+    take(annotation(updated_by=None), task=task)  # the account of who saved it last is gone
+    assert tin(store) == (True, 1, 0)
+
+
 def test_annotations_without_an_account_are_of_several_people(take, store: ReviewStore) -> None:
     problems = take(annotation(1, None), annotation(2, None, ticks=("gold",)))
     assert len(problems) == 2 and "has no account" in problems[0]
@@ -202,10 +230,6 @@ def test_a_text_that_no_table_can_hold_is_kept_without_its_bad_characters(take, 
     assert "sure ?" in store.read()["text"].to_pylist()
 
 
-BLIND = with_blind([item(0)], 1.0, "seed")[0]
-GOLD, TIN = item(0).answers
-
-
 @pytest.mark.parametrize(
     ("version", "ticks"),
     [
@@ -227,7 +251,7 @@ def test_another_version_of_a_task_changes_no_review(take, store: ReviewStore, v
 
 
 def test_what_names_no_version_is_of_the_page_as_which_it_was_read_first(take, store: ReviewStore) -> None:
-    """As the data manager writes it that makes annotations of predictions."""
+    """As another program writes it."""
     first = make_task(item(0))
     lead = replace(TIN, key="lead", forms=("Lead",))
     changed = replace(item(0, GOLD, TIN, lead), question="Another question?")

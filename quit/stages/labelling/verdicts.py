@@ -39,7 +39,7 @@ DECISIONS = pa.schema(
 _LATEST = """
     WITH versions AS (
         SELECT project, annotation, version, state, annotator, question_id, content, updated, review_id, task, text
-        FROM reviews WHERE kind = 'annotation' AND state <> 'overwritten'
+        FROM reviews WHERE kind = 'annotation' AND state NOT IN ('overwritten', 'copied')
     ), latest AS (
         SELECT * FROM versions QUALIFY row_number() OVER (PARTITION BY project, annotation ORDER BY version DESC) = 1
     )
@@ -94,7 +94,7 @@ def fitting(rows: pa.Table, questions: pa.Table, ranked_hints: pa.Table) -> pa.T
 def live_reviews(reviews: pa.Table) -> pa.Table:
     """Return the rows of ``reviews`` that count: the latest version of each annotation, unless withdrawn or skipped;
     one annotation per person, question and content (the newest). A version that someone else wrote over an annotator's
-    work does not count."""
+    work, or that nobody submitted, does not count."""
     with duckdb.cursor() as connection:  # of the process's own database in memory: a new one takes 15 ms
         connection.register("reviews", reviews)
         return connection.sql(
