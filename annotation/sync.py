@@ -312,10 +312,10 @@ class _Rows:
             return []
         who = ", ".join(sorted({row["annotator"] for row in copied}))
         return [
-            f"Not submitted on a page: {counted(len(copied), 'annotation')} by {who}. A button (Create Annotations From "
-            "Predictions, Propagate Annotations), an import or another program made what gives no verdict here; Label "
-            "Studio counts the tasks as done. Delete these annotations to open the tasks again; one that its annotator "
-            "opens and updates is a verdict."
+            f"Not submitted on a page: {counted(len(copied), 'annotation')} by {who}. A button (Create Annotations "
+            "From Predictions, Propagate Annotations), an import or another program made what gives no verdict here; "
+            "Label Studio counts the tasks as done. Delete these annotations to open the tasks again; one that its "
+            "annotator opens and updates is a verdict."
         ]
 
 

@@ -28,9 +28,9 @@ class Annotator:
     def log_in(self, email: str, password: str, link: str = "/user/login") -> None:
         """Fill in the form of a page, to log in or to sign up."""
         self.driver.get(f"{self.url}{link}")
-        self._css('input[name="email"]').send_keys(email)
-        self._css('input[name="password"]').send_keys(password)
-        self._css('button[type="submit"]').click()
+        self._css('input[name="email"]', lambda field: field.send_keys(email))
+        self._css('input[name="password"]', lambda field: field.send_keys(password))
+        self.click_on('button[type="submit"]')
         self.until(lambda: "/user/" not in self.driver.current_url)
 
     def open(self, project: int) -> None:
@@ -72,7 +72,7 @@ class Annotator:
 
     def switch_colours(self) -> None:
         """Press the switch between light and dark."""
-        self._css("[class*=themeToggle]").click()
+        self.click_on("[class*=themeToggle]")
         self._settle()
 
     def boxes(self, selector: str) -> list[tuple[float, float, float, float]]:
@@ -85,28 +85,35 @@ class Annotator:
         return self.run("colours", selector)
 
     def text(self, selector: str) -> str:
-        return self._css(selector).text
+        return self._css(selector, lambda element: element.text)
 
     def type(self, placeholder: str, text: str) -> None:
         """Write a line into a field, with Enter."""
-        field = self._css(f'[placeholder="{placeholder}"]')
-        field.click()
-        field.send_keys(f"{text}\n")
+        self._css(f'[placeholder="{placeholder}"]', lambda field: (field.click(), field.send_keys(f"{text}\n")))
 
     def click(self, button: str) -> None:
         """Press the button with this text, once it is there and can be pressed."""
         path = f"//button[normalize-space()='{button}' and not(@disabled)]"
-        self.until(lambda: self.driver.find_elements("xpath", path))[0].click()
+        self._first(lambda: self.driver.find_elements("xpath", path), lambda element: element.click())
+
+    def click_on(self, selector: str) -> None:
+        """Press the first visible element."""
+        self._css(selector, lambda element: element.click())
 
     def press(self, *keys: str) -> None:
         """Press the last key while those before it are held."""
-        self.driver.switch_to.active_element.send_keys(*keys)
+        self._first(lambda: [self.driver.switch_to.active_element], lambda element: element.send_keys(*keys))
 
     def _visible(self, selector: str) -> list:
         return [one for one in self.driver.find_elements("css selector", selector) if one.is_displayed()]
 
-    def _css(self, selector: str):
-        return self.until(lambda: self._visible(selector))[0]
+    def _css(self, selector: str, act: Callable[[Any], Any]) -> Any:
+        return self._first(lambda: self._visible(selector), act)
+
+    def _first(self, look: Callable[[], list], act: Callable[[Any], Any]) -> Any:
+        """Return what ``act`` returns of the first element that ``look`` gives: one that the page has replaced
+        meanwhile is looked up again."""
+        return self.until(lambda: [act(element) for element in look()[:1]])[0]
 
     def until(self, look: Callable[[], Any]) -> Any:
         """Wait for what ``look`` returns; the page is being built: elements come and go."""

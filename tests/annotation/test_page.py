@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import combinations, pairwise
+from types import SimpleNamespace
 
 import pytest
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.keys import Keys
 
 from quit.annotation import project
@@ -16,7 +18,7 @@ from quit.annotation.client import connect
 from quit.annotation.project import push
 from quit.annotation.sync import pull
 from quit.review.items import ReviewAnswer, ReviewItem
-from tests.annotation.browser import CHROMIUM, DRIVER, annotator
+from tests.annotation.browser import CHROMIUM, DRIVER, Annotator, annotator
 from tests.paths import ROOT
 
 pytestmark = [
@@ -76,6 +78,32 @@ def _contrast(first: Sequence[float], second: Sequence[float]) -> float:
 def _overlap(one: Sequence[float], other: Sequence[float]) -> bool:
     """Whether two boxes (left, top, right, bottom) share more than a pixel's edge."""
     return all(min(one[i + 2], other[i + 2]) - max(one[i], other[i]) > 1 for i in (0, 1))
+
+
+def test_an_element_that_the_page_has_replaced_is_looked_up_again() -> None:
+    class Element:
+        """Is replaced once, when it is used first."""
+
+        text, replaced = "done", False
+        is_displayed = lambda self: True  # noqa: E731
+
+        def click(self, *_: str) -> None:
+            replaced, Element.replaced = Element.replaced, True
+            if not replaced:
+                raise StaleElementReferenceException
+            clicks.append(self)
+
+        send_keys = click
+
+    clicks: list[Element] = []
+    focus = SimpleNamespace(active_element=Element())
+    page = Annotator(SimpleNamespace(find_elements=lambda *_: [Element()], switch_to=focus), "")
+    for act in (lambda: page.click("Update"), lambda: page.click_on("a"), lambda: page.press("x")):
+        Element.replaced = False
+        act()
+    Element.replaced = False
+    page.type("note", "text")
+    assert len(clicks) == 3 + 2 and page.text("a") == "done"
 
 
 def test_the_page_fits_every_width_and_can_be_read_in_both_colours(store, server, settings, page) -> None:

@@ -192,13 +192,15 @@ def test_opened_from_its_folder_a_bundle_finds_what_the_server_finds(client, wor
         (tmp_path / "site" / "bundle.js").write_text(code.replace("SIZE = 50", "SIZE = 3"))
         page.driver.get(f"{home}?order=fewest")
         page.until(lambda: page.text("tbody code") == found["order=fewest"][0] != "q0")
-        assert page.text("#total") == "5 questions, 1 to 3" and page._css("[rel=next]").click() is None
-        page.until(lambda: page.text("tbody code") == found["order=fewest"][3] and page._css("tbody a").click() is None)
+        assert page.text("#total") == "5 questions, 1 to 3"
+        page.click_on("[rel=next]")
+        page.until(lambda: page.text("tbody code") == found["order=fewest"][3])
+        page.click_on("tbody a")
         for rel, place in (("next", 3), ("prev", 4), ("up", 3)):
             page.until(lambda place=place: page.text("main h1 + p code") == found["order=fewest"][place])
-            page._css(f"[rel={rel}]").click()
+            page.click_on(f"[rel={rel}]")
         page.until(lambda: page.driver.current_url == f"{home}?order=fewest")
-        page._css("form option[value=dev]").click()
+        page.click_on("form option[value=dev]")
         page.until(lambda: page.driver.current_url == f"{home}?state=dev&order=fewest")
         page.driver.get(home.replace("index.html", "question.html?id=q1"))
         page.until(lambda: tiny.MARKUP in page.text("main"))
@@ -258,7 +260,7 @@ def test_in_a_real_browser(address: str, tmp_path: Path) -> None:
         driver.get(address)
         fields = {"option[value=dev]": "state=dev", "input[value=disagreement]": "state=dev&check=disagreement"}
         for field, asked in fields.items():
-            page._css(f"form {field}").click()  # a filter acts at once
+            page.click_on(f"form {field}")  # a filter acts at once
             page.until(lambda asked=asked: driver.current_url == f"{address}/?{asked}")
         assert driver.get_log("browser") == []  # nothing refused, nothing missing
 
