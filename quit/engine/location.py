@@ -176,10 +176,11 @@ class Location:
 
 def check_build_files(workspace: object, build: Mapping[str, Any], *options: str) -> None:
     """Raise ``InputError`` for a file of a workspace's last build that is gone, with its checksum and what names
-    another. ``options``: only files that these name (``--source``, ``-p``, ``--set``)."""
+    another. ``options``: only files that these name (``--source``, ``-p``, ``--set``). Files of the section ``review``
+    are read with the tasks for people alone."""
 
     def check(option: str, path: str) -> str:
-        if option.startswith(options) and not Path(path).exists():
+        if option.startswith(options) and not option.startswith("--set review.") and not Path(path).exists():
             checksum = build.get("checksums", {}).get(path)
             raise InputError(
                 f"{path}, of the last build of {workspace}, is gone{f' (SHA-256 {checksum})' if checksum else ''}. Put "
