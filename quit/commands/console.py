@@ -171,15 +171,6 @@ def print_plan(plan: Plan) -> None:
         note = "The most is also what other tables of this plan have."
         pieces.append(Table("Passages asked (labels.partial)", heads, ranges, note=note))
         pieces.append("\n".join(f"- {note}" for note in plan.partial.notes))
-    if plan.offers:
-        rows = [
-            (each.partial, *(number(cost, missing="?") for cost in (each.least, each.expected, each.most)),
-             f"{each.questions:,}", each.labels)
-            for each in plan.offers
-        ]  # fmt: skip
-        heads = ["labels.partial", "cost: least", "expected", "most", "questions", "labels"]
-        note = "questions: so many the amount pays for at the expected cost, else at the most"
-        pieces.append(Table("What the amount buys", heads, rows, (5,), note))
     _show(*pieces)
 
 

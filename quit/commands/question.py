@@ -108,7 +108,7 @@ def _print_passages(life: dict[str, Any], limit: int) -> None:
     for row in rows[: limit or None]:
         numbers_of = grouped((answer, str(numbers[name])) for name, answer in row["answers"].items())
         answers = (f"{answer} ({' '.join(readers)})" for answer, readers in numbers_of.items())
-        label = str(row["label"]) + ("" if row["predicted"] is None else f" (predicted, {row['predicted']:.2f})")
+        label = str(row["label"])
         lines.append((row["permutation"], label, ", ".join(answers)))
     terminal.show([Table("", ("passage", "label", "answers"), lines, (2,), more=len(rows) - len(lines))], _OUT)
 

@@ -225,37 +225,6 @@ TABLES: dict[str, TableContract] = {
             released=True,
         ),
         TableContract(
-            "selection",
-            "select",
-            ("question_id", "permutation"),
-            'About which passages the labelers are asked (`labels.partial = "estimated"`).',
-            (
-                QUESTION,
-                PERMUTATION,
-                Column(
-                    "reason", TEXT, "Why: `exact` (split), `audit`, `evidence`; null where not asked.", nullable=True
-                ),
-                Column("probability", REAL, "Predicted, of label 2; null where asked.", nullable=True),
-            ),
-        ),
-        TableContract(
-            "selection_rounds",
-            "select",
-            ("round",),
-            'What each look at the audit has shown (`labels.partial = "estimated"`).',
-            (
-                Column("round", SMALL, "Number of the look, from 1."),
-                Column("passages", COUNT, "Passages outside `labels.exact_splits`."),
-                Column("asked", COUNT, "Of these, passages asked so far, the audit's too."),
-                Column("audit", COUNT, "Passages of the audit that are not evidence."),
-                Column("missed", COUNT, "Of these, label 2 that would have been missed (predicted as 1)."),
-                Column("false", COUNT, "Of these, false label 2 (predicted as 2)."),
-                Column("missed_bound", REAL, "Upper bound of the share of passages with a missed label 2."),
-                Column("false_bound", REAL, "Upper bound of the share of passages with a false label 2."),
-                Column("confidence", REAL, "Probability with which all bounds hold."),
-            ),
-        ),
-        TableContract(
             "answers",
             "read",
             ("question_id", "permutation", "reader"),
@@ -377,9 +346,6 @@ TABLES: dict[str, TableContract] = {
                 Column("order_dependent_sets", SMALL, "Sets of hints of which some orders have label 2 and others 1."),
                 Column("unneeded_hints", SMALL, "Hints that are in no minimal set; null: no set suffices.", True),
                 Column("without_hints", REAL, "p of no hints, by the probe; null: not probed, counts as 0.", True),
-                Column(
-                    "predicted", COUNT, "Its passages with a predicted label: this row and its hints' rest on them."
-                ),
             ),
             released=True,
         ),
@@ -404,8 +370,6 @@ TABLES: dict[str, TableContract] = {
         ),
     )
 }
-SELECTION = ("selection", "selection_rounds")
-"""Tables of the stage *select*, which a workspace may lack."""
 
 
 def table(name: str) -> TableContract:

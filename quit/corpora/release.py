@@ -28,7 +28,6 @@ def read(path: Path, *, granularity: Granularity = "subset") -> Iterator[CorpusR
     dataset = Dataset.of_release(path)
     permutations = dataset.permutations.permutation.to_pylist()
     labels = dataset.labels_of(np.arange(len(dataset.ids)))
-    dataset.warn_of_predictions(np.arange(len(dataset.ids)))
     for position, (question_id, gold) in enumerate(zip(dataset.ids, dataset.gold_answers_of, strict=True)):
         texts = [clean(row["hint"]) for row in dataset.selected_hints[position]]
         label = dict(zip(permutations, labels[position].tolist(), strict=True))

@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.columns import plain
-from quit.common.progress import advance, note
-from quit.contracts.tables import SELECTION
+from quit.common.progress import advance
 from quit.dataset.files import PagedTable, TableFiles, aligned, hints_a_question, lists
 from quit.dataset.release import ReaderInfo, fingerprint_of, verify
 from quit.dataset.rows import Lists, QuestionRows, row_lists
@@ -28,7 +27,6 @@ from quit.engine.parts import KEYS
 from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
 from quit.models.protocols import NO_ANSWER
-from quit.stages.label import PREDICTED_FROM
 from quit.stages.labelling.answers import Answers, cut_replies, fully_relevant, matching_rows
 from quit.stages.labelling.passages import PermutationTable, permutation_table
 
@@ -89,9 +87,8 @@ class Dataset:
     ``verification`` (the same as facts: :func:`quit.review.report.verification`)
     and ``sources``, a list of mappings with any of name, file, checksum, licence, citation, url. ``statistics``: a
     release's own (``quit.dataset.statistics.Statistics.to_dict``), None where they have to be computed. ``cut``: reader
-    -> how many of its replies ran into the token limit, where that is known. ``selection``, ``selection_rounds``: with
-    ``labels.partial = "estimated"``; ``controls``: with ``probe.controls``. ``fill_in``: how to have every labeler
-    asked about every passage.
+    -> how many of its replies ran into the token limit, where that is known. ``controls``: with ``probe.controls``.
+    ``fill_in``: how to have every labeler asked about every passage.
 
     Raises ``InputError`` when the tables do not fit together: a question without its row, hints, passages, answers or
     valid answers, rows out of order, an unknown split, two verdicts on one answer.
@@ -112,8 +109,6 @@ class Dataset:
     statistics: Mapping[str, Any] | None = None
     cut: Mapping[str, int] = field(default_factory=dict)
     question_roles: pa.Table = field(default_factory=contracts.table("question_roles").schema.empty_table)
-    selection: pa.Table | None = None
-    selection_rounds: pa.Table | None = None
     controls: pa.Table | None = None
     fill_in: str = "build its workspace with labels.partial=off and release that"
     writing: str = field(default="export", init=False)  # what progress is reported about
@@ -126,11 +121,7 @@ class Dataset:
         Raises ``InputError`` for a file that cannot be read, and for tables that do not fit together.
         """
         return cls(
-            **{
-                name: files.read(name)
-                for name in (*_SMALL, *SELECTION, "controls")
-                if name in _SMALL or name in files.parts
-            },
+            **{name: files.read(name) for name in (*_SMALL, "controls") if name in _SMALL or name in files.parts},
             hints=files.read("hints", _OF_HINTS),
             verdicts=files.read("verdicts", _OF_VERDICTS, encoded=True),
             passages=files.paged("passages", KEYS),
@@ -172,8 +163,6 @@ class Dataset:
             if info.name not in self.answers:
                 raise InputError(f"There are no answers of the reader {info.name!r}.")
             tables[f"answers of {info.name}"] = self.answers[info.name].rows
-        if self.selection is not None:
-            tables["selection"] = self.selection
         self._rows = {
             name: QuestionRows(name, table, self.ids, len(self.permutations)) for name, table in tables.items()
         }
@@ -182,11 +171,6 @@ class Dataset:
     def partly_asked(self) -> bool:
         """Whether a reader was not asked about some passages (``labels.partial``)."""
         return any(answers.asked is not None for answers in self.answers.values())
-
-    @property
-    def predicted(self) -> bool:
-        """Whether labels of some passages are predicted."""
-        return self.selection is not None and self.selection["reason"].null_count > 0
 
     @property
     def embedded(self) -> bool:
@@ -307,22 +291,10 @@ class Dataset:
             return np.ones((len(positions), len(self.permutations)), dtype=bool)
         return self.column(f"answers of {reader.name}", positions, "asked")
 
-    def predictions(self, positions: np.ndarray) -> np.ndarray | None:
-        """Return the predicted probability of label 2 of some questions' passages, NaN where they were asked: float64,
-        shape (questions, passages). None where no label is predicted."""
-        if not self.predicted:
-            return None
-        return self.column("selection", positions, "probability")
-
-    def warn_of_predictions(self, positions: np.ndarray) -> None:
-        """Warn where labels of these questions are predicted: they are about to be used to measure something."""
-        if (probability := self.predictions(positions)) is not None and (count := int((~np.isnan(probability)).sum())):
-            note(f"{count:,} of {probability.size:,} labels are predicted, not asked (labels.partial).", loud=True)
-
     def column(self, table: str, positions: np.ndarray, name: str) -> np.ndarray:
         """Return a column of the passages of some questions: shape (questions, passages). ``table``: ``labels``,
-        ``passages``, ``selection`` or ``answers of READER``. Raises ``InputError`` where rows are out of order."""
-        column = self._rows[table].column(positions, name, self.permutations.permutation, nulls=name == "probability")
+        ``passages`` or ``answers of READER``. Raises ``InputError`` where rows are out of order."""
+        column = self._rows[table].column(positions, name, self.permutations.permutation)
         assert column is not None  # a column was named
         return column.to_numpy(zero_copy_only=False).reshape(len(positions), len(self.permutations))
 
@@ -393,8 +365,6 @@ class Dataset:
         labels, replies = self.labels_of(positions), self.replies(positions, readers)
         right = replies.valid[replies.index[:, :, : len(self.labelers)]]
         hit = fully_relevant(np.moveaxis(right, -1, 0), self.least)
-        if (probability := self.predictions(positions)) is not None:
-            hit |= probability >= PREDICTED_FROM
         wrong = np.argwhere(np.where(hit, FULLY, PARTIALLY) != labels)
         if len(wrong):
             row, passage = wrong[0]

@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 from quit import contracts
 from quit.common.columns import is_in, plain, positions_in
 from quit.common.ranges import Range
-from quit.contracts.tables import SELECTION
 from quit.engine.parts import KEYS, question_bounds
 from quit.engine.reading import parquet_sql
 from quit.engine.workspace import Workspace
@@ -341,7 +340,7 @@ def current_files(workspace: Workspace, readers: Iterable[str] | None = None) ->
     if readers is None:
         readers = [run.partition(":")[2] for run in current if run.startswith("read:")]
     parts = {}
-    for name in (*names_of(readers), *SELECTION, "controls"):
+    for name in (*names_of(readers), "controls"):
         table, _, reader = name.partition("/")
         if any(table in manifest["tables"] for _, manifest in current.values()):
             parts[name] = [path for path, _ in workspace.part_files(table, runs=[f"read:{reader}"] if reader else None)]

@@ -63,13 +63,10 @@ class QuestionRows:
         table, rows = self._slice(positions)
         return table if rows is None else table.unify_dictionaries().take(pa.array(rows))
 
-    def column(
-        self, positions: np.ndarray, name: str | None, permutation: pa.StringArray, nulls: bool = False
-    ) -> pa.Array | None:
+    def column(self, positions: np.ndarray, name: str | None, permutation: pa.StringArray) -> pa.Array | None:
         """Return a column of the rows of some questions, question by question; None where no ``name`` is given.
 
-        Raises ``InputError`` where the rows are not in depth-first order (that of ``permutation``), or hold a null and
-        ``nulls`` is false.
+        Raises ``InputError`` where the rows are not in depth-first order (that of ``permutation``), or hold a null.
         """
         table, rows = self._slice(positions)
         places = positions_in(table["permutation"], permutation)
@@ -81,7 +78,7 @@ class QuestionRows:
             return None
         piece = one_array(table[name])
         values = piece if rows is None else piece.take(pa.array(rows))
-        if values.null_count and not nulls:
+        if values.null_count:
             raise InputError(f"The column {name!r} of the table {self.name!r} holds a null.")
         return values
 

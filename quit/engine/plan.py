@@ -24,10 +24,10 @@ from quit.errors import SettingsError
 from quit.settings import IN_IDENTITIES, Settings
 from quit.sources import SourceRef, source_checksum
 from quit.stages.identities import identities, reader_identity
+from quit.stages.labelling.strategy import labelling_strategy
 from quit.stages.labelling.verdicts import decide, decisions_hash, live_reviews
 from quit.stages.order import STAGES
 from quit.stages.read import read_stage
-from quit.stages.selection.strategy import labelling_strategy
 from quit.stages.split import read_pins
 from quit.stages.stage import Stage
 

@@ -9,12 +9,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from quit import contracts
 from quit.common.rows import tuples
 from quit.evaluate.agreement import PairAgreement, alpha_of_counts
 from quit.text.normalize import normalize_answer
@@ -27,8 +25,7 @@ SPLITS = ("train", "dev", "test")
 class SplitLabels:
     """Questions and passages of one split, or of ``all``.
 
-    ``with_label_2``: questions with at least one passage of label 2; ``label_2``: passages of label 2; ``predicted``:
-    passages that no labeler was asked about (``labels.partial = "estimated"``).
+    ``with_label_2``: questions with at least one passage of label 2; ``label_2``: passages of label 2.
     """
 
     split: str
@@ -36,7 +33,6 @@ class SplitLabels:
     with_label_2: int
     passages: int
     label_2: int
-    predicted: int = 0
 
     @property
     def without_label_2(self) -> int:
@@ -58,47 +54,25 @@ class SplitLabels:
         return self.label_2 / self.passages
 
 
-def labels_by_split(
-    splits: pa.Table, labels: pa.Table | pa.RecordBatchReader, selection: pa.Table | None = None
-) -> list[SplitLabels]:
+def labels_by_split(splits: pa.Table, labels: pa.Table | pa.RecordBatchReader) -> list[SplitLabels]:
     """Return the labels of each split with questions, in the order train, dev, test, then of ``all``.
 
-    ``splits`` needs question_id, split; ``labels`` question_id, label; ``selection`` question_id, reason. Any may be
-    dictionary-encoded; the last two may hold other questions too, which do not count.
+    ``splits`` needs question_id, split; ``labels`` question_id, label. Either may be dictionary-encoded; ``labels`` may
+    hold other questions too, which do not count.
     """
-    if selection is None:
-        selection = contracts.table("selection").schema.empty_table()
     with duckdb.cursor() as database:
         rows = database.execute(
             """
             SELECT coalesce(split, 'all'), count(*), count(*) FILTER (fully > 0), sum(passages)::BIGINT,
-                sum(fully)::BIGINT, coalesce(sum(predicted), 0)::BIGINT
+                sum(fully)::BIGINT
             FROM (
                 SELECT question_id, count(*) AS passages, count(*) FILTER (label = 2) AS fully FROM labels GROUP BY 1
-            ) JOIN splits USING (question_id) LEFT JOIN (
-                SELECT question_id, count(*) AS predicted FROM selection WHERE reason IS NULL GROUP BY 1
-            ) USING (question_id)
+            ) JOIN splits USING (question_id)
             GROUP BY ROLLUP (split)
             """
         ).fetchall()
     by_split = {row[0]: SplitLabels(*row) for row in rows}
     return [by_split[split] for split in (*SPLITS, ALL) if split in by_split and by_split[split].questions]
-
-
-def predicted_sentence(rows: Sequence[SplitLabels], rounds: Sequence[Mapping[str, Any]]) -> str:
-    """Return how many labels of each split are predicted, and the bounds on wrong ones; empty where none are.
-
-    ``rounds``: rows of the table ``selection_rounds``; its last look has the bounds.
-    """
-    counts = [f"{row.predicted:,} of {row.passages:,} in {row.split}" for row in rows if row.predicted]
-    if not counts or not rounds:
-        return ""
-    last = rounds[-1]
-    return (
-        f"Labels that are predicted, not asked: {', '.join(counts)}. Of the {last['passages']:,} passages that were "
-        f"outside labels.exact_splits, at most {last['missed_bound']:.2%} have a missed label 2 and at most "
-        f"{last['false_bound']:.2%} a false one, with probability {last['confidence']:g}."
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from jinja2 import ChainableUndefined, Environment, Template
 
 from quit.dataset.dataset import FULLY, SPLITS, Dataset
 from quit.evaluate.controls import control_figures
-from quit.evaluate.labels import predicted_sentence
 from quit.export.card_facts import (
     CITATION,
     METRICS,
@@ -79,7 +78,6 @@ def _plain(text: str) -> str:
 
 def _values(facts: CardFacts) -> dict[str, Any]:
     dataset, provenance = facts.dataset, facts.dataset.provenance
-    rounds = [] if dataset.selection_rounds is None else dataset.selection_rounds.to_pylist()
     return dict(
         facts=facts,
         title=title(dataset, facts.card),
@@ -94,7 +92,6 @@ def _values(facts: CardFacts) -> dict[str, Any]:
         selected=dataset.ranked_hints.filter(dataset.ranked_hints["selected"]),
         models=facts.models,
         pairs=sorted((pair.kappa, pair.first, pair.second) for pair in facts.agreement.pairs if pair.kappa is not None),
-        predicted=predicted_sentence(facts.labels, rounds),
         replies=[
             f"{code(model)}: {counted(number, 'reply', 'replies')} from "
             f"{cell(origin.partition(' ')[0] or 'this program')}"

@@ -75,8 +75,6 @@ def write(
 
 def _rows(dataset: Dataset, selection: Selection, positions: np.ndarray) -> Iterator[dict[str, Any]]:
     fully = dataset.labels_of(positions) == FULLY
-    if (predictions := dataset.predictions(positions)) is not None:
-        fully &= np.isnan(predictions)
     for position, right, hints in zip(positions.tolist(), fully, dataset.hint_lists(positions), strict=True):
         if right.any():
             row = int(selection.ordered("positive", position, np.flatnonzero(right))[0])

@@ -194,9 +194,7 @@ def _check_labels(dataset: Dataset, form: Format) -> None:
             f"The format {form.name} holds no labels: its readers give label 2 where one labeler is right, and these "
             f"labels need {dataset.least} (labels.least). huggingface, trec and others hold the labels."
         )
-    if form.has and dataset.predicted:
-        gap = "some labels are predicted"
-    elif form.has == "answers" and dataset.partly_asked:
+    if form.has == "answers" and dataset.partly_asked:
         gap = "not every reader was asked about every passage"
     else:
         return

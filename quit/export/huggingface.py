@@ -98,7 +98,6 @@ CONFIGS: dict[str, pa.Schema] = {
     ),
 }
 ASKED = pa.schema({"asked": pa.bool_()})  # of answers, where not every reader was asked about every passage
-PREDICTED = pa.schema({"label_from": pa.string(), "probability": pa.float64()})  # of passages, where labels are
 _DISTINCT = ("id", "text", "question", "hint", "passage_id", "corpus-id")
 QUESTIONS_A_GROUP = 512  # on average, and twice as many at most: what is in memory at a time
 
@@ -128,7 +127,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         dataset=dataset,
         card=options.card,
         figures=_figures(dataset, options),
-        labels=labels_by_split(dataset.splits, dataset.labels.select(["question_id", "label"]), dataset.selection),
+        labels=labels_by_split(dataset.splits, dataset.labels.select(["question_id", "label"])),
         agreement=everyone,
         labelers=labelers,
         shared=shared_answers(dataset.splits, dataset.questions),
@@ -148,9 +147,9 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
 
 
 def _schemas(dataset: Dataset) -> dict[str, pa.Schema]:
-    """Return the columns of each config: those of ``CONFIGS``, and what tells asked from predicted where it matters."""
-    more = {"answers": ASKED if dataset.partly_asked else (), "passages": PREDICTED if dataset.predicted else ()}
-    return {name: pa.schema([*schema, *more.get(name, ())]) for name, schema in CONFIGS.items()}
+    """Return the columns of each config: those of ``CONFIGS``, and which answers were asked where not all were."""
+    asked = {"answers": ASKED if dataset.partly_asked else ()}
+    return {name: pa.schema([*schema, *asked.get(name, ())]) for name, schema in CONFIGS.items()}
 
 
 def _manifest_facts(dataset: Dataset, facts: CardFacts) -> dict[str, Any]:
@@ -352,8 +351,6 @@ def _passages(dataset: Dataset, block: Block, ids: pa.Array, question_ids: pa.Ar
     permutations, questions = dataset.permutations, len(block.positions)
     rows = np.tile(np.arange(len(permutations), dtype=np.int32), questions)
     texts = pa.chunked_array(iter_passage_texts(dataset.hint_lists(block.positions), permutations), pa.string())
-    predictions = dataset.predictions(block.positions)
-    probability = np.full(len(ids), np.nan) if predictions is None else predictions.ravel()
     return {
         "id": ids,
         "question_id": question_ids,
@@ -362,8 +359,6 @@ def _passages(dataset: Dataset, block: Block, ids: pa.Array, question_ids: pa.Ar
         "text": texts,
         "label": pa.array(block.labels.ravel()),
         "n_hints": pa.array(np.tile(permutations.hints, questions)),
-        "label_from": _dictionary(np.isnan(probability).astype(np.int32), pa.array(["predicted", "asked"])),
-        "probability": pa.array(probability, from_pandas=True),  # NaN is null
     }
 
 

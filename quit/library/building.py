@@ -23,7 +23,7 @@ from quit.library.arguments import (
 from quit.library.tables import Tables
 from quit.models.factory import Models
 from quit.models.user_classes import CAUSE, register_models
-from quit.settings import Settings, load, without
+from quit.settings import load, without
 from quit.sources import parse_source
 
 if TYPE_CHECKING:
@@ -115,7 +115,6 @@ def plan(
     throughput: float | None = None,
     block: int = 16,
     sample: int = 200,
-    spend: float | None = None,
     progress: bool = True,
 ) -> Plan:
     """Count what a build will ask of language models, before anything is spent.
@@ -129,7 +128,6 @@ def plan(
         throughput: Replies per second.
         block: Tokens per block of the server's prefix cache.
         sample: Questions whose prompts are counted.
-        spend: Also say what this amount of money buys, for each value of ``labels.partial``.
         progress: Show how far it is.
 
     Returns:
@@ -144,7 +142,6 @@ def plan(
     from quit.engine.pipeline import Pipeline
     from quit.engine.planning import checked_build
     from quit.library.progress import working
-    from quit.operations.plan import offer
     from quit.operations.plan import plan as plan_costs
 
     for name, value in {"throughput": throughput, "block": block, "sample": sample}.items():
@@ -158,20 +155,8 @@ def plan(
         remembered.insert(0, f"profile={used}")
     source_context = nullcontext(last) if sources is None else temporary_sources(sources)
     with source_context as source_names, working("plan", not progress):
-
-        def plan_with(*more: str) -> tuple[Plan, Settings]:
-            effective, refs = checked_build(source_names, used, [*texts, *more])
-            pipeline = Pipeline(opened, effective, refs)
-            return plan_costs(pipeline, sample=sample, block=block, throughput=throughput), effective
-
-        costs, effective = plan_with()
-        if spend is not None and costs.total.cost is None:
-            unknown = "What the amount buys is unknown: some model has no price_prompt and price_completion."
-            costs = dataclasses.replace(costs, notes=(*costs.notes, unknown))
-        elif spend is not None:
-            modes = ("off", "exact", "estimated") if effective.labels.least == 1 else ("off",)
-            offers = [offer(*plan_with(f"labels.partial={mode}"), spend) for mode in modes]
-            costs = dataclasses.replace(costs, offers=tuple(offers))
+        effective, refs = checked_build(source_names, used, texts)
+        costs = plan_costs(Pipeline(opened, effective, refs), sample=sample, block=block, throughput=throughput)
     return dataclasses.replace(costs, remembered=tuple(remembered))
 
 

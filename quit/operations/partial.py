@@ -11,7 +11,6 @@ from typing import Any
 from quit.engine.pipeline import Pipeline
 from quit.evaluate.labels import Patterns
 from quit.stages.identities import reader_identity
-from quit.stages.selection.strategy import Estimated
 from quit.status.replies import reply_counts
 
 
@@ -52,24 +51,18 @@ def partial_plan(pipeline: Pipeline, passages: int, costs: Mapping[str, float | 
         return None
     labelers = [labeler.name for labeler in strategy.labelers]
     patterns = _measured_patterns(pipeline, labelers)
-    least, notes = _least_asked(pipeline, passages)
+    notes = ["Least: the first labeler is always right. Most: only the last labeler is ever right."]
     ranges = []
     for position, name in enumerate(labelers):
-        if strategy.predicts:
-            share = _share_asked(pipeline, patterns, position)
-        else:
-            share = share_open(patterns, range(position)) if position else 1.0
+        share = share_open(patterns, range(position)) if position else 1.0
         expected = None if share is None else round(share * passages)
         price = _price_of_a_passage(costs, name, passages)
-        counts = (0 if position else least, expected, passages)
+        counts = (0 if position else passages, expected, passages)
         money = [None if count is None or price is None else count * price for count in counts]
         ranges.append(Range(name, *counts, *money))
     if any(entry.expected not in (None, passages) for entry in ranges):
         notes.append(
-            f"Expected: as in the workspace's last build of {sum(patterns.values()):,} passages: labelers are right as "
-            "often, and labels can be predicted as well."
-            if strategy.predicts
-            else f"Expected: labelers are right as often as in the workspace's last build of "
+            f"Expected: labelers are right as often as in the workspace's last build of "
             f"{sum(patterns.values()):,} passages."
         )
     else:
@@ -86,13 +79,6 @@ def share_open(patterns: Patterns, earlier: Sequence[int]) -> float | None:
     if not patterns or any(asked & bits != bits and not right & bits for asked, right in patterns):
         return None
     return sum(number for (_, right), number in patterns.items() if not right & bits) / sum(patterns.values())
-
-
-def _share_asked(pipeline: Pipeline, patterns: Patterns, labeler: int) -> float | None:
-    """Return the share of passages that the workspace's build asked a labeler about, where it chose them likewise."""
-    if "select" not in pipeline.workspace.current() or not patterns:
-        return None
-    return sum(count for (asked, _), count in patterns.items() if asked >> labeler & 1) / sum(patterns.values())
 
 
 def proposed_order(patterns: Patterns, costs: Sequence[float]) -> list[int]:
@@ -113,23 +99,6 @@ def proposed_order(patterns: Patterns, costs: Sequence[float]) -> list[int]:
             max(rest, key=lambda position: (not costs[position], gains[position] / (costs[position] or 1), -position))
         )
     return order
-
-
-def _least_asked(pipeline: Pipeline, passages: int) -> tuple[int, list[str]]:
-    """Return about how many passages the first labeler is asked at least, and what that says."""
-    labels, workspace = pipeline.settings.labels, pipeline.workspace
-    if not isinstance(pipeline.strategy, Estimated):
-        return passages, ["Least: the first labeler is always right. Most: only the last labeler is ever right."]
-    exact, drawn = 0, workspace.state.get("split") == pipeline.fingerprints["split"]
-    if drawn:
-        splits = workspace.read("splits")["split"].to_pylist()
-        exact = passages * sum(split in labels.exact_splits for split in splits) // max(1, len(splits))
-    audit = pipeline.strategy.options.audit_of(passages - exact)
-    whole = (
-        f"beside {exact:,} of labels.exact_splits" if drawn else "labels.exact_splits come on top: none is drawn yet"
-    )
-    note = f"Least: an audit of {audit:,} passages is enough ({whole}). Most: it is not, and every passage is asked."
-    return exact + audit, [note]
 
 
 def _measured_patterns(pipeline: Pipeline, labelers: Sequence[str]) -> Patterns:

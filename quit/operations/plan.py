@@ -27,7 +27,7 @@ from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader
 from quit.models.user_models import UserReader
 from quit.operations.partial import PartialPlan, partial_plan, sums
-from quit.settings import JudgeSettings, ReaderSettings, Settings
+from quit.settings import JudgeSettings, ReaderSettings
 from quit.sources import read_sources
 from quit.stages.collect import collect_stage
 from quit.stages.labelling.passages import passage_count, permutations
@@ -72,8 +72,7 @@ class Plan:
     """What a build will ask. ``total``: the sums of the lines; ``notes`` say what was measured and what was assumed.
 
     ``partial``: ranges of what labelers are asked, with ``labels.partial``; the lines say the most. ``remembered``:
-    profile and settings (``key=value``) that are not given, but those of the workspace's last build. ``offers``: what
-    an amount of money buys, where one is named.
+    profile and settings (``key=value``) that are not given, but those of the workspace's last build.
     """
 
     questions: int
@@ -83,43 +82,6 @@ class Plan:
     notes: tuple[str, ...]
     partial: PartialPlan | None = None
     remembered: tuple[str, ...] = ()
-    offers: tuple[Offer, ...] = ()
-
-
-@dataclass(frozen=True)
-class Offer:
-    """What an amount of money buys with a value of ``labels.partial``.
-
-    ``least``, ``expected``, ``most``: cost of all questions, None where nothing tells; ``questions``: how many of them
-    the amount pays for, at the expected cost, else the most, in proportion; ``labels``: what their labels are.
-    """
-
-    partial: str
-    least: float
-    expected: float | None
-    most: float
-    questions: int
-    labels: str
-
-
-def offer(plan: Plan, settings: Settings, amount: float) -> Offer:
-    """Return what ``amount`` buys; every model of the plan has a price."""
-    assert plan.total.cost is not None
-    ranges, most = plan.partial.ranges[-1] if plan.partial else None, plan.total.cost
-    costs: list[float | None] = [most, most]
-    if ranges and ranges.cost_most is not None:
-        others = most - ranges.cost_most  # probe, judge, and readers that are no labelers
-        costs = [None if cost is None else others + cost for cost in (ranges.cost_least, ranges.cost_expected)]
-    likely = most if costs[1] is None else costs[1]
-    labels = settings.labels
-    text = "exact"
-    if labels.partial == "estimated":
-        splits = ", ".join(labels.exact_splits) or "no split"
-        text = (
-            f"exact in {splits}; of the rest at most {labels.error:.1%} wrong, with probability {labels.confidence:g}"
-        )
-    questions = plan.questions if likely <= amount else int(plan.questions * amount / likely)
-    return Offer(labels.partial, costs[0] or 0.0, costs[1], most, questions, text)
 
 
 def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: float | None = None) -> Plan:

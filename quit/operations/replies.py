@@ -71,10 +71,9 @@ def _asked(pipeline: Pipeline, run: StageRun) -> Iterator[_Model]:
     """Yield the language models that a stage run asks, in the order in which it does."""
     settings, stage = pipeline.settings, run.stage.name
     names = [run.reader] if run.reader else []
-    names += [reader.name for reader in pipeline.strategy.labelers] if stage == "select" else []
     scored = stage == "rank" and settings.convergence.method == "llm"
     names += [settings.convergence.language_model or ""] if scored else []
-    judged = stage in ("probe", "controls", "select", "judge") or (stage == "read" and pipeline.strategy.in_turn)
+    judged = stage in ("probe", "controls", "judge") or (stage == "read" and pipeline.strategy.in_turn)
     names += [judge.name for judge in settings.judges] if judged else []
     models = {spec.name: spec for spec in settings.replying_models}
     yield from (models[name] for name in names if name in models)

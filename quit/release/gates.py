@@ -20,7 +20,7 @@ from quit.dataset.dataset import Dataset
 from quit.dataset.files import TableFiles, contract
 from quit.dataset.release import ReaderInfo
 from quit.errors import InputError, SettingsError, did_you_mean
-from quit.evaluate.labels import SPLITS, labels_by_split, predicted_sentence
+from quit.evaluate.labels import SPLITS
 from quit.models.protocols import NO_ANSWER
 from quit.settings import Settings, load, of_section
 from quit.stages.labelling.answers import matching_rows
@@ -309,17 +309,6 @@ def _human_coverage(subject: Subject) -> list[str]:
     ]
 
 
-def _predicted_label(subject: Subject) -> list[str]:
-    files = subject.files
-    if "selection" not in files.parts:
-        return []
-    labels = files.read("labels", ["question_id", "label"], encoded=True)
-    selection = files.read("selection", ["question_id", "reason"], encoded=True)
-    rows = labels_by_split(files.read("splits"), labels, selection)
-    sentence = predicted_sentence(rows, files.read("selection_rounds").to_pylist())
-    return [sentence] if sentence else []
-
-
 GATES: dict[str, Gate] = {
     gate.name: gate
     for gate in (
@@ -354,11 +343,6 @@ GATES: dict[str, Gate] = {
             "Everyone must be able to recompute the labels from the labelers' answers and the valid answers.",
             _label_mismatch,
             by_question=True,
-        ),
-        Gate(
-            "predicted-label",
-            "A predicted label was not asked of any labeler: those who use the dataset must know how many there are.",
-            _predicted_label,
         ),
         Gate(
             "human-coverage",

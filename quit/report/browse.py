@@ -214,7 +214,7 @@ def _error_page(request: Request, error: Exception) -> Response:
 class Node:
     """One passage. ``hint``: the hint that it adds to its parent; ``answers``: reader, answer, whether it is correct
     (None: no verdict that can be read), whether the reader is a labeler; ``below``, ``fully``: passages under it, of
-    these label 2; ``predicted``: probability of label 2 where the label is predicted."""
+    these label 2."""
 
     permutation: str
     hint: str
@@ -223,7 +223,6 @@ class Node:
     children: list[Node] = field(default_factory=list)
     below: int = 0
     fully: int = 0
-    predicted: float | None = None
 
 
 def tree(story: Mapping[str, Any], labelers: Sequence[str], readers: Sequence[str]) -> list[Node]:
@@ -243,9 +242,7 @@ def tree(story: Mapping[str, Any], labelers: Sequence[str], readers: Sequence[st
         answers = [
             (reader, answer, verdicts.get(normalize_answer(answer)), reader in labelers) for reader, answer in pairs
         ]
-        node = Node(
-            permutation, hints[int(permutation[-1])], passage["label"], answers, predicted=passage.get("predicted")
-        )
+        node = Node(permutation, hints[int(permutation[-1])], passage["label"], answers)
         nodes[permutation] = node
         siblings = nodes[permutation[:-1]].children if len(permutation) > 1 else roots
         siblings.append(node)

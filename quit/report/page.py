@@ -8,7 +8,6 @@ from typing import Any
 from markupsafe import Markup
 
 from quit.common.files import replacing, writing
-from quit.evaluate.labels import SplitLabels, predicted_sentence
 from quit.render.html import environment, template_text
 from quit.report.sections import sections
 
@@ -19,15 +18,12 @@ def render(facts: dict[str, Any], rows: int, links: dict[str, str] | None = None
     ``rows``: of a list at most. ``links``: addresses of ``home`` (the search) and ``question`` (before an id); None: no
     questions can be opened. Raises ``MissingDependency`` without matplotlib.
     """
-    coverage = facts["asked"] or {}
-    label_rows = [SplitLabels(**row) for row in coverage.get("labels", [])]
     return (
         environment()
         .get_template("report.html")
         .render(
             facts=facts,
             sections=sections(facts, rows),
-            predicted=predicted_sentence(label_rows, coverage.get("looks", [])),
             embedded=[row["name"] for row in facts["readers"] if row["kind"] == "embedded"],
             style=Markup(template_text("style.css")),
             links=links,

@@ -22,12 +22,11 @@ def split_figures(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     """Return ``labels`` (a row for each split with questions, then ``all``) and ``shared`` (a row for every two
     splits), as :mod:`quit.evaluate.labels` counts them."""
     splits = connection.sql("SELECT question_id, split FROM splits").to_arrow_table()
-    selection = connection.sql("SELECT question_id, reason FROM selection").to_arrow_table()
     questions = connection.sql("SELECT question_id, answers FROM questions ORDER BY question_id").to_arrow_table()
     labels = connection.sql("SELECT question_id, label FROM labels").to_arrow_reader()
     by_split = [
         {**asdict(row), "without_label_2": row.without_label_2, "bound": row.bound, "share": row.share}
-        for row in labels_by_split(splits, labels, selection)
+        for row in labels_by_split(splits, labels)
     ]
     rows = [asdict(row) for row in shared_answers(splits, questions)]
     return {"labels": by_split, "shared": rows}

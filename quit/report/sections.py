@@ -171,8 +171,6 @@ def _labels_by_split(rows: Sequence[Facts], figures: Facts | None) -> Table:
         "label 2": [row["label_2"] for row in rows],
         "share of label 2": [percent(row["share"]) for row in rows],
     }
-    if any(row["predicted"] for row in rows):
-        cells["predicted labels"] = [row["predicted"] for row in rows]
     table = [*cells.items(), *((name, values) for name, *values in figure_rows if name not in cells)]
     note = (
         "A question without any passage of label 2 counts as 0 in the means of Hit, RR and Recall at label 2, whatever "

@@ -24,7 +24,7 @@ from quit.text.words import counted
 
 _ROLES = {
     "questions": """SELECT count(*) AS questions, count(fewest_in_every_order) AS in_every,
-            count(fewest_in_some_order) AS in_some, count(*) FILTER (predicted > 0) AS predicted,
+            count(fewest_in_some_order) AS in_some,
             count(*) - count(without_hints) AS not_probed, avg(coalesce(without_hints, 0)) AS without
         FROM question_roles SEMI JOIN splits USING (question_id)""",
     "fewest": f"""SELECT coalesce(fewest_in_every_order::VARCHAR, 'no set') AS hints,
@@ -43,7 +43,7 @@ _ORDER = """SELECT hints, count(*) AS sets, count(*) FILTER (low < high) AS mixe
 
 
 def role_figures(connection: duckdb.DuckDBPyConnection) -> dict[str, list[dict[str, Any]]]:
-    """Return what :func:`roles` shows: each question and hint counts once, each predicted label as it is."""
+    """Return what :func:`roles` shows: each question and hint counts once."""
     figures = {name: sql_rows(connection, query) for name, query in _ROLES.items()}
     return figures | {"order": _order(connection)}
 
@@ -67,7 +67,7 @@ def roles(figures: dict[str, list[dict[str, Any]]]) -> Iterator[str | Table]:
     if not total["questions"]:
         return
     without, gain = total["without"], sum(row["mean"] for row in ranks)
-    notes = {"labelers were not probed, which counts as 0": "not_probed", "labels are predicted": "predicted"}
+    notes = {"labelers were not probed, which counts as 0": "not_probed"}
     yield (
         f"Of {counted(total['questions'], 'question')}, {total['in_every']:,} have a set of hints that suffices in "
         f"every order, {total['in_some']:,} one that suffices in some order. Of the passages with all hints "

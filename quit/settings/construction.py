@@ -113,9 +113,7 @@ class Difficulty(Section):
     hard_from: float = Field(0.7, ge=0, le=1, description="Difficulty from which the bin is `hard`.")
 
 
-PARTIAL_LABELLING = tuple(
-    f"labels.{name}" for name in ("partial", "order", "error", "confidence", "audit", "exact_splits")
-)
+PARTIAL_LABELLING = tuple(f"labels.{name}" for name in ("partial", "order"))
 """Settings of partial labelling."""
 
 IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", "labels.least", "probe.controls", *PARTIAL_LABELLING)
@@ -201,37 +199,16 @@ class Labels(Section):
         description="Labelers that must answer a passage correctly for label 2; 1 is the paper's rule. Above 1 only "
         'with `partial = "off"`. `quit release what-if --least` shows the effect without a build.',
     )
-    partial: Literal["off", "exact", "estimated"] = Field(
+    partial: Literal["off", "exact"] = Field(
         "off",
         description="Which passages the labelers are asked about. `off` (the paper): each labeler about every passage. "
         "`exact`: one labeler after the other, each only about passages that are still at label 1; the labels are the "
-        "same. `estimated`: only about a part of the passages; the labels of the others are predicted, with a bound on "
-        "their error. Readers that are not labelers are always asked about every passage.",
+        "same. Readers that are not labelers are always asked about every passage.",
     )
     order: tuple[str, ...] = Field(
         (),
         description="With `partial`: names of the labelers in the order in which they are asked; that of the profile "
         "if empty. `quit plan` proposes one.",
-    )
-    error: float = Field(
-        0.05,
-        gt=0,
-        lt=1,
-        description="With `estimated`: share of the passages outside `exact_splits` that may have a wrong label; "
-        "missed and false label 2 are bounded apart, and both bounds together are at most this.",
-    )
-    confidence: float = Field(
-        0.95, ge=0.5, lt=1, description="With `estimated`: probability with which both bounds hold, in each build."
-    )
-    audit: int | None = Field(
-        None,
-        ge=1,
-        description="With `estimated`: passages of the random audit, from which the bounds follow; chosen from `error` "
-        "and `confidence` if not set.",
-    )
-    exact_splits: tuple[Literal["train", "dev", "test"], ...] = Field(
-        ("test",),
-        description="With `estimated`: splits of which every passage is asked, so that no label is predicted.",
     )
 
 

@@ -14,7 +14,7 @@ from quit.common.rows import tuples
 from quit.models.judges import Jury, Ruling, rule, votes_of
 from quit.models.protocols import Judge, JudgeItem
 from quit.stages.labelling.answers import Answers, answers_of
-from quit.stages.selection.strategy import labelling_strategy
+from quit.stages.labelling.strategy import labelling_strategy
 from quit.stages.stage import Context, LazyTable, Tables, stage
 
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.columns import plain, runs, same
@@ -18,9 +17,6 @@ from quit.common.rows import grouped, tuples
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of, fully_relevant
 from quit.stages.stage import Context, LazyTable, Tables, stage
 from quit.text.normalize import normalize_answer
-
-PREDICTED_FROM = 0.5
-"""Probability from which a passage that was not asked has label 2."""
 
 
 @stage("label", outputs=("labels", "valid_answers"), models=("labelers",), shard_factor=16)
@@ -31,24 +27,18 @@ def label_stage(
     answers: LazyTable,
     distinct_answers: LazyTable,
     verdicts: LazyTable,
-    selection: LazyTable | None = None,
 ) -> Tables:
     """Label each passage 2 or 1."""
     by_labeler = {
         labeler.name: answers_of(labeler.name, answers, distinct_answers) for labeler in context.settings.labelers
     }
-    labelled = label_passages(
+    return label_passages(
         questions(["question_id", "answers"]),
         passages(["question_id", "permutation"]),
         by_labeler,
         verdicts(["question_id", "answer_key", "correct"]),
         context.settings.labels.least,
     )
-    if selection is not None:
-        probability = selection(["probability"]).column("probability")
-        predicted = pc.fill_null(probability, 0).to_numpy() >= PREDICTED_FROM
-        labelled["labels"] = with_predicted(labelled["labels"], predicted)
-    return labelled
 
 
 def label_passages(
@@ -91,19 +81,6 @@ def labels_of(
         },
         schema=contract,
     )
-
-
-def with_predicted(labels: pa.Table, predicted: np.ndarray) -> pa.Table:
-    """Return ``labels`` with label 2 and no labeler where ``predicted`` (bool, shape (rows,)) says so."""
-    column = labels.schema.get_field_index("label")
-    label = pa.array(np.where(predicted, 2, labels.column("label").to_numpy()), pa.int16())
-    return labels.set_column(column, labels.schema.field(column), label)
-
-
-def is_predicted(labels: pa.Table) -> np.ndarray:
-    """Return which rows of ``labels`` have a predicted label 2, one without a labeler: bool, shape (rows,)."""
-    labelers = pc.list_value_length(labels.column("labelers")).to_numpy()
-    return (labels.column("label").to_numpy() == 2) & (labelers == 0)
 
 
 def valid_answers_of(

@@ -11,7 +11,6 @@ from quit.stages.probe import probe_stage
 from quit.stages.rank import rank_stage
 from quit.stages.read import read_stage
 from quit.stages.roles import roles_stage
-from quit.stages.select import select_stage
 from quit.stages.split import split_stage
 from quit.stages.stage import number_stages
 from quit.stages.update import update_stage
@@ -25,7 +24,6 @@ STAGES = number_stages(
     controls_stage,  # the same without question, from wrong hints, from shuffled words; only with probe.controls
     split_stage,  # probe answers -> train, dev, test; stable as data grows (3.1.4)
     enumerate_stage,  # splits -> passages: every ordered selection of the hints (3.2.1)
-    select_stage,  # passages -> which of them are asked; only with labels.partial = "estimated"
     read_stage,  # passages -> answers of labelers and readers (3.2.2)
     judge_stage,  # distinct answers -> verdicts (GPT-Eval, 3.2.2)
     label_stage,  # answers, verdicts -> labels: 2 fully, 1 partially relevant (3.2.2)

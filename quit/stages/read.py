@@ -11,8 +11,8 @@ from quit.common.rows import grouped, tuples
 from quit.models.protocols import NO_ANSWER, Judge, Prompt, Reader, Reply
 from quit.stages.judge import judge_answers
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of, fully_relevant, number_answers
+from quit.stages.labelling.strategy import labelling_strategy
 from quit.stages.labelling.verdicts import contents
-from quit.stages.selection.strategy import labelling_strategy
 from quit.stages.stage import ANSWER_POOL_TABLES, Context, LazyTable, Tables, stage
 
 NOT_ASKED = Reply("", NO_ANSWER)
@@ -33,15 +33,12 @@ def read_stage(
     ranked_hints: pa.Table,
     descriptions: pa.Table,
     passages: pa.Table,
-    selection: LazyTable | None = None,
     answers: LazyTable | None = None,
     distinct_answers: LazyTable | None = None,
 ) -> Tables:
     """Each reader answers from every passage."""
     assert context.reader is not None
     to_ask = np.ones(len(passages), dtype=bool)
-    if selection is not None:
-        to_ask &= selection(["reason"]).column("reason").is_valid().to_numpy()
     if answers is not None and distinct_answers is not None:
         names = labelling_strategy(context.settings).earlier_labelers(context.reader)
         earlier = [answers_of(name, answers, distinct_answers) for name in names]

@@ -34,7 +34,6 @@ def roles_stage(
     ranked_hints: LazyTable,
     probe_answers: LazyTable,
     labels: LazyTable,
-    selection: LazyTable | None = None,
 ) -> Tables:
     """Say which hints suffice, which add and which harm."""
     return role_tables(
@@ -43,7 +42,6 @@ def roles_stage(
         context.settings.convergence.hints,
         probe_answers(["question_id", "reader", "repetition", "correct"]),
         [labeler.name for labeler in context.settings.labelers],
-        selection and selection(["question_id", "probability"]),
         context.settings.labels.least,
     )
 
@@ -54,24 +52,20 @@ def role_tables(
     n: int,
     probe_answers: pa.Table | None = None,
     labelers: Collection[str] = (),
-    selection: pa.Table | None = None,
     least: int = 1,
 ) -> dict[str, pa.Table]:
     """Return the tables ``hint_roles`` and ``question_roles`` of the questions in ``labels``.
 
     ``labels``: question_id and label of every passage of ``n`` hints, depth first; ``ranked_hints``: question_id, rank,
     hint_id, selected; ``probe_answers``: question_id, reader, repetition, correct (None: nobody was probed);
-    ``selection``: question_id and probability (None: no label is predicted); ``least``: ``labels.least``.
+    ``least``: ``labels.least``.
     """
     ids = pa.array(runs(labels["question_id"])[0], pa.string())
     right = labels["label"].to_numpy().reshape(len(ids), len(permutation_table(n))) == 2
-    without, predicted = np.full(len(ids), np.nan), np.zeros(len(ids))
+    without = np.full(len(ids), np.nan)
     if probe_answers is not None:
         without = _without_hints(probe_answers, labelers, ids, least)
-    if selection is not None:
-        places = positions_in(selection.filter(selection["probability"].is_valid())["question_id"], ids)
-        predicted += np.bincount(places[places >= 0], minlength=len(ids))
-    roles = {**roles_of(right, without, n), "without_hints": without, "predicted": predicted}
+    roles = {**roles_of(right, without, n), "without_hints": without}
     columns = {name: pa.array(values.ravel(), mask=~np.isfinite(values.ravel())) for name, values in roles.items()}
     hints = ranked_hints.filter(ranked_hints["selected"])
     places = positions_in(hints["question_id"], ids)

@@ -22,7 +22,7 @@ from quit.common.cache import leak_store
 from quit.common.columns import is_in, plain, same
 from quit.common.rows import grouped, tuples
 from quit.settings import Review
-from quit.stages.label import is_predicted, labels_of, valid_answers_of, with_predicted
+from quit.stages.label import labels_of, valid_answers_of
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of
 from quit.stages.leaks.find import Finding, LeakItem, overrides_by_hint
 from quit.stages.leaks.kept import cached_leaks_of
@@ -145,7 +145,7 @@ def update_labels(
             raise ValueError(f"The answers of {name} are not those to the passages of the touched questions.")
     rulings = [_Rulings(replies, settled, tables.verdicts) for replies in answers.values()]
     accepted = [ruling.after for ruling in rulings]
-    new = with_predicted(labels_of(passages, answers, accepted, least), is_predicted(passages))
+    new = labels_of(passages, answers, accepted, least)
     questions = tables.questions.filter(is_in(tables.questions.column("question_id"), touched))
     old_valid = tables.valid_answers.filter(is_in(tables.valid_answers.column("question_id"), touched))
     new_valid = _with_review(valid_answers_of(questions, passages, answers, accepted), settled)

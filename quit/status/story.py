@@ -35,8 +35,8 @@ _QUERIES = {
     "description": f"SELECT * EXCLUDE (question_id) FROM descriptions {_MINE}",
     "probe": f"SELECT reader, repetition, answer, correct FROM probe_answers {_MINE} ORDER BY ALL",
     "split": f"SELECT split, parametric, draw FROM splits {_MINE}",
-    "passages": f"""SELECT permutation, label, labelers, probability FROM passages
-        LEFT JOIN labels USING (question_id, permutation) LEFT JOIN selection USING (question_id, permutation)
+    "passages": f"""SELECT permutation, label, labelers FROM passages
+        LEFT JOIN labels USING (question_id, permutation)
         {_MINE} ORDER BY permutation""",
     "answers": f"""SELECT permutation, reader, answer
         FROM answers JOIN (SELECT * FROM distinct_answers {_MINE}) USING (question_id, reader, number)
@@ -105,7 +105,6 @@ def _story(workspace: TableReader, rows: dict[str, Any], identity: str, labelers
             "permutation": row["permutation"],
             "text": " ".join(text[int(index)] for index in row["permutation"]),
             "label": row["label"],
-            "predicted": row["probability"],
             "correct_labelers": row["labelers"],
             "answers": answers_of.get(row["permutation"], {}),
         }

@@ -30,7 +30,7 @@ def why(story: Mapping[str, Any]) -> dict[str, Any]:
 
 def why_pieces(facts: Mapping[str, Any]) -> list[Table | str]:
     """Return what :func:`why` says in sentences and a table."""
-    sets, without, predictions = facts["sets"], facts["roles"]["without_hints"], facts["roles"]["predicted"]
+    sets, without = facts["sets"], facts["roles"]["without_hints"]
     set_names = [f"{'hint' if len(digits) == 1 else 'hints'} {'+'.join(digits)}" for digits in facts["minimal_sets"]]
     in_part = [row for row in sets if 0 < row["label_2"] < row["orders"]]
     such = [f", such as {'+'.join(row['subset'])} (label 2 in {row['label_2']} of {row['orders']})" for row in in_part]
@@ -43,7 +43,6 @@ def why_pieces(facts: Mapping[str, Any]) -> list[Table | str]:
         f"Enough in every order: {', '.join(set_names) or 'no set of hints'}.",
         f"Order matters for {len(in_part)} of {several} of two hints or more{such[0] if such else ''}.",
         f"Label 2 without hints: {share}.",
-        *([f"This rests on {counted(predictions, 'predicted label')}."] if predictions else []),
     ]
     others = (len(sets) + 1) // 2
     columns = ("digit", "hint", "shapley", "smallest_set")

@@ -28,7 +28,7 @@ LIFE = {
     "question": {"question": "Which city is meant?", "answers": ["Istanbul"]},
     "candidates": ["Constantinople"] * 12,
     "hints": [{**HINT, "hint": "It lies on two continents. " * 5}],
-    "passages": [{"permutation": "01234", "label": 2, "predicted": None, "answers": ANSWERS}],
+    "passages": [{"permutation": "01234", "label": 2, "answers": ANSWERS}],
     **dict.fromkeys(("origins", "rejects", "drawn_candidates", "leak_findings", "overrides", "probe"), ()),
     **dict.fromkeys(("verdicts", "valid_answers", "reviews", "changes"), ()),
     **dict.fromkeys(("description", "split")),

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 def test_a_build_makes_every_table_and_rejects_bad_lines(built: Path) -> None:
     tables = tables_of(built)
     may_be_empty = {"scores", "leak_findings", "overrides", "drawn_candidates", "second_verdicts", "reviews", "changes"}
-    may_be_empty |= {"selection", "selection_rounds", "controls"}
+    may_be_empty |= {"controls"}
     assert all(len(tables[name]) for name in contracts.TABLES if name not in may_be_empty)
     assert len(tables["passages"]) == 325 * len(tables["splits"])
     assert len(tables["answers"]) == 6 * len(tables["passages"])

@@ -8,7 +8,6 @@ from quit.evaluate.agreement import cohen_kappa, krippendorff_alpha
 from quit.evaluate.labels import (
     labels_by_split,
     of_readers,
-    predicted_sentence,
     reader_agreement,
     shared_answers,
 )
@@ -71,17 +70,6 @@ def test_a_reader_that_was_not_asked_everything_is_compared_with_none():
     assert agreement.alpha == pytest.approx(krippendorff_alpha(units))
     assert agreement.pairs[0].kappa == pytest.approx(cohen_kappa(Counter(map(tuple, units))))
     assert of_readers(patterns, [1, 2]) == {(0b10, 0b10): 5, (0b10, 0): 1, (0b11, 0b01): 1, (0b11, 0b10): 3}
-
-
-def test_predicted_labels_are_counted_by_split():
-    reasons = [None, "audit", "exact", "exact", None, None, "exact", "exact", None]
-    rows = labels_by_split(SPLITS, LABELS, pa.table({**LABELED, "reason": pa.array(reasons, pa.string())}))
-    assert {row.split: row.predicted for row in rows} == {"train": 2, "test": 1, "all": 3}
-    last = {"passages": 6, "missed_bound": 0.0125, "false_bound": 0.0075, "confidence": 0.95}
-    sentence = predicted_sentence(rows, [{"missed_bound": 0.5, "false_bound": 0.5}, last])
-    for part in ("2 of 2 in train, 1 of 6 in test, 3 of 8 in all", "the 6 passages", "1.25% have", "0.75% a", "0.95."):
-        assert part in sentence
-    assert predicted_sentence(labels_by_split(SPLITS, LABELS), [last]) == ""
 
 
 def test_answers_that_splits_share_in_normalised_form():

@@ -116,7 +116,7 @@ def test_questions_carry_what_is_known(loaded, tables):
 
 def test_questions_carry_their_roles_and_null_where_there_are_none(tables, tmp_path):
     ids = tables.questions["question_id"].to_pylist()
-    sizes = {"fewest_in_every_order": 3, "order_dependent_sets": 2, "without_hints": 0.5, "predicted": 4}
+    sizes = {"fewest_in_every_order": 3, "order_dependent_sets": 2, "without_hints": 0.5}
     roles = table_of("question_roles", [{"question_id": one, **sizes} for one in ids[:0:-1]])
     export(replace(tables, question_roles=roles), ["huggingface"], tmp_path)
     rows = {row["id"]: row for row in pq.read_table(tmp_path / "huggingface" / "questions").to_pylist()}

@@ -16,7 +16,7 @@ from quit.review.apply import plan_update
 from quit.review.store import ReviewStore
 from quit.text.normalize import normalize_answer
 from tests.answers import answers_in
-from tests.building import LABELERS, asked_of, build
+from tests.building import LABELERS, asked_of
 from tests.comparing import files_of
 from tests.running import call_quit
 from tests.stages.labelling.test_verdicts import said
@@ -40,7 +40,7 @@ def test_a_release_and_its_dataset_say_what_was_asked(exact: Path, full: Path, t
     folder = shutil.copytree(exact, tmp_path / "W")
     call_quit("release", "create", "-w", folder, "--name", "v1", "--out", tmp_path / "v1", *WAIVED)
     gates = {row["gate"]: row["state"] for row in json.loads((tmp_path / "v1" / "release.json").read_text())["gates"]}
-    assert gates["label-mismatch"] == gates["missing-passage"] == gates["predicted-label"] == "passed"
+    assert gates["label-mismatch"] == gates["missing-passage"] == "passed"
     refusal = call_quit("export", "--release", tmp_path / "v1", "-f", "release-json", "--out", tmp_path / "x", code=3)
     assert "labels.partial=off" in refusal.err
     call_quit("export", "--release", tmp_path / "v1", "-f", "huggingface,trec", "--out", tmp_path / "x")
@@ -112,60 +112,3 @@ def test_a_rejected_answer_is_asked_of_the_labelers_that_were_skipped(exact: Pat
     assert lowered_counts[0] > 0 and last_build(ours).up_to_date
     call_quit("review", "apply", "-w", ours.path, "--withdraw")
     assert ours.state == state and {name: asked_of(ours, name) for name in LABELERS} == before
-
-
-@pytest.fixture(scope="module")
-def estimated(full: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = shutil.copytree(full, tmp_path_factory.mktemp("estimated") / "W")
-    build(folder, "labels.partial=estimated", "labels.error=0.5", 'labels.exact_splits=["dev"]')
-    return folder
-
-
-def test_predicted_labels_are_no_asked_ones(estimated: Path, tmp_path: Path) -> None:
-    """Relevance formats and releases refuse them; what carries them says which they are, and how many."""
-    workspace = Workspace.open(estimated)
-    selection = {(row["question_id"], row["permutation"]): row for row in workspace.read("selection").to_pylist()}
-    predicted = {passage for passage, row in selection.items() if row["reason"] is None}
-    assert predicted and {passage for passage in selection} - predicted == asked_of(workspace, LABELERS[0])
-    refusal = call_quit("export", "-w", estimated, "-f", "trec", "--out", tmp_path / "x", code=3)
-    assert "some labels are predicted" in refusal.err and "partial=off" in refusal.err
-    call_quit("export", "-w", estimated, "-f", "huggingface", "--out", tmp_path / "x")
-    labels = {(row["question_id"], row["permutation"]): row for row in workspace.read("labels").to_pylist()}
-    for path in (tmp_path / "x" / "huggingface" / "passages").glob("*.parquet"):
-        for row in pq.read_table(path).to_pylist():
-            passage = (row["question_id"], row["permutation"])
-            assert row["label_from"] == ("predicted" if passage in predicted else "asked")
-            assert row["probability"] == selection[passage]["probability"]
-            assert row["label"] == labels[passage]["label"]
-            if passage in predicted:
-                assert row["label"] == 1 + (row["probability"] >= 0.5) and not labels[passage]["labelers"]
-    look = workspace.read("selection_rounds").to_pylist()[-1]
-    bounds = f"at most {look['missed_bound']:.2%} have a missed label 2 and at most {look['false_bound']:.2%} a false"
-    assert bounds in (tmp_path / "x" / "huggingface" / "README.md").read_text()
-    status = call_quit("status", "-w", estimated, "--json").json()["asked"]
-    assert status["looks"][-1] == look
-    counts = {row["split"]: row["predicted"] for row in status["labels"]}
-    assert counts["all"] == len(predicted) and counts["dev"] == 0
-    run = tmp_path / "run.trec"
-    for split, warned in (("dev", False), ("test", True)):
-        question = next(row["question_id"] for row in workspace.read("splits").to_pylist() if row["split"] == split)
-        run.write_text(f"{question} Q0 {question}_0_0 1 1.0 mine\n")
-        result = call_quit("evaluate", "run", run, "-w", estimated, "--split", split)
-        assert (f"{counts[split]:,} of" in result.err and "are predicted" in result.err) is warned
-
-
-def test_a_release_of_predicted_labels_needs_a_reason(estimated: Path, tmp_path: Path) -> None:
-    create = ("release", "create", "-w", estimated, "--name", "v1", "--out", tmp_path / "v1")
-    refusal = call_quit(*create, *WAIVED, code=8)
-    assert "predicted-label" in refusal.err and "in dev" not in refusal.err
-    call_quit(*create, *WAIVED, "--waive", "predicted-label=a cheap draft")
-    call_quit("release", "verify", tmp_path / "v1")
-    gates = {row["gate"]: row["state"] for row in json.loads((tmp_path / "v1" / "release.json").read_text())["gates"]}
-    assert gates["label-mismatch"] == gates["schema"] == "passed" and gates["predicted-label"] == "waived"
-    for place in (("--release", tmp_path / "v1"), ("-w", estimated)):
-        call_quit("export", *place, "-f", "huggingface", "--out", tmp_path / place[0])
-    ours, theirs = (files_of(tmp_path / place / "huggingface") for place in ("--release", "-w"))
-    assert {name for name in ours if ours[name] != theirs[name]} <= {
-        *("README.md", "settings.json", "manifest.json", "croissant.json")
-    }
-    call_quit("show", "-w", tmp_path / "v1", Workspace.open(estimated).read("splits")["question_id"][0].as_py())

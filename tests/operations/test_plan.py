@@ -9,14 +9,14 @@ from benchmarks.prefix_reuse import ideal
 from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
 from quit.models.factory import reader_prompts
-from quit.operations.plan import offer, plan
+from quit.operations.plan import plan
 from quit.settings import parse
 from quit.sources import parse_source
 from quit.stages.labelling.passages import permutations
 from tests.building import carry_out
 from tests.paths import starter_file
 from tests.running import call_quit
-from tests.servers.builds import served, write_profile
+from tests.servers.builds import served
 from tests.servers.checkpoints import checkpoint
 from tests.servers.rude import RudeServer
 
@@ -67,28 +67,6 @@ def test_costs_by_hand(source: Path, tmp_path: Path) -> None:
     assert read.seconds == pytest.approx(325 * QUESTIONS / 10)
     assert any("4 characters" in note for note in costs.notes)
     assert any("needs about 0.9 GB of memory" in note for note in costs.notes)
-
-
-def test_what_an_amount_buys(source: Path, tmp_path: Path) -> None:
-    reader = {"model": "no/model"}
-    prices = {"price_prompt": 2.0, "price_completion": 10.0}
-    pipeline = _pipeline(source, tmp_path, **reader, **prices)
-    costs = plan(pipeline)
-    all_of_it, half = (offer(costs, pipeline.settings, share * costs.total.cost) for share in (1.0, 0.5))
-    assert (all_of_it.questions, half.questions) == (QUESTIONS, QUESTIONS // 2) and half.most == costs.total.cost
-    profile = write_profile(tmp_path / "p.toml", served(ABSENT, "a", "b", reader={**reader, **prices}))
-    words = ("-p", profile, "-s", f"jsonl:{source}", "--spend", "0.001", "--json")
-    printed = call_quit("plan", "-w", tmp_path / "W", *words).json()
-    off, exact, estimated = printed["offers"]
-    read = next(line["cost"] for line in printed["lines"] if line["role"] == "read")
-    assert off["least"] == off["most"] == exact["most"] == printed["total"]["cost"]
-    assert exact["least"] == pytest.approx(off["most"] - read) and exact["expected"] is None  # b is never asked
-    assert estimated["least"] < exact["least"] and "at most 5.0% wrong" in estimated["labels"]
-    [only] = call_quit("plan", "-w", tmp_path / "W", *words, "--set", "labels.least=2").json()["offers"]
-    assert only == off  # labels.partial goes with labels.least = 1 only
-    write_profile(profile, served(ABSENT, "a", reader=reader))
-    unpriced = call_quit("plan", "-w", tmp_path / "V", *words).json()
-    assert unpriced["offers"] == [] and "has no price_prompt" in unpriced["notes"][-1]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def rows() -> Rows:
             role = {"shapley": (0.75, -0.25)[place], "smallest_set": (1, None)[place], "harmed": place / 2}
             data["hint_roles"].append({**key, "hint_id": hint["hint_id"], "rank": place, **role})
         sizes = {"fewest_in_every_order": 1, "fewest_in_some_order": 1, "unneeded_hints": 1}
-        data["question_roles"].append({**key, **sizes, "order_dependent_sets": 1, "predicted": 0})
+        data["question_roles"].append({**key, **sizes, "order_dependent_sets": 1})
         for permutation in PERMUTATIONS:
             right, passage = permutation.startswith("0"), {**key, "permutation": permutation}
             data["passages"].append({**passage, "subset": "".join(sorted(permutation)), "hints": len(permutation)})

@@ -15,7 +15,7 @@ from tests.report import tiny
 def data():
     rows = tiny.rows()
     _, q2, q3 = rows["question_roles"]
-    q2 |= {"fewest_in_every_order": None, "without_hints": 0.75, "predicted": 3}
+    q2 |= {"fewest_in_every_order": None, "without_hints": 0.75}
     q3["fewest_in_every_order"] = 2
     return rows
 
@@ -23,7 +23,7 @@ def data():
 def test_figures_are_those_of_the_rows(data, tmp_path) -> None:
     with tiny.workspace(tmp_path / "W", data).connect() as connection:
         figures = role_figures(connection)
-    counts = {"questions": 3, "in_every": 2, "in_some": 3, "predicted": 1, "not_probed": 2, "without": 0.25}
+    counts = {"questions": 3, "in_every": 2, "in_some": 3, "not_probed": 2, "without": 0.25}
     assert figures["questions"] == [counts]
     rows = [("1", 1, 0, 0, 1), ("2", 0, 0, 1, 1), ("no set", 0, 1, 0, 1)]
     assert [tuple(row.values()) for row in figures["fewest"]] == rows
@@ -42,7 +42,7 @@ def test_the_chapter_says_what_its_figures_are(data, tmp_path) -> None:
     with tiny.workspace(tmp_path / "W", data).connect() as connection:
         text, *rest = roles(role_figures(connection))
     for words in ("Of 3 questions, 2 have a set", "3 one that suffices in some order", "which counts as 0: 2.",
-                  "labels are predicted: 1.", "Of the passages with all hints 91.7% have",
+                  "Of the passages with all hints 91.7% have",
                   "25.0% is success without hints, 66.7% the sum"):  # fmt: skip
         assert words in text, words
     assert all(isinstance(piece, Plot) for piece in rest) and len(rest) == 3

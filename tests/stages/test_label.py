@@ -6,7 +6,7 @@ import pytest
 from quit import contracts
 from quit.settings import Settings
 from quit.stages.judge import judge_answers
-from quit.stages.label import is_predicted, label_passages, label_stage
+from quit.stages.label import label_passages, label_stage
 from quit.stages.labelling.answers import Answers
 from quit.stages.stage import Context
 from tests.answers import Rules
@@ -42,19 +42,9 @@ def test_labels_and_valid_answers() -> None:
     assert tuples(labelled["valid_answers"], "answer", "origin", "passages") == valid
 
 
-@pytest.mark.parametrize(
-    ("probabilities", "labels", "predicted"),
-    [
-        (None, [2, 2, 2, 1, 2], [False] * 5),
-        ([None, 0.49, None, 0.5, 1.0], [2, 2, 2, 2, 2], [False, False, False, True, False]),
-        ([0.49] * 5, [2, 2, 2, 1, 2], [False] * 5),
-    ],
-)
-def test_a_passage_without_a_right_answer_is_fully_relevant_from_an_even_chance(probabilities, labels, predicted):
+def test_the_stage_gives_what_the_function_gives() -> None:
     verdicts = judge_answers(QUESTIONS, [ONE, TWO], Rules(VERDICTS))
     tables: dict[str, Any] = {"questions": QUESTIONS, "passages": PASSAGES, "verdicts": verdicts}
-    if probabilities is not None:
-        tables["selection"] = pa.table({"probability": pa.array(probabilities, pa.float64())})
     readers = {name: lambda columns, table=table: table.select(columns) for name, table in tables.items()}
     by_reader = {"one": ONE, "two": TWO}
     settings = Settings(readers=[{"name": name, "role": "labeler"} for name in by_reader])
@@ -64,9 +54,8 @@ def test_a_passage_without_a_right_answer_is_fully_relevant_from_an_even_chance(
         distinct_answers=lambda columns, reader, _: by_reader[reader].distinct.select(columns),
         **readers,
     )["labels"]
-    assert labelled["label"].to_pylist() == labels
+    assert labelled["label"].to_pylist() == [2, 2, 2, 1, 2]
     assert labelled["labelers"].to_pylist() == [["two"], ["one"], ["one"], [], ["one", "two"]]
-    assert is_predicted(labelled).tolist() == predicted
 
 
 def test_answers_in_another_order_are_refused_not_joined_by_position() -> None:

@@ -97,7 +97,7 @@ def test_three_questions_by_hand() -> None:
         *(("a0", 0, 0.5, 1, 0.0), ("a1", 1, -0.5, None, 1.0), ("b0", 0, 0.5, 2, 0.0)),
         *(("b1", 1, 0.5, 2, 0.0), ("c0", 0, -0.5, None, 0.5), ("c1", 1, 0.5, 1, 0.0)),
     ]
-    roles = [("a", 1, 1, 1, 1, 0.5, 0), ("b", 2, 2, 0, 0, 0.0, 0), ("c", 1, 1, 0, 1, None, 0)]
+    roles = [("a", 1, 1, 1, 1, 0.5), ("b", 2, 2, 0, 0, 0.0), ("c", 1, 1, 0, 1, None)]
     assert [tuple(row.values()) for row in tables["question_roles"].to_pylist()] == roles
 
 
@@ -123,12 +123,6 @@ def test_without_hints_as_many_labelers_must_be_right_as_with_them() -> None:
     assert [share.to_pylist() for share in shares] == [[0.5, 0, None], [0.5, 0, None], [0, 0, None]]
     one = by_hand(probe_answers=pa.concat_tables([probe(), probe("another")]), labelers=["one", "two"], least=2)
     assert one["question_roles"]["without_hints"].to_pylist() == [0, 0, None]
-
-
-def test_predicted_labels_are_counted() -> None:
-    rows = [{"question_id": one, "probability": value} for one, value in (("a", None), ("b", 0.1), ("b", 0.9))]
-    tables = by_hand(selection=table_of("selection", rows))
-    assert tables["question_roles"]["predicted"].to_pylist() == [0, 2, 0]
 
 
 def test_a_shard_without_questions_has_empty_tables() -> None:

@@ -29,16 +29,16 @@ def test_which_hints_suffice_and_whether_order_matters(workspace) -> None:
         assert words in text, words
 
 
-def test_a_minimal_set_holds_no_other_and_predicted_labels_are_named(workspace) -> None:
+def test_a_minimal_set_holds_no_other(workspace) -> None:
     life = story(workspace, "q1")
     label_2 = {"0": 0, "1": 1, "2": 0, "01": 2, "02": 2, "12": 1, "012": 6}
     orders = {1: 1, 2: 2, 3: 6}
     life["sets"] = [{"subset": one, "orders": orders[len(one)], "label_2": two} for one, two in label_2.items()]
-    life["roles"] |= {"predicted": 5, "without_hints": 1 / 3}
+    life["roles"]["without_hints"] = 1 / 3
     facts = why(life)
     assert facts["minimal_sets"] == ["1", "02"]
     text = markdown(why_pieces(facts))
-    for words in ("order: hint 1, hints 0+2.", "in 33.3% of the probe's", "rests on 5 predicted labels"):
+    for words in ("order: hint 1, hints 0+2.", "in 33.3% of the probe's"):
         assert words in text, words
 
 

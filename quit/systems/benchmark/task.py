@@ -251,7 +251,6 @@ def release_task(dataset: Dataset, split: str) -> Task:
         for position in positions.tolist()
     )
     relevance = ReleaseRelevance(positions.astype(np.int64), dataset.labels_of(positions))
-    dataset.warn_of_predictions(positions)
     return Task("release", ReleasePassages(dataset), queries, relevance)
 
 

@@ -1,6 +1,6 @@
 """Partial labelling: about which passages the labelers are asked, and what follows from that for stages and plans.
 
-Nothing else reads ``labels.partial``. A table that results says so itself (``answers.asked``, ``selection``).
+Nothing else reads ``labels.partial``. A table that results says so itself (``answers.asked``).
 """
 
 from __future__ import annotations
@@ -9,18 +9,16 @@ from typing import Any
 
 from quit.errors import SettingsError
 from quit.settings import ReaderSettings, Settings
-from quit.stages.identities import identities, reader_identity
-from quit.stages.selection.rounds import MAX_HINTS_ESTIMATED, ErrorGuarantee
+from quit.stages.identities import identities
 
 
 class AllPassages:
     """Every labeler is asked about every passage (``off``, the paper).
 
     ``in_turn``: whether labelers are asked one after the other, each about the passages that earlier ones leave open.
-    ``predicts``: whether some labels are predicted; then the stage ``select`` chooses the passages to ask about.
     """
 
-    in_turn = predicts = False
+    in_turn = False
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -88,42 +86,7 @@ class Exact(AllPassages):
         return ["partial", identities(self.settings, ["judge"])] if depends else []
 
 
-class Estimated(Exact):
-    """Labelers are asked about a part of the passages; the labels of the others are predicted within bounds."""
-
-    predicts = True
-
-    @property
-    def options(self) -> ErrorGuarantee:
-        """The promise on wrong labels."""
-        labels = self.settings.labels
-        return ErrorGuarantee(error=labels.error, confidence=labels.confidence, audit=labels.audit)
-
-    def check(self) -> None:
-        """Raise ``SettingsError`` where replies are not kept, and for too many hints."""
-        super().check()
-        if self.settings.convergence.hints > MAX_HINTS_ESTIMATED:
-            raise SettingsError(
-                f"labels.partial = 'estimated' takes up to {MAX_HINTS_ESTIMATED} hints, not "
-                f"{self.settings.convergence.hints}: the passages of a question are compared in pairs. Set "
-                "convergence.hints lower, or labels.partial = 'exact'."
-            )
-
-    def deciding_runs(self, reader: str | None) -> list[str]:
-        """Return the selection and the labelers before, for a labeler."""
-        return ["select", *super().deciding_runs(reader)] if reader in self._names else []
-
-    def fingerprint_parts(self, stage: str, reader: str | None) -> list[Any]:
-        """Return for the selection all settings and models that it depends on."""
-        if stage != "select":
-            return super().fingerprint_parts(stage, reader)
-        labels = self.settings.labels
-        options = [labels.error, labels.confidence, labels.audit, sorted(labels.exact_splits)]
-        specs = [reader_identity(labeler, self.settings) for labeler in self.labelers]
-        return ["partial", options, self._names, specs, identities(self.settings, ["judge"])]
-
-
-_STRATEGIES = {"off": AllPassages, "exact": Exact, "estimated": Estimated}
+_STRATEGIES = {"off": AllPassages, "exact": Exact}
 
 
 def labelling_strategy(settings: Settings) -> AllPassages:

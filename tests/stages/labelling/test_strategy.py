@@ -1,58 +1,52 @@
-"""What the labelling strategies tell stages and plans, against the table in docs/research/economy.md."""
+"""What the labelling strategies tell stages and plans."""
 
 import itertools
 
 import pytest
 
-from quit.errors import SettingsError
 from quit.settings import Settings
-from quit.stages.selection.strategy import labelling_strategy
+from quit.stages.labelling.strategy import labelling_strategy
 
 FIRST, SECOND, READER = "minilm-vector", "minilm-late", "minilm-names"
 READERS = [{"name": READER, "role": "reader"}, *({"name": name, "role": "labeler"} for name in (FIRST, SECOND))]
 
 
-def _settings(hints: int = 5, **labels: object) -> Settings:
-    return Settings.model_validate({"readers": READERS, "labels": labels, "convergence": {"hints": hints}})
+def _settings(**labels: object) -> Settings:
+    return Settings.model_validate({"readers": READERS, "labels": labels})
 
 
 @pytest.mark.parametrize(
-    ("partial", "readers", "in_turn", "predicts", "deciding"),
+    ("partial", "readers", "in_turn", "deciding"),
     [
-        ("off", [READER, FIRST, SECOND], False, False, {}),
-        ("exact", [SECOND, FIRST, READER], True, False, {FIRST: [f"read:{SECOND}"]}),
-        ("estimated", [SECOND, FIRST, READER], True, True, {SECOND: ["select"], FIRST: ["select", f"read:{SECOND}"]}),
+        ("off", [READER, FIRST, SECOND], False, {}),
+        ("exact", [SECOND, FIRST, READER], True, {FIRST: [f"read:{SECOND}"]}),
     ],
 )
-def test_who_reads_when_and_which_tables_decide(partial, readers, in_turn, predicts, deciding) -> None:
+def test_who_reads_when_and_which_tables_decide(partial, readers, in_turn, deciding) -> None:
     strategy = labelling_strategy(_settings(partial=partial, order=[SECOND, FIRST]))
     strategy.check()
-    assert strategy.readers == readers and (strategy.in_turn, strategy.predicts) == (in_turn, predicts)
+    assert strategy.readers == readers and strategy.in_turn == in_turn
     assert {name: runs for name in readers if (runs := strategy.deciding_runs(name))} == deciding
 
 
 def test_a_fingerprint_names_only_what_partial_labelling_changes() -> None:
-    """The judge depends on the order of the labelers, later labelers on the judge, the selection on its options."""
+    """The judge depends on the order of the labelers, later labelers on the judge."""
 
     def changed(one: dict[str, object], other: dict[str, object]) -> set[tuple[str, str | None]]:
         ours, theirs = (labelling_strategy(_settings(**labels)) for labels in (one, other))
         readers = itertools.product(("probe", "read"), (READER, FIRST, SECOND))
-        runs = [("select", None), ("judge", None), ("label", None), *readers]
+        runs = [("judge", None), ("label", None), *readers]
         return {run for run in runs if ours.fingerprint_parts(*run) != theirs.fingerprint_parts(*run)}
 
-    exact, estimated = {"partial": "exact"}, {"partial": "estimated"}
+    exact = {"partial": "exact"}
     assert changed({"partial": "off"}, exact) == {("judge", None), ("read", SECOND)}
-    assert changed(exact, estimated) == {("select", None)}
-    assert changed({**exact, "error": 0.1}, exact) == set()
-    assert changed({**estimated, "error": 0.1}, estimated) == {("select", None)}
     both = {("read", FIRST), ("read", SECOND)}
     assert changed({**exact, "order": [SECOND, FIRST]}, exact) == {("judge", None), *both}
 
 
 def test_two_labelers_only_with_every_answer_and_only_where_labels_are_made() -> None:
-    for partial in ("exact", "estimated"):
-        with pytest.raises(ValueError, match=f"labels.least = 2 .* labels.partial = '{partial}'"):
-            _settings(partial=partial, least=2)
+    with pytest.raises(ValueError, match="labels.least = 2 .* labels.partial = 'exact'"):
+        _settings(partial="exact", least=2)
     one, two = _settings(), _settings(least=2)
     stages = ("probe", "read", "judge", "label", "update")
     changed = {each for each in stages if labelling_strategy(two).fingerprint_parts(each, None)}
@@ -60,8 +54,3 @@ def test_two_labelers_only_with_every_answer_and_only_where_labels_are_made() ->
     plain, recorded = one.model_dump(mode="json"), one.recorded()
     del plain["labels"]["least"], plain["split"]["train"], plain["jury"]  # as before there were these settings
     assert recorded == plain and two.recorded()["labels"]["least"] == 2
-
-
-def test_estimated_labels_need_few_hints() -> None:
-    with pytest.raises(SettingsError, match="up to 6 hints, not 7"):
-        labelling_strategy(_settings(7, partial="estimated")).check()
