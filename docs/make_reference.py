@@ -82,9 +82,6 @@ def settings() -> str:
             f"## {f'[[{name}]]' if name in LISTS else f'[{name}]'}\n",
             f"{inspect.cleandoc(model.__doc__ or '')}\n",
         ]
-        if name == "jury":
-            lines[-1] = "More judges, which vote with `judge`. The keys are those of `[judge]`.\n"
-            continue
         lines += ["| setting | default | meaning |", "|---|---|---|"]
         for key, value in model.model_fields.items():
             default = "required" if value.is_required() else f"`{value.get_default(call_default_factory=True)!r}`"

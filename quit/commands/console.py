@@ -13,7 +13,7 @@ from quit.render import terminal
 from quit.render.table import VERDICTS, Table, number
 from quit.status.asked import asked, asked_tables
 from quit.status.replies import cut_replies, readers_table, replies_table
-from quit.status.summary import judges_compared, left_out, stages_table, summary
+from quit.status.summary import left_out, stages_table, summary
 from quit.text.words import counted
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def print_disagreements(agreements: Sequence[JudgeAgreement], rows: Sequence[dic
     heads = ("times given", "judge", "other judge", "answer", "gold", "question")
     note = "--limit 0 shows all." if len(rows) > len(cells) else ""
     table = Table("", heads, cells, (1, 2, 3, 4, 5), note, len(rows) - len(cells))
-    _show(*judges_compared(agreements), *([table] if rows else []))
+    _show(*(agreement.sentence() for agreement in agreements), *([table] if rows else []))
 
 
 def print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +9,6 @@ import typer
 
 from quit.commands import options
 from quit.commands.options import load_settings, open_workspace, print_json, show, working
-from quit.render.table import Table, number
 
 app = typer.Typer(
     help="Score a run file; measure judge and convergence against people or published values.", no_args_is_help=True
@@ -60,7 +58,7 @@ def judge(
     set_: options.Set = None,
     as_json: options.Json = False,
 ) -> None:
-    """Agreement of a profile's judge, or of each one of its jury, with human verdicts and with the equivalence model.
+    """Agreement of a profile's judge with human verdicts and with the equivalence model.
 
     Example: `quit evaluate judge pairs.jsonl --profile server`
     """
@@ -68,9 +66,7 @@ def judge(
     from quit.operations import instruments
 
     figures = instruments.judge(pairs, Models(load_settings(profile, set_)))
-    judges = figures.get("judges", [])
-    lines = _lines({name: value for name, value in figures.items() if name != "judges"})
-    show(figures, as_json, ["\n".join(lines), _judges_table(judges)] if judges else lines)
+    show(figures, as_json, _lines(figures))
 
 
 @app.command("convergence")
@@ -123,15 +119,3 @@ def _lines(figures: dict[str, Any]) -> list[str]:
         for item in value if isinstance(value, list) else [value]:
             lines.append(f"{name}: {item:.4f}" if isinstance(item, float) else f"{name}: {item}")
     return lines
-
-
-def _judges_table(judges: Sequence[Mapping[str, Any]]) -> Table:
-    """Return a row for each judge of a jury; dashes for what a judge without readable verdicts lacks."""
-    names = ("readable", "yes", "accuracy", "kappa", "precision", "recall", "f1")
-    rows = []
-    for row in judges:
-        low, high = row.get("accuracy_interval", (None, None))
-        with_others = [row["with"].get(other["judge"]) for other in judges]
-        rows.append((row["judge"], *map(row.get, names), f"{number(low)} to {number(high)}", *with_others))
-    heads = ("judge", *names, "accuracy, 95% interval", *(f"kappa with {row['judge']}" for row in judges))
-    return Table("Judges of the jury against people", heads, rows)

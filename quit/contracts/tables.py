@@ -276,8 +276,7 @@ TABLES: dict[str, TableContract] = {
             "second_verdicts",
             "judge",
             ("question_id", "answer_key", "judge"),
-            "Verdicts of other judges on the same answers: those of each judge of a jury, and the equivalence model's "
-            "where only language models judge.",
+            "The equivalence model's verdicts on the same answers, where it is not the judge.",
             VERDICT,
             released=True,
         ),

@@ -81,7 +81,7 @@ def readers_of(pipeline: Pipeline) -> tuple[ReaderInfo, ...]:
 
 
 _CONSTRUCTION = {section.partition(".")[0] for stage in STAGES for section in stage.sections} | {
-    *("models", "readers", "jury", "review", "release"),
+    *("models", "readers", "review", "release"),
 }
 """Settings on which a dataset depends: not how and where it was built, nor what systems are run on it."""
 
@@ -113,7 +113,7 @@ def provenance_of(pipeline: Pipeline) -> dict[str, Any]:
     if not settings["probe"]["controls"]:
         del settings["probe"]["controls"]  # as without them
     settings["models"]["bem_checkpoint"] = _without_folder(settings["models"]["bem_checkpoint"])
-    for spec in (*settings["readers"], settings["judge"], *settings.get("jury", ())):
+    for spec in (*settings["readers"], settings["judge"]):
         del spec["server"]
         for key in ("model", "prompt", "probe_prompt"):
             if spec.get(key):

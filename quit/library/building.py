@@ -56,7 +56,7 @@ def build(
         profile: Name of a profile, or the path of a TOML file; that of the last build, else ``embedded``.
         settings: Over the profile, as ``{"judge.threshold": 0.6}``; those of the last build if not given.
         models: Objects by name: with ``answer(prompts)`` a reader, which returns a string per :class:`quit.Prompt`;
-            with ``verdicts(items)`` the judge, or one of a jury, which returns True, False or None (unreadable) per
+            with ``verdicts(items)`` the judge, which returns True, False or None (unreadable) per
             :class:`quit.JudgeItem`. They work with the runner ``threads`` only.
         questions: Only the first so many questions; 0 for all, whatever the profile says.
         shards: Parts per table; the result is the same.

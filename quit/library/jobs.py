@@ -295,7 +295,7 @@ def benchmark(
     check(request, loaded)
     frozen, folder = _release_of(release), Path(out)
     values = loaded.recorded()
-    names = ("benchmark", "sunar", "models", "readers", "judge", "jury", "labels")  # sunar: of the retriever nar
+    names = ("benchmark", "sunar", "models", "readers", "judge", "labels")  # sunar: of the retriever nar
     parts = {name: values[name] for name in names if name in values}
     identities = source_identities(request, loaded)
     key = content_hash(__version__, frozen.content_id, split, systems, identities, bounds, parts, size=16)

@@ -28,7 +28,7 @@ from quit.models.generation.base import ChatRequest, Completing, Completion, Gen
 from quit.models.generation.in_process import VllmGenerator
 from quit.models.generation.ledger import Account, Ledger
 from quit.models.generation.local import TransformersGenerator
-from quit.models.judges import JUDGE_FIELDS, EquivalenceJudge, GptEvalJudge, Jury
+from quit.models.judges import JUDGE_FIELDS, EquivalenceJudge, GptEvalJudge
 from quit.models.loading import once
 from quit.models.minilm.encoder import MiniLM
 from quit.models.prompting import PromptTemplate, load_prompt
@@ -76,19 +76,16 @@ class Models:
 
     @once
     def judge(self) -> Judge:
-        """The judge of the readers' answers, or the jury."""
-        judges = [
-            EquivalenceJudge(spec.name, self.equivalence, spec.threshold)
-            if spec.kind == "equivalence"
-            else language_judge(spec, self.generator(spec))
-            for spec in self._settings.judges
-        ]
-        return Jury(judges) if len(judges) > 1 else judges[0]
+        """The judge of the readers' answers."""
+        spec = self._settings.judge
+        if spec.kind == "equivalence":
+            return EquivalenceJudge(spec.name, self.equivalence, spec.threshold)
+        return language_judge(spec, self.generator(spec))
 
     @once
     def second_judge(self) -> Judge | None:
         """The equivalence model, whose verdicts are stored beside language models'; None where it judges itself."""
-        if self._settings.equivalence_judges:
+        if self._settings.judge.kind == "equivalence":
             return None
         return EquivalenceJudge("equivalence", self.equivalence, self._settings.judge.threshold)
 

@@ -1,24 +1,19 @@
 """Judges: is a generated answer correct? Exact matches and NO ANSWER never reach a model (:func:`rule`).
 
 The judge is answer equivalence, or GPT-Eval: a language model says Yes or No (paper, figure 3; Kamalloo et al. 2023).
-Several of them vote as a jury, as Verga et al. (2024) propose; the paper has one judge.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from quit.errors import all_of
 from quit.models.generation.base import ChatRequest, Completing
 from quit.models.limits import pair_note
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import NO_ANSWER, Equivalence, Judge, JudgeItem, Pair, Verdict
-from quit.settings import JURY
 from quit.text.normalize import normalize_answer
 
 JUDGE_FIELDS = frozenset({"question", "answer", "candidate"})
@@ -117,37 +112,6 @@ class GptEvalJudge:
         }
         choices = CHOICES if self.constrained else ()
         return ChatRequest(self.prompt, fields, self.max_tokens, sample=sample, choices=choices, group=item.question_id)
-
-
-class Jury:
-    """Several judges with one vote each: a majority of the votes decides.
-
-    A judge whose reply cannot be read abstains. A tie is no verdict (``correct`` is None).
-    """
-
-    name = JURY
-
-    def __init__(self, judges: Sequence[Judge]) -> None:
-        self.judges = judges
-        self.identity = f"{JURY}-{VERSION}/{' | '.join(f'{judge.name}: {judge.identity}' for judge in judges)}"
-
-    def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
-        """Return one verdict per item, in order; ``raw`` counts the votes."""
-        by_judge = all_of(partial(judge.verdicts, items, sample) for judge in self.judges)
-        names = [judge.name for judge in self.judges]
-        return [_majority(dict(zip(names, votes, strict=True))) for votes in zip(*by_judge, strict=True)]
-
-
-def votes_of(rulings: Sequence[Ruling], judge: Judge) -> list[Ruling]:
-    """Return what one judge of a jury said, where the jury had to be asked."""
-    return [replace(ruling, verdict=ruling.verdict.votes.get(judge.name, ruling.verdict)) for ruling in rulings]
-
-
-def _majority(votes: Mapping[str, Verdict]) -> Verdict:
-    counts = Counter(vote.correct for vote in votes.values())
-    yes, no = counts[True], counts[False]
-    unread = f", {counts[None]} unread" if counts[None] else ""
-    return Verdict(None if yes == no else yes > no, None, f"{yes} Yes, {no} No{unread}", None, votes)
 
 
 def parse_verdict(reply: str) -> bool | None:

@@ -8,7 +8,7 @@ prompt, template, sampling), and never otherwise.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -110,14 +110,12 @@ class Verdict:
     """``correct`` is None when the judge's reply could not be read (a third state, never a silent no).
 
     ``probability`` of being correct, if the judge gives one. ``note``: why the model cannot read the pair properly.
-    ``votes``: of several judges, each one's verdict, by name.
     """
 
     correct: bool | None
     probability: float | None
     raw: str
     note: str | None = None
-    votes: Mapping[str, Verdict] = field(default_factory=dict)
 
 
 class Judge(Protocol):

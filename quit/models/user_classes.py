@@ -54,7 +54,8 @@ def register_models(
 
     ``models``: name -> object. A reader takes the place of the profile's reader of that name; a new one is a labeler,
     unless its attribute ``role`` is ``reader``. Raises :class:`SettingsError` for an object without one of the two
-    methods, for two that cannot be told apart, and where shards run in other processes, which do not have it.
+    methods, for two that cannot be told apart, for two judges, and where shards run in other processes,
+    which do not have it.
     """
     if not isinstance(models, Mapping):
         raise SettingsError('Give models as a mapping of names to objects: models={"mine": Mine()}.')
@@ -62,7 +63,8 @@ def register_models(
     if models and settings.run.runner != "threads":
         raise SettingsError(f"Models that are objects work with run.runner=threads only. {_BY_NAME}")
     rows = {reader.name: row for row, reader in enumerate(settings.readers)}
-    texts, judges = [], []
+    texts: list[str] = []
+    judge_name = None
     names: dict[str, str] = {}
     for name, model in models.items():
         if isinstance(model, type):
@@ -88,12 +90,11 @@ def register_models(
             section = f"readers.{row}"
             if row >= len(settings.readers):
                 texts.append(f"{section}.role={getattr(model, 'role', 'labeler')}")
+        elif judge_name is None:
+            judge_name = name
         else:
-            judges.append(", ".join(f"{key}={json.dumps(value)}" for key, value in keys.items()))
-        if section != "judge" or len(judges) == 1:
-            texts += [f"{section}.{key}={json.dumps(value)}" for key, value in keys.items()]
-    if len(judges) > 1 or (judges and settings.jury):
-        texts.append(f"jury=[{', '.join(f'{{{judge}}}' for judge in judges[1:])}]")
+            raise SettingsError(f"The models {judge_name!r} and {name!r} are both judges: give one of them.")
+        texts += [f"{section}.{key}={json.dumps(value)}" for key, value in keys.items()]
     return texts
 
 

@@ -39,8 +39,7 @@ def judge(path: Path, models: Models) -> Figures:
     questions, readable (share of replies that are a verdict), yes (share of these that accept), accuracy, its
     interval (95%, over draws of questions), kappa, precision, recall and f1 over the readable ones, accuracy_of_all
     (an unread reply is an error), equivalence_accuracy on the readable ones, agreement of the two judges there, and
-    unreadable: up to ten replies that are no verdict. Of a jury also judges: readable, yes, accuracy, interval,
-    kappa, precision, recall and f1 of each, and with: its kappa with each other one.
+    unreadable: up to ten replies that are no verdict.
     """
     items, labels = zip(*judged_pairs(path), strict=True)
     questions = [item.question for item in items]
@@ -57,12 +56,7 @@ def judge(path: Path, models: Models) -> Figures:
         }
     unread = (verdict.raw for verdict in verdicts if verdict.correct is None)
     figures["unreadable"] = list(islice(dict.fromkeys(unread), 10))
-    votes = {name: [verdict.votes[name] for verdict in verdicts] for name in verdicts[0].votes}
-    judges = []
-    for name, of_judge in votes.items():
-        others = {other: _kappa(of_judge, of_other) for other, of_other in votes.items() if other != name}
-        judges.append({"judge": name, **_against(truth, of_judge, questions), "with": others})
-    return {**figures, "judges": judges} if judges else figures
+    return figures
 
 
 def _said(verdicts: Sequence[Verdict]) -> tuple[np.ndarray, np.ndarray]:
@@ -83,11 +77,6 @@ def _against(truth: np.ndarray, verdicts: Sequence[Verdict], questions: Sequence
         "kappa": cohen_kappa(Counter(zip(machine.tolist(), people.tolist(), strict=True))),
         **rates(machine, people),
     }
-
-
-def _kappa(first: Sequence[Verdict], second: Sequence[Verdict]) -> float | None:
-    both = [(a.correct, b.correct) for a, b in zip(first, second, strict=True) if None not in (a.correct, b.correct)]
-    return cohen_kappa(Counter(both))
 
 
 def convergence_agreement(source: SourceRef, models: Models, settings: Settings, limit: int | None = None) -> Figures:

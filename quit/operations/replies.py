@@ -74,7 +74,7 @@ def _asked(pipeline: Pipeline, run: StageRun) -> Iterator[_Model]:
     scored = stage == "rank" and settings.convergence.method == "llm"
     names += [settings.convergence.language_model or ""] if scored else []
     judged = stage in ("probe", "controls", "judge") or (stage == "read" and pipeline.strategy.in_turn)
-    names += [judge.name for judge in settings.judges] if judged else []
+    names += [settings.judge.name] if judged else []
     models = {spec.name: spec for spec in settings.replying_models}
     yield from (models[name] for name in names if name in models)
 

@@ -30,7 +30,7 @@ from quit.report.people import judge_against_people, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
 from quit.report.validity import role_figures, whatif_figures
 from quit.review.report import review_status
-from quit.settings import JURY, Settings
+from quit.settings import Settings
 from quit.status.asked import asked
 from quit.status.replies import reply_counts
 from quit.status.summary import (
@@ -58,10 +58,9 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
     release = workspace if isinstance(workspace, Release) else None
     build = workspace if isinstance(workspace, Workspace) else None
     # The judge of imported files is not known.
-    judge = settings.judge_name
+    judge = settings.judge.name
     if release:
-        own_settings = release.content["settings"]
-        judge = JURY if "jury" in own_settings else own_settings.get("judge", {}).get("name", "published")
+        judge = release.content["settings"].get("judge", {}).get("name", "published")
     with workspace.connect() as connection:
         if not connection.execute("SELECT count(*) FROM questions").fetchall()[0][0]:
             raise InputError(f"{workspace} holds no question yet. Run: quit build -w {shell_word(workspace)}")

@@ -27,7 +27,7 @@ from quit.report.validity import roles
 from quit.review.audit import audit_pieces
 from quit.review.report import described
 from quit.status.asked import asked_tables
-from quit.status.summary import JudgeAgreement, judges_compared, type_sentence
+from quit.status.summary import JudgeAgreement, type_sentence
 from quit.text.words import counted
 
 Facts = dict[str, Any]
@@ -329,7 +329,7 @@ def _verdicts(facts: Facts, max_rows: int) -> Pieces:
         yield Table("The judge against people", heads, rows, note=note)
         if people["others"]:
             yield _others_against_people(people["others"])
-    yield from judges_compared([JudgeAgreement(**judges) for judges in facts["judges"]])
+    yield from (JudgeAgreement(**judges).sentence() for judges in facts["judges"])
 
 
 def _others_against_people(others: Sequence[Mapping[str, Any]]) -> Table:

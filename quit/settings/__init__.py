@@ -32,7 +32,7 @@ from quit.settings.loading import (
     profile_names,
     without,
 )
-from quit.settings.models import JURY, JudgeSettings, LanguageModel, ReaderSettings, ServerSettings
+from quit.settings.models import JudgeSettings, LanguageModel, ReaderSettings, ServerSettings
 from quit.settings.review import Review
 from quit.settings.schedules import Limits, Notice, Schedule, ServeSettings
 from quit.settings.settings import Settings

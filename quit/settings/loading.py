@@ -15,14 +15,13 @@ from pydantic.fields import FieldInfo
 
 from quit.errors import SettingsError, did_you_mean
 from quit.settings.card import Card
-from quit.settings.models import JudgeSettings, ReaderSettings, ServerSettings
+from quit.settings.models import ReaderSettings, ServerSettings
 from quit.settings.schedules import Schedule
 from quit.settings.section import File
 from quit.settings.settings import Settings
 
 LISTS: dict[str, type[BaseModel]] = {
     "readers": ReaderSettings,
-    "jury": JudgeSettings,
     "servers": ServerSettings,
     "schedules": Schedule,
 }

@@ -78,10 +78,6 @@ class LanguageModel(Section):
         return ((prompt - cached) * self.price_prompt + cached * again + completion * self.price_completion) / 1e6
 
 
-JURY = "jury"
-"""Name of several judges together."""
-
-
 class JudgeSettings(LanguageModel):
     """GPT-Eval (figure 3), or the judge used in its place."""
 

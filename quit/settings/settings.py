@@ -23,7 +23,6 @@ from quit.settings.construction import (
 )
 from quit.settings.corpora import Corpora, FirstStages, Graph
 from quit.settings.models import (
-    JURY,
     LANGUAGE_MODELS,
     JudgeSettings,
     LanguageModel,
@@ -72,7 +71,6 @@ class Settings(Section):
     split: Split = Split()
     labels: Labels = Labels()
     judge: JudgeSettings = JudgeSettings()
-    jury: tuple[JudgeSettings, ...] = ()
     models: ModelSettings = ModelSettings()
     readers: tuple[ReaderSettings, ...] = ()
     servers: tuple[ServerSettings, ...] = ()
@@ -96,15 +94,11 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _names_fit_together(self) -> Settings:
-        judge_names = [judge.name for judge in self.judges]
         model_names = [spec.name for spec in self.replying_models]  # of replies, costs and checks of servers
-        if self.jury:  # names in the tables of verdicts
-            judge_names += [JURY, *(() if self.equivalence_judges else ("equivalence",))]
         for what, names in (
             ("reader", [reader.name for reader in self.readers]),
             ("server", [server.name for server in self.servers]),
             ("schedule", [schedule.title for schedule in self.schedules]),
-            ("judge", judge_names),
             ("model", model_names),
         ):
             if len(set(names)) < len(names):
@@ -144,40 +138,23 @@ class Settings(Section):
         return self
 
     def recorded(self) -> dict[str, Any]:
-        """Return the settings as fingerprints and releases hold them, JSON-like: ``labels.least``, ``split.train`` and
-        ``jury``, which change the paper's rules, only where they do."""
+        """Return the settings as fingerprints and releases hold them, JSON-like: ``labels.least`` and
+        ``split.train``, which change the paper's rules, only where they do."""
         values = self.model_dump(mode="json")
         for section, key in (("labels", "least"), ("split", "train")):
             if values[section][key] == type(getattr(self, section)).model_fields[key].default:
                 del values[section][key]
-        if not self.jury:
-            del values["jury"]
         return values
 
     @property
-    def judges(self) -> tuple[JudgeSettings, ...]:
-        """The judges that have a vote: ``judge``, and those of ``jury``."""
-        return self.judge, *self.jury
-
-    @property
-    def equivalence_judges(self) -> bool:
-        """Whether the equivalence model is one of the judges; if not, its verdicts are recorded beside theirs."""
-        return any(judge.kind == "equivalence" for judge in self.judges)
-
-    @property
-    def judge_name(self) -> str:
-        """The name under which the verdicts that decide are stored."""
-        return JURY if self.jury else self.judge.name
-
-    @property
     def replying_models(self) -> list[ReaderSettings | JudgeSettings]:
-        """The readers and judges whose replies are kept: language models, and classes of the user."""
-        specs: tuple[ReaderSettings | JudgeSettings, ...] = (*self.readers, *self.judges)
+        """The readers and the judge whose replies are kept: language models, and classes of the user."""
+        specs: tuple[ReaderSettings | JudgeSettings, ...] = (*self.readers, self.judge)
         return [spec for spec in specs if spec.kind not in ("embedded", "equivalence")]
 
     @property
     def language_models(self) -> dict[str, ReaderSettings | JudgeSettings]:
-        """The readers and judges that are language models, by name."""
+        """The readers and the judge that are language models, by name."""
         return {spec.name: spec for spec in self.replying_models if spec.kind in LANGUAGE_MODELS}
 
     def batch_server(self, spec: LanguageModel) -> ServerSettings | None:

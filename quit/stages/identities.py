@@ -21,7 +21,7 @@ from quit.models.minilm.encoder import minilm_identity
 from quit.models.prompting import load_prompt
 from quit.models.readers import embedded_method
 from quit.models.readers.pool import FITTING_MINIMUM
-from quit.settings import JudgeSettings, ReaderSettings, Settings
+from quit.settings import ReaderSettings, Settings
 
 _WEIGHTS = Path(__file__).parents[1] / "models" / "weights"
 
@@ -51,16 +51,9 @@ def equivalence_identity(settings: Settings) -> str:
 
 def judge_identity(settings: Settings) -> str:
     """Return what the judge's verdicts depend on."""
-
-    def identity(spec: JudgeSettings) -> str:
-        name = f"{spec.name}: " if settings.jury else ""
-        return name + (equivalence(spec) if spec.kind == "equivalence" else language_judge(spec).identity)
-
-    def equivalence(spec: JudgeSettings) -> str:
-        return f"equivalence/{spec.threshold}+{equivalence_identity(settings)}"
-
-    judges = " | ".join(map(identity, settings.judges))
-    return judges if settings.equivalence_judges else f"{judges}, beside {equivalence(settings.judge)}"
+    spec = settings.judge
+    equivalence = f"equivalence/{spec.threshold}+{equivalence_identity(settings)}"
+    return equivalence if spec.kind == "equivalence" else f"{language_judge(spec).identity}, beside {equivalence}"
 
 
 def _convergence_identity(settings: Settings) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from quit import contracts
 from quit.common.rows import tuples
-from quit.models.judges import Jury, Ruling, rule, votes_of
+from quit.models.judges import rule
 from quit.models.protocols import Judge, JudgeItem
 from quit.stages.labelling.answers import Answers, answers_of
 from quit.stages.labelling.strategy import labelling_strategy
@@ -25,14 +25,9 @@ def judge_stage(context: Context, questions: pa.Table, answers: LazyTable, disti
     by_reader = [answers_of(name, answers, distinct_answers) for name in strategy.readers]
     judge, second = context.models.judge, context.models.second_judge
     judged = _Judged.of(questions, by_reader, strategy.in_turn)
-    rulings = rule(judged.items, judge)
-    others = [(voter, votes_of(rulings, voter)) for voter in judge.judges] if isinstance(judge, Jury) else []
-    others += [(second, rule(judged.items, second))] if second else []
-    rows = [row for other, of_other in others for row in judged.rows(of_other, other)]
-    rows.sort(key=lambda row: (row["question_id"], row["answer_key"]))
     return {
-        "verdicts": contracts.table("verdicts").from_rows(judged.rows(rulings, judge)),
-        "second_verdicts": contracts.table("second_verdicts").from_rows(rows),
+        "verdicts": contracts.table("verdicts").from_rows(judged.rows(judge)),
+        "second_verdicts": contracts.table("second_verdicts").from_rows(judged.rows(second) if second else []),
     }
 
 
@@ -46,7 +41,7 @@ def judge_answers(
     verdict is the same whatever later readers say.
     """
     judged = _Judged.of(questions, answers, first_reader_wins)
-    return contracts.table("verdicts").from_rows(judged.rows(rule(judged.items, judge), judge))
+    return contracts.table("verdicts").from_rows(judged.rows(judge))
 
 
 @dataclass(frozen=True)
@@ -82,8 +77,9 @@ class _Judged:
         ]
         return cls([key for _, key in keys], items, [passages[key] for key in keys])
 
-    def rows(self, rulings: Sequence[Ruling], judge: Judge) -> list[dict[str, Any]]:
+    def rows(self, judge: Judge) -> list[dict[str, Any]]:
         """Return the rows of ``verdicts`` that hold a judge's rulings."""
+        rulings = rule(self.items, judge)
         return [
             {
                 "question_id": item.question_id,

@@ -154,19 +154,15 @@ class JudgeAgreement:
 
 
 def judge_agreement(workspace: TableReader) -> list[JudgeAgreement]:
-    """Return the agreement of the judge, or the jury, with each other judge, then of those with one another."""
+    """Return the agreement of the judge with each other judge."""
     rows = workspace.rows(
         """
-        WITH every AS (
-            SELECT *, false AS other FROM verdicts UNION ALL BY NAME SELECT *, true AS other FROM second_verdicts
-        )
         SELECT v.judge, s.judge, count(*) FILTER (v.correct IS NOT NULL AND s.correct IS NOT NULL),
             count(*) FILTER (v.correct = s.correct), count(*) FILTER (v.correct AND NOT s.correct),
             count(*) FILTER (NOT v.correct AND s.correct), count(*) FILTER (v.correct IS NULL OR s.correct IS NULL),
             count(*) FILTER (v.correct AND s.correct)
-        FROM every v JOIN every s USING (question_id, answer_key)
-        WHERE v.basis = 'model' AND s.other AND (NOT v.other OR v.judge < s.judge)
-        GROUP BY 1, 2, v.other ORDER BY v.other, 1, 2
+        FROM verdicts v JOIN second_verdicts s USING (question_id, answer_key)
+        WHERE v.basis = 'model' GROUP BY 1, 2 ORDER BY 1, 2
         """,
         ["verdicts", "second_verdicts"],
     )
@@ -176,20 +172,6 @@ def judge_agreement(workspace: TableReader) -> list[JudgeAgreement]:
         kappa = cohen_kappa({(1, 1): both, (1, 0): first_only, (0, 1): second_only, (0, 0): neither})
         agreements.append(JudgeAgreement(judge, second, answers, agree, first_only, second_only, unread, kappa))
     return agreements
-
-
-def judges_compared(agreements: Sequence[JudgeAgreement]) -> list[str | Table]:
-    """Return how far judges agree: a sentence for two of them, a table for more."""
-    if len(agreements) < 2:
-        return [agreement.sentence() for agreement in agreements]
-    rows = [
-        (f"{pair.judge}, {pair.second}", f"{pair.answers:,}", share(pair.agree, pair.answers),
-         "–" if pair.kappa is None else f"{pair.kappa:.2f}", pair.only_judge, pair.only_second, pair.unread)
-        for pair in agreements
-    ]  # fmt: skip
-    heads = ("judges", "answers", "alike", "kappa", "first only", "second only", "unread")
-    note = "first only, second only: answers that one accepts and the other does not; unread: by one of them"
-    return [Table("Judges with one another", heads, rows, note=note)]
 
 
 def disagreements(workspace: TableReader) -> list[dict[str, Any]]:
@@ -283,7 +265,7 @@ def summary(workspace: Workspace) -> list[Table | str]:
         *asked_tables(asked(workspace)),
         *([usage] if (usage := usage_table(workspace)).rows else []),
         *filter(None, (small_pool(workspace), leakage_losses(workspace), beyond_limits(workspace))),
-        *judges_compared(judge_agreement(workspace)),
+        *(agreement.sentence() for agreement in judge_agreement(workspace)),
         *([type_sentence(*types)] if types[0] else []),
     ]
 

@@ -50,24 +50,10 @@ def test_judges(tmp_path: Path) -> None:
     output = call_quit("evaluate", "judges", "-w", workspace, "--json").json()
     columns = ("second", "answers", "agree", "only_judge", "only_second", "unread", "kappa")
     pairs = {row.pop("judge"): tuple(row[name] for name in columns) for row in output["agreement"][1:]}
-    assert pairs == {"rules": ("third", 2, 0, 0, 2, 1, 0.0), "second": ("third", 3, 1, 0, 2, 0, 0.0)}
-    assert "second, third" in call_quit("evaluate", "judges", "-w", workspace).out
+    assert pairs == {"rules": ("third", 2, 0, 0, 2, 1, 0.0)}
     [verdict] = [row for row in call_quit("show", "q2", "-w", workspace, "--json").json()["verdicts"] if row["votes"]]
     assert [(vote["judge"], vote["correct"]) for vote in verdict["votes"]] == [("second", True), ("third", True)]
     assert "second: correct, third: correct" in " ".join(call_quit("show", "q2", "-w", workspace).out.split())
-
-
-def test_a_jury_against_people(tmp_path: Path) -> None:
-    """Two judges that accept nothing that is wrong: the second accepts nothing at all."""
-    paris = {"question": "Which city is the capital of France?", "answers": ["Paris"]}
-    pairs = [{**paris, "candidate": "Paris, France", "label": True}, {**paris, "candidate": "Rome", "label": False}]
-    jury = 'jury=[{name="strict",kind="equivalence",threshold=1.0}]'
-    options = ("-p", "embedded", "--set", jury)
-    shown = call_quit("evaluate", "judge", write_lines(tmp_path / "pairs.jsonl", pairs), *options).out
-    lines = [line.split() for line in shown.splitlines()]
-    assert ["equivalence", "1.00", "0.50", "1.00", "1.00"] in [line[:5] for line in lines]
-    assert ["strict", "1.00", "0.00", "0.50", "0.00"] in [line[:5] for line in lines]
-    assert "{" not in shown
 
 
 def test_run(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import json
 import shutil
 import sys
 import traceback
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,12 +18,9 @@ import pytest
 import quit
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
-from quit.evaluate.labels import SPLITS
 from quit.library import building, progress
 from quit.models import user_classes
 from quit.models.generation.ledger import Ledger
-from quit.review.items import review_items
-from quit.settings import Review
 from tests.comparing import files_of
 from tests.paths import FEW
 
@@ -108,6 +104,15 @@ def test_an_object_reads_beside_the_readers_of_the_profile(
     assert len({text.partition("=")[0] for text in texts}) == len(texts)
 
 
+def test_a_wrong_record_or_setting_is_one_error_of_the_call(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="record 1 of your records: Field 'answers' is missing") as raised:
+        quit.build(tmp_path / "W", [{"id": "1", "question": "Who?", "answer": "x", "hints": ["a"]}], progress=False)
+    assert raised.value.__suppress_context__ and len(raised.traceback) == 2  # this line and the function's
+    with pytest.raises(SettingsError, match="Did you mean 'judge.threshold'") as raised:
+        quit.build(tmp_path / "W", settings={"judge.treshold": 0.5}, progress=False)
+    assert raised.value.__suppress_context__
+
+
 class Says:
     """A judge that is a function of the candidate."""
 
@@ -116,37 +121,6 @@ class Says:
 
     def verdicts(self, items):
         return [self.verdict(item.candidate) for item in items]
-
-
-def test_judges_vote_and_people_see_ties_first(few_source: Path, tmp_path: Path) -> None:
-    """One accepts all answers, one those of even length, one cannot be read: the odd answers are ties."""
-    says = {"all": lambda _: True, "even": lambda text: len(text) % 2 == 0, "mute": lambda _: None}
-    judges = {name: Says(name, verdict) for name, verdict in says.items()}
-    tables = quit.build(tmp_path / "W", few_source, str(FEW), models=judges, progress=False)
-    verdicts = tables.sql("SELECT * FROM verdicts WHERE basis = 'model'").to_pylist()
-    assert {row["correct"] for row in verdicts} == {True, None}
-    assert all((row["correct"], row["judge"]) == (len(row["answer"]) % 2 == 0 or None, "jury") for row in verdicts)
-    votes = tables.sql("SELECT * FROM second_verdicts WHERE basis = 'model'").to_pylist()
-    assert Counter(row["judge"] for row in votes) == dict.fromkeys([*judges, "equivalence"], len(verdicts))
-    assert all(row["correct"] == says[row["judge"]](row["answer"]) for row in votes if row["judge"] in says)
-    assert tables.sql("SELECT DISTINCT judge FROM second_verdicts WHERE basis = 'exact'").num_rows == 4
-    items = review_items(Workspace.open(tmp_path / "W"), Review(splits=SPLITS), 0.5)
-    ties = [any(answer.verdict is None for answer in item.answers) for item in items]
-    assert ties == sorted(ties, reverse=True) and {*ties} == {True, False}
-    texts = Workspace.open(tmp_path / "W").build["overrides"]
-    assert len({text.partition("=")[0] for text in texts}) == len(texts) == 4
-    tables.export("huggingface", tmp_path / "exports", progress=False)
-    card = (tmp_path / "exports" / "huggingface" / "README.md").read_text(encoding="utf-8")
-    assert "the judge (`jury`, a majority of `all`, `even`, `mute`) accepts it" in card
-
-
-def test_a_wrong_record_or_setting_is_one_error_of_the_call(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="record 1 of your records: Field 'answers' is missing") as raised:
-        quit.build(tmp_path / "W", [{"id": "1", "question": "Who?", "answer": "x", "hints": ["a"]}], progress=False)
-    assert raised.value.__suppress_context__ and len(raised.traceback) == 2  # this line and the function's
-    with pytest.raises(SettingsError, match="Did you mean 'judge.threshold'") as raised:
-        quit.build(tmp_path / "W", settings={"judge.treshold": 0.5}, progress=False)
-    assert raised.value.__suppress_context__
 
 
 def test_a_mistake_in_an_own_model_keeps_its_place(few_source: Path, tmp_path: Path) -> None:

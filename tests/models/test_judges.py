@@ -1,14 +1,11 @@
 """What the judge makes of replies, and what it asks for."""
 
-from collections.abc import Iterable
-
 import pytest
 
 from quit.models.generation import CachedGenerator
-from quit.models.judges import GptEvalJudge, Jury, parse_verdict, rule, votes_of
+from quit.models.judges import GptEvalJudge, parse_verdict
 from quit.models.prompting import load_prompt
-from quit.models.protocols import NO_ANSWER, JudgeItem
-from tests.answers import Rules
+from quit.models.protocols import JudgeItem
 from tests.systems.scripted import Scripted
 
 VERDICTS = {
@@ -42,21 +39,3 @@ def test_an_unreadable_reply_is_asked_for_again_and_then_stays_unread() -> None:
         "Question: Which city?\nAnswer: Paris; City of Light\nCandidate: Lyon\n"
         'Is candidate correct? Choose between "Yes" or "No"'
     )
-
-
-def voters(texts: Iterable[str]) -> list[Rules]:
-    """Return judges a, b and c, each of whom says of a text what stands at its place: Y, N, or what cannot be read."""
-    places = enumerate("abc")
-    return [Rules({text: {"Y": True, "N": False}.get(text[place]) for text in texts}, name) for place, name in places]
-
-
-def test_a_majority_of_a_jury_decides_and_a_tie_is_no_verdict() -> None:
-    expected = {"YYN": True, "NYN": False, "Y?N": None, "??Y": True, "N??": False, "???": None}
-    jury = Jury(voters(expected))
-    candidates = ["Rome", *expected, NO_ANSWER]
-    rulings = rule([JudgeItem("q", "Which city?", ("rome",), candidate) for candidate in candidates], jury, 1)
-    said = {candidate: ruling.verdict.correct for candidate, ruling in zip(candidates, rulings, strict=True)}
-    assert said == {"Rome": True, **expected, NO_ANSWER: False}
-    assert rulings[3].verdict.raw == "1 Yes, 1 No, 1 unread"
-    votes = [ruling.verdict.correct for ruling in votes_of(rulings, jury.judges[1])]
-    assert votes == [True, True, True, None, None, None, None, False]  # of what costs nothing, what all say

@@ -399,14 +399,14 @@ def test_an_object_takes_the_place_of_a_reader_or_is_one_more() -> None:
     assert (by_name["minilm-late"], by_name["b"]) == (("python", "labeler"), ("python", "reader"))
 
 
-def test_objects_that_judge_replace_the_judges_of_the_last_build() -> None:
-    judges = {name: ScriptedJudge(lambda item: True, name) for name in "abc"}
-    remembered = register_models(judges)
-    assert [judge.name for judge in load("embedded", remembered).settings.judges] == ["a", "b", "c"]
-    for names in ("a", "ca"):
-        own = register_models({name: judges[name] for name in names}, "embedded", remembered)
-        settings = load("embedded", [*without(remembered, own), *own]).settings
-        assert [judge.name for judge in settings.judges] == [*names]
+def test_an_object_that_judges_replaces_the_judge_of_the_last_build() -> None:
+    first, second = (ScriptedJudge(lambda item: True, name) for name in "ab")
+    remembered = register_models({"a": first})
+    own = register_models({"b": second}, "embedded", remembered)
+    for overrides, name in ((remembered, "a"), ([*without(remembered, own), *own], "b")):
+        assert load("embedded", overrides).settings.judge.name == name
+    with pytest.raises(SettingsError, match="'a' and 'b' are both judges"):
+        register_models({"a": first, "b": second})
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from quit.models.judges import Jury
 from quit.models.protocols import JudgeItem
 from quit.settings import Settings
 from quit.stages.judge import judge_answers, judge_stage
@@ -80,23 +79,3 @@ def test_a_second_judge_rules_on_the_same_answers(partial: str, form: str) -> No
         ):
             usa = [row for row in tables[name].to_pylist() if row["answer_key"] == "usa"]
             assert [(row["judge"], row["answer"], row["correct"]) for row in usa] == expected
-
-
-def test_each_vote_of_a_jury_is_a_row_and_asked_for_once() -> None:
-    """Of USA two of three say yes; nobody knows of Oslo."""
-    readers = [{"name": name, "role": "labeler"} for name in ("one", "two")]
-    judges = [_judge("b", "USA"), _judge("a", "USA"), _judge("c")]
-    models = SimpleNamespace(judge=Jury(judges), second_judge=_judge("equivalence"))
-    context = SimpleNamespace(models=models, settings=Settings.model_validate({"readers": readers}))
-    tables = judge_stage.function(context, QUESTIONS, _of("answers"), _of("distinct_answers"))
-    rows = {
-        name: [(row["answer_key"], row["judge"], row["producer"], row["correct"]) for row in table.to_pylist()]
-        for name, table in tables.items()
-    }
-    decided = {key: correct for key, _, _, correct in rows["verdicts"]}
-    assert decided == {"no answer": False, "oslo": None, "rome": True, "america": True, "usa": True}
-    usa, rome = ([row for row in rows["second_verdicts"] if row[0] == key] for key in ("usa", "rome"))
-    assert usa == [("usa", name, f"{name}@1", name in "ab") for name in ("b", "a", "c", "equivalence")]
-    assert [row[1:] for row in rome] == [(name, f"{name}@1", True) for name in ("b", "a", "c", "equivalence")]
-    assert len(rows["second_verdicts"]) == 4 * len(rows["verdicts"])
-    assert [len(judge.asked) for judge in judges] == [2, 2, 2]

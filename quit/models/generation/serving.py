@@ -117,7 +117,7 @@ def _share(part: float) -> float:
 
 def servings(settings: Settings) -> list[Serving]:
     """Return every (model, server) of a profile, in order of first use."""
-    specifications: tuple[ReaderSettings | JudgeSettings, ...] = (*settings.readers, *settings.judges)
+    specifications: tuple[ReaderSettings | JudgeSettings, ...] = (*settings.readers, settings.judge)
     users = grouped(((spec.model or "", spec.server or ""), spec) for spec in specifications if spec.kind == "server")
     rows = []
     for (model, name), specs in users.items():

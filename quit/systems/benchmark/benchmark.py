@@ -302,7 +302,7 @@ def described_run(request: BenchmarkRequest, runner: Runner, task: Task) -> dict
         judges = ", ".join(labeler.name for labeler in settings.labelers)
         facts["other corpora"] = (
             f"{', '.join(corpus_name(path) for path in request.corpora)}; retrieved passages labelled by {judges} "
-            f"and the judge {settings.judge_name}; label 2 alone counts"
+            f"and the judge {settings.judge.name}; label 2 alone counts"
         )
     if runner.replies:
         facts["listwise replies"] = "; ".join(

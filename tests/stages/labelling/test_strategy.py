@@ -52,5 +52,5 @@ def test_two_labelers_only_with_every_answer_and_only_where_labels_are_made() ->
     changed = {each for each in stages if labelling_strategy(two).fingerprint_parts(each, None)}
     assert changed == {"label", "update"} and not labelling_strategy(one).fingerprint_parts("label", None)
     plain, recorded = one.model_dump(mode="json"), one.recorded()
-    del plain["labels"]["least"], plain["split"]["train"], plain["jury"]  # as before there were these settings
+    del plain["labels"]["least"], plain["split"]["train"]  # as before there were these settings
     assert recorded == plain and two.recorded()["labels"]["least"] == 2
