@@ -259,7 +259,7 @@ def what_if(
     labelers: Annotated[str, typer.Option("--labelers", help="Only these labelers: NAME,NAME.")] = "",
     without: Annotated[str, typer.Option("--without", help="Without these labelers: NAME,NAME.")] = "",
     least: Annotated[
-        int | None, typer.Option("--least", min=1, help="Labelers that must be right; labels.least if not given.")
+        int | None, typer.Option("--least", min=1, help="Labelers that must be right; 1 if not given.")
     ] = None,
     judge: Annotated[
         str | None, typer.Option("--judge", help="The judge whose verdicts decide, such as a workspace's second one.")
@@ -273,7 +273,7 @@ def what_if(
     """Say which labels flip under another rule, from kept answers and verdicts; no model is asked.
 
     Without options: leaving out each labeler in turn, and two labelers instead of one. With --benchmark and a rule:
-    also the order of systems, now and then. Nothing is changed: the setting `labels.least` changes labels.
+    also the order of systems, now and then. Nothing is changed.
 
     Example: `quit release what-if workspace/releases/v1 --without minilm-late`
     """
@@ -291,7 +291,7 @@ def what_if(
             none = "No labeler can be left out, and no second one asked for. Name a rule: --least or --judge."
             output: list[Table | str] = [summary(effects) if effects else none]
         else:
-            rule = answered.rule(split_names(labelers), split_names(without), least)
+            rule = answered.rule(split_names(labelers), split_names(without), least or 1)
             effects = answered.effects([rule])
             output = pieces(effects[0], limit)
             if benchmark:

@@ -289,11 +289,7 @@ TABLES: dict[str, TableContract] = {
             (
                 QUESTION,
                 PERMUTATION,
-                Column(
-                    "label",
-                    SMALL,
-                    "2 if the answers of enough labelers (`labels.least`, by default one) are correct, else 1.",
-                ),
+                Column("label", SMALL, "2 if the answer of at least one labeler is correct, else 1."),
                 Column("labelers", TEXTS, "Names of the labelers whose answer is correct."),
             ),
             released=True,

@@ -197,11 +197,6 @@ class Dataset:
         return f"Benchmark data must not be in training corpora of language models. Canary GUID {guid}"
 
     @property
-    def least(self) -> int:
-        """How many labelers must answer a passage correctly for label 2 (``labels.least``)."""
-        return self.provenance.get("settings", {}).get("labels", {}).get("least", 1)
-
-    @property
     def labelers(self) -> tuple[ReaderInfo, ...]:
         return tuple(info for info in self.readers if info.role == "labeler")
 
@@ -364,7 +359,7 @@ class Dataset:
         """Return the labels of some questions and what these readers, first the labelers, replied; checked."""
         labels, replies = self.labels_of(positions), self.replies(positions, readers)
         right = replies.valid[replies.index[:, :, : len(self.labelers)]]
-        hit = fully_relevant(np.moveaxis(right, -1, 0), self.least)
+        hit = fully_relevant(np.moveaxis(right, -1, 0))
         wrong = np.argwhere(np.where(hit, FULLY, PARTIALLY) != labels)
         if len(wrong):
             row, passage = wrong[0]

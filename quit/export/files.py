@@ -188,20 +188,12 @@ def _check_options(options: Options, names: Sequence[str]) -> None:
 
 
 def _check_labels(dataset: Dataset, form: Format) -> None:
-    """Raise ``InputError`` where a format would pass off as asked what was not, or leave labels to another rule."""
-    if form.has == "answers" and dataset.least > 1:
-        raise InputError(
-            f"The format {form.name} holds no labels: its readers give label 2 where one labeler is right, and these "
-            f"labels need {dataset.least} (labels.least). huggingface, trec and others hold the labels."
-        )
+    """Raise ``InputError`` where a format would pass off as asked what was not."""
     if form.has == "answers" and dataset.partly_asked:
-        gap = "not every reader was asked about every passage"
-    else:
-        return
-    raise InputError(
-        f"The format {form.name} cannot say that {gap} (labels.partial); huggingface can. To have all of them "
-        f"asked: {dataset.fill_in}"
-    )
+        raise InputError(
+            f"The format {form.name} cannot say that not every reader was asked about every passage (labels.partial); "
+            f"huggingface can. To have all of them asked: {dataset.fill_in}"
+        )
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,6 @@ def labels(
     answers: Mapping[str, Sequence[str]],
     *,
     hints: int = 5,
-    least: int = 1,
     profile: str | Path = "embedded",
 ) -> pa.Table:
     """Label the passages of one question by what labelers answered (section 3.2.2 of the QUIT paper).
@@ -151,19 +150,17 @@ def labels(
         gold_answers: Its published answers.
         answers: Labeler -> its answers, one per passage in the order of :func:`passages`.
         hints: Hints that make the passages.
-        least: Labelers that must answer correctly for label 2 (``labels.least``).
         profile: Name of a profile, or the path of a TOML file, whose judge is asked.
 
     Returns:
         A row per passage: ``permutation``, ``label`` (2 fully, 1 partially relevant), ``labelers`` that are right.
 
     Raises:
-        InputError: A labeler has another number of answers or one that is no text, or there are fewer than ``least``
-            labelers.
+        InputError: A labeler has another number of answers or one that is no text, or there is no labeler.
         ServerError: The judge's server does not answer.
     """
-    if len(answers) < max(1, least):
-        raise InputError(f"Labels need the answers of at least {counted(max(1, least), 'labeler')}.")
+    if not answers:
+        raise InputError("Labels need the answers of at least one labeler.")
     rows = enumerate_passages(["question"], hints)
     for name, replies in answers.items():
         if len(replies) != len(rows):
@@ -187,7 +184,7 @@ def labels(
         ]
     )
     verdicts = judge_answers(one, list(by_labeler.values()), _models(profile).judge)
-    return label_passages(one, rows, by_labeler, verdicts, least)["labels"].drop_columns(["question_id"])
+    return label_passages(one, rows, by_labeler, verdicts)["labels"].drop_columns(["question_id"])
 
 
 @overload

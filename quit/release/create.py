@@ -131,7 +131,6 @@ def subject_of_release(release: Release, overrides: Sequence[str] = ()) -> Subje
         {
             "convergence": {"hints": content["convergence"]["hints"]},
             "leakage": content.get("leakage", {}),
-            "labels": {"least": content.get("labels", {}).get("least", 1)},
             "split": {"near_duplicate": content["split"]["near_duplicate"]},
             "review": {"splits": content["review"]["splits"]},
             "release": content["release"],

@@ -51,8 +51,7 @@ class Subject:
     def labelled(self) -> Dataset:
         """Return the tables as a dataset whose readers are the labelers. Raises ``InputError`` as ``Dataset`` does."""
         labelers = [info for info in self.readers if info.role == "labeler"]
-        settings = {"labels": {"least": self.settings.labels.least}}
-        return Dataset.read(self.files, labelers, provenance={"settings": settings})
+        return Dataset.read(self.files, labelers)
 
     def connect(self) -> duckdb.DuckDBPyConnection:
         """Return an in-memory DuckDB that keeps to ``release.memory_mb`` and has the questions as ``ours``."""

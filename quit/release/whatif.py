@@ -26,7 +26,7 @@ from quit.evaluate.labels import ALL, SPLITS
 from quit.release.create import subject_of, subject_of_release
 from quit.release.gates import Subject
 from quit.render.table import Table, percent
-from quit.stages.labelling.answers import accepted_answers, fully_relevant
+from quit.stages.labelling.answers import accepted_answers
 from quit.text.words import counted
 
 FIGURES = ("count", "label_2", "then_least", "then_most", "to_1_least", "to_1_most", "to_2_least", "to_2_most")
@@ -56,7 +56,7 @@ class Answered:
         now, right = [], []
         for dataset in datasets:
             every = np.arange(len(dataset.ids))
-            self.least, self._hints = dataset.least, dataset.permutations.hints
+            self._hints = dataset.permutations.hints
             self._ids += dataset.ids
             self._split_names += dataset.split_names
             now.append(dataset.labels_of(every) == FULLY)
@@ -67,23 +67,22 @@ class Answered:
         self._now = np.concatenate(now)
         self._right = {name: np.concatenate([part[name] for part in right], axis=1) for name in right[0]}
 
-    def rule(self, labelers: Sequence[str] = (), without: Sequence[str] = (), least: int | None = None) -> Rule:
-        """Return the rule in force with these changes. Raises ``SettingsError`` for a labeler that is none, and where
+    def rule(self, labelers: Sequence[str] = (), without: Sequence[str] = (), least: int = 1) -> Rule:
+        """Return the paper's rule with these changes. Raises ``SettingsError`` for a labeler that is none, and where
         fewer are left than must be right."""
         if unknown := {*labelers, *without} - {*self._right}:
             raise SettingsError(f"{min(unknown)!r} is no labeler here. Labelers: {', '.join(self._right)}.")
         left = [name for name in self._right if name in (labelers or self._right) and name not in without]
-        needed = least or self.least
-        if len(left) < needed:
-            who = counted(needed, "labeler")
+        if len(left) < least:
+            who = counted(least, "labeler")
             raise SettingsError(f"{who} must be right of {len(left)}: name more labelers, or lower --least.")
-        return Rule(left, needed, f"at least {needed} of {', '.join(left)}{self._by}")
+        return Rule(left, least, f"at least {least} of {', '.join(left)}{self._by}")
 
     def standard_rules(self) -> list[Rule]:
         """Return the rules that leave one labeler out, and the one that asks for two."""
-        names, least = [*self._right], self.least
-        rules = [Rule([other for other in names if other != name], least, f"without {name}") for name in names]
-        rules += [Rule(names, 2, "two labelers right")] if least < 2 else []
+        names = [*self._right]
+        rules = [Rule([other for other in names if other != name], 1, f"without {name}") for name in names]
+        rules.append(Rule(names, 2, "two labelers right"))
         return [rule for rule in rules if len(rule.labelers) >= rule.least]
 
     def label_2(self, rule: Rule) -> np.ndarray:
@@ -91,7 +90,7 @@ class Answered:
         return np.concatenate([self._label_2(rule, chunk) for chunk in _chunks(len(self._ids))], axis=1)
 
     def _label_2(self, rule: Rule, chunk: slice) -> np.ndarray:
-        return fully_relevant([self._right[name][:, chunk] for name in rule.labelers], rule.least)
+        return np.count_nonzero([self._right[name][:, chunk] for name in rule.labelers], axis=0) >= rule.least
 
     def effects(self, rules: Sequence[Rule]) -> list[dict[str, Any]]:
         """Return what each rule changes.

@@ -242,7 +242,7 @@ def _readers(facts: Facts, max_rows: int) -> Pieces:
             (name, count, share(count, labelers["passages"]))
             for name, count in zip(names, labelers["right"], strict=True)
         ]
-        note = "A passage with label 2 that just enough labelers answer correctly rests on each of them."
+        note = "A passage with label 2 that one labeler alone answers correctly rests on it."
         heads = ("labelers", "passages", "share")
         yield _bars("right", "How many labelers answer correctly", heads, rows, "passages", note=note)
     if everyone:

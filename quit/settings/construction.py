@@ -116,10 +116,10 @@ class Difficulty(Section):
 PARTIAL_LABELLING = tuple(f"labels.{name}" for name in ("partial", "order"))
 """Settings of partial labelling."""
 
-IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", "labels.least", "probe.controls", *PARTIAL_LABELLING)
+IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", "probe.controls", *PARTIAL_LABELLING)
 """Settings left out of fingerprints because another part has them: the corpus (its content, as it may be moved),
-sentences (the identity of a language model), controls (their stage), ``labels.least`` and partial labelling (the runs
-that they change)."""
+sentences (the identity of a language model), controls (their stage), and partial labelling (the runs that it
+changes)."""
 
 
 class Probe(Section):
@@ -192,12 +192,6 @@ class Labels(Section):
         description="What becomes of an LLM reader's reply that is a sentence, cut at the token limit or not: `drop` "
         "makes it NO ANSWER, for the prompt (figure 8) forbids sentences; `judge` gives the whole sentence to the "
         "judge, and one that it accepts is a valid answer. A noun phrase is an answer either way, also a cut one.",
-    )
-    least: int = Field(
-        1,
-        ge=1,
-        description="Labelers that must answer a passage correctly for label 2; 1 is the paper's rule. Above 1 only "
-        'with `partial = "off"`. `quit release what-if --least` shows the effect without a build.',
     )
     partial: Literal["off", "exact"] = Field(
         "off",

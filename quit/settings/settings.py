@@ -123,27 +123,16 @@ class Settings(Section):
         order, labelers = self.labels.order, [reader.name for reader in self.labelers]
         if order and sorted(order) != sorted(labelers):
             raise ValueError(f"labels.order must name each labeler of the profile once: {', '.join(labelers)}")
-        least, partial = self.labels.least, self.labels.partial
-        if least > 1 and partial != "off":
-            raise ValueError(
-                f"labels.least = {least} needs every labeler's answer to every passage, and labels.partial = "
-                f"{partial!r} does not ask for them: set labels.least=1 or labels.partial=off"
-            )
-        if labelers and least > len(labelers):
-            raise ValueError(f"labels.least = {least} is above the number of labelers, {len(labelers)}: set it lower")
-        if least > 1 and self.review.audit:
-            raise ValueError("review.audit knows the rule of one labeler: set labels.least=1 or review.audit=0")
         if self.split.train == "any" and self.split.method == "share" and self.split.train_share == 1:
             raise ValueError("split.train = 'any' with split.train_share = 1 leaves dev and test empty: set it lower")
         return self
 
     def recorded(self) -> dict[str, Any]:
-        """Return the settings as fingerprints and releases hold them, JSON-like: ``labels.least`` and
-        ``split.train``, which change the paper's rules, only where they do."""
+        """Return the settings as fingerprints and releases hold them, JSON-like: ``split.train``, which changes
+        the paper's rule, only where it does."""
         values = self.model_dump(mode="json")
-        for section, key in (("labels", "least"), ("split", "train")):
-            if values[section][key] == type(getattr(self, section)).model_fields[key].default:
-                del values[section][key]
+        if self.split.train == "parametric":
+            del values["split"]["train"]
         return values
 
     @property

@@ -1,7 +1,7 @@
 """Label: passages and valid answers from answers and verdicts (paper, section 3.2.2).
 
-A passage is fully relevant (2) if at least one labeler's answer is correct (``labels.least``: or more), else partially
-(1). A correct answer of a labeler joins the question's valid answers.
+A passage is fully relevant (2) if at least one labeler's answer is correct, else partially (1). A correct answer of a
+labeler joins the question's valid answers.
 """
 
 from __future__ import annotations
@@ -37,34 +37,31 @@ def label_stage(
         passages(["question_id", "permutation"]),
         by_labeler,
         verdicts(["question_id", "answer_key", "correct"]),
-        context.settings.labels.least,
     )
 
 
 def label_passages(
-    questions: pa.Table, passages: pa.Table, answers: Mapping[str, Answers], verdicts: pa.Table, least: int = 1
+    questions: pa.Table, passages: pa.Table, answers: Mapping[str, Answers], verdicts: pa.Table
 ) -> dict[str, pa.Table]:
     """Return the tables ``labels`` and ``valid_answers``.
 
     ``questions``: question_id and answers; ``passages``: question_id and permutation; ``answers``: labeler name -> its
-    answers in the same order; ``verdicts``: question_id, answer_key and correct; ``least``: as of
-    :func:`fully_relevant`. Raises ``ValueError`` if answers are not in the order of the passages.
+    answers in the same order; ``verdicts``: question_id, answer_key and correct. Raises ``ValueError`` if answers are
+    not in the order of the passages.
     """
     for name, of_labeler in answers.items():
         if not all(same(of_labeler.rows.column(key), passages.column(key)) for key in ("question_id", "permutation")):
             raise ValueError(f"The answers of {name} are not those to the passages given.")
     accepted = [accepted_answers(of_labeler.distinct, verdicts) for of_labeler in answers.values()]
     return {
-        "labels": labels_of(passages, answers, accepted, least),
+        "labels": labels_of(passages, answers, accepted),
         "valid_answers": valid_answers_of(questions, passages, answers, accepted),
     }
 
 
-def labels_of(
-    passages: pa.Table, answers: Mapping[str, Answers], accepted: Sequence[np.ndarray], least: int = 1
-) -> pa.Table:
+def labels_of(passages: pa.Table, answers: Mapping[str, Answers], accepted: Sequence[np.ndarray]) -> pa.Table:
     """Return the table ``labels`` of some passages (question_id, permutation); ``accepted``: of each labeler, which of
-    its distinct answers are right; ``least``: as of :func:`fully_relevant`."""
+    its distinct answers are right."""
     names = list(answers)
     right = [is_right[of_labeler.index] for of_labeler, is_right in zip(answers.values(), accepted, strict=True)]
     bits = sum(is_right.astype(np.int64) << position for position, is_right in enumerate(right))
@@ -76,7 +73,7 @@ def labels_of(
         {
             "question_id": plain(passages.column("question_id")),
             "permutation": plain(passages.column("permutation")),
-            "label": pa.array(np.where(fully_relevant(right, least), 2, 1), pa.int16()),
+            "label": pa.array(np.where(fully_relevant(right), 2, 1), pa.int16()),
             "labelers": pa.array(sets, contract.field("labelers").type).take(pa.array(bits)),
         },
         schema=contract,

@@ -3,7 +3,7 @@
 p(S) is the share of the orders of a set S of hints that have label 2. S suffices in every order where p(S) = 1; it is
 minimal where no proper subset suffices as well. A hint's contribution is its Shapley value (Shapley, 1953) in the game
 v(S) = p(S); v of the empty set is the label rule applied to the probe: the share of its repetitions in which at least
-one labeler is right (``labels.least``: or more). Sums are exact in integers, so a question's values do not depend on
+one labeler is right. Sums are exact in integers, so a question's values do not depend on
 its shard.
 """
 
@@ -42,7 +42,6 @@ def roles_stage(
         context.settings.convergence.hints,
         probe_answers(["question_id", "reader", "repetition", "correct"]),
         [labeler.name for labeler in context.settings.labelers],
-        context.settings.labels.least,
     )
 
 
@@ -52,19 +51,17 @@ def role_tables(
     n: int,
     probe_answers: pa.Table | None = None,
     labelers: Collection[str] = (),
-    least: int = 1,
 ) -> dict[str, pa.Table]:
     """Return the tables ``hint_roles`` and ``question_roles`` of the questions in ``labels``.
 
     ``labels``: question_id and label of every passage of ``n`` hints, depth first; ``ranked_hints``: question_id, rank,
-    hint_id, selected; ``probe_answers``: question_id, reader, repetition, correct (None: nobody was probed);
-    ``least``: ``labels.least``.
+    hint_id, selected; ``probe_answers``: question_id, reader, repetition, correct (None: nobody was probed).
     """
     ids = pa.array(runs(labels["question_id"])[0], pa.string())
     right = labels["label"].to_numpy().reshape(len(ids), len(permutation_table(n))) == 2
     without = np.full(len(ids), np.nan)
     if probe_answers is not None:
-        without = _without_hints(probe_answers, labelers, ids, least)
+        without = _without_hints(probe_answers, labelers, ids)
     roles = {**roles_of(right, without, n), "without_hints": without}
     columns = {name: pa.array(values.ravel(), mask=~np.isfinite(values.ravel())) for name, values in roles.items()}
     hints = ranked_hints.filter(ranked_hints["selected"])
@@ -117,12 +114,10 @@ def roles_of(right: np.ndarray, without: np.ndarray, n: int) -> dict[str, np.nda
     }
 
 
-def _without_hints(probe_answers: pa.Table, labelers: Collection[str], ids: pa.Array, least: int) -> np.ndarray:
-    """Return the share of each question's repetitions in which ``least`` labelers are right: NaN where none was
-    probed."""
+def _without_hints(probe_answers: pa.Table, labelers: Collection[str], ids: pa.Array) -> np.ndarray:
+    """Return the share of each question's repetitions in which a labeler is right: NaN where none was probed."""
     rows = probe_answers.filter(is_in(probe_answers["reader"], pa.array(labelers, pa.string())))
     columns = (plain(rows["question_id"]), rows["repetition"], pc.fill_null(rows["correct"], False))
-    repetitions = pa.table(columns, ["id", "n", "right"]).group_by(["id", "n"]).aggregate([("right", "sum")])
-    enough = repetitions.append_column("enough", pc.greater_equal(repetitions["right_sum"], least))
-    shares = enough.group_by("id").aggregate([("enough", "mean")])
-    return pc.fill_null(shares["enough_mean"].take(pc.index_in(ids, shares["id"])), np.nan).to_numpy()
+    repetitions = pa.table(columns, ["id", "n", "right"]).group_by(["id", "n"]).aggregate([("right", "any")])
+    shares = repetitions.group_by("id").aggregate([("right_any", "mean")])
+    return pc.fill_null(shares["right_any_mean"].take(pc.index_in(ids, shares["id"])), np.nan).to_numpy()

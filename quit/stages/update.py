@@ -120,7 +120,7 @@ def update_stage(
         items = [replace(item, overrides=[overrides.get(hint, []) for hint in item.hint_ids]) for item in items]
         return cached_leaks_of(items, models.equivalence, models.encoder, by_words, leak_store())
 
-    return update_labels(before, by_labeler, settled, leaks, settings.labels.least)
+    return update_labels(before, by_labeler, settled, leaks)
 
 
 def update_labels(
@@ -128,13 +128,12 @@ def update_labels(
     answers: Mapping[str, Answers],
     settled: SettledDecisions,
     leaks: LeakCheck,
-    least: int = 1,
 ) -> dict[str, pa.Table]:
     """Return ``labels``, ``valid_answers``, ``verdicts``, ``splits``, ``changes``, ``leak_findings`` and ``rejects`` of
     the update.
 
     ``answers``: labeler name -> its answers to the passages of ``settled.touched``, in table order.
-    ``leaks`` is asked about every question with its valid answers that are not gold. ``least``: ``labels.least``.
+    ``leaks`` is asked about every question with its valid answers that are not gold.
     Raises ``ValueError`` when the answers of a labeler are not those to the passages.
     """
     touched = pa.array(settled.touched, pa.string())
@@ -145,7 +144,7 @@ def update_labels(
             raise ValueError(f"The answers of {name} are not those to the passages of the touched questions.")
     rulings = [_Rulings(replies, settled, tables.verdicts) for replies in answers.values()]
     accepted = [ruling.after for ruling in rulings]
-    new = labels_of(passages, answers, accepted, least)
+    new = labels_of(passages, answers, accepted)
     questions = tables.questions.filter(is_in(tables.questions.column("question_id"), touched))
     old_valid = tables.valid_answers.filter(is_in(tables.valid_answers.column("question_id"), touched))
     new_valid = _with_review(valid_answers_of(questions, passages, answers, accepted), settled)

@@ -1,6 +1,5 @@
 """What other labels change, against loops over passages, figures by hand, and builds in which nothing is left out."""
 
-import shutil
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -9,12 +8,10 @@ import pytest
 
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
-from quit.release.gates import Subject, check
+from quit.release.gates import Subject
 from quit.release.whatif import answered_of, opened, pieces, summary
 from quit.render.table import Table
 from quit.report.sections import sections
-from quit.settings import parse
-from tests.building import build
 from tests.release import small
 from tests.rows import table_of
 from tests.running import call_quit
@@ -41,10 +38,9 @@ def world(right: Right, least: int = 1) -> small.Rows:
     return data
 
 
-def subject(folder: Path, right: Right, least: int = 1) -> Subject:
-    """Return these tables as a release with that ``labels.least`` has them."""
-    settings = parse({"convergence": {"hints": 2}, "labels": {"least": least}})
-    return Subject(small.write(folder, world(right, least)), READERS, settings)
+def subject(folder: Path, right: Right) -> Subject:
+    """Return these tables as a release has them."""
+    return Subject(small.write(folder, world(right)), READERS, small.settings())
 
 
 def drawn(seed: int) -> Right:
@@ -134,18 +130,6 @@ def test_flips_by_hand(tmp_path: Path) -> None:
     assert isinstance(shown, Table) and (shown.rows, shown.more) == ([("q2", "dev", "loses all", "")], 0)
 
 
-def test_with_two_in_force_labels_gates_and_rules_ask_for_two(tmp_path: Path) -> None:
-    right = drawn(1)
-    frozen = subject(tmp_path, right, least=2)
-    assert {result.gate: result.state for result in check(frozen, {})}["label-mismatch"] == "passed"
-    one = Subject(frozen.files, READERS, parse({"convergence": {"hints": 2}}))
-    assert {result.gate: result.state for result in check(one, {})}["label-mismatch"] == "failed"
-    answered = answered_of(frozen)
-    assert [rule.title for rule in answered.standard_rules()] == ["without a", "without b", "without c"]
-    same = answered.effects([answered.rule()])[0]["labels"][-1]
-    assert (same["to_1_most"], same["to_2_most"], same["label_2"]) == (0, 0, same["then_least"])
-
-
 def test_another_judge_decides_where_people_do_not(tmp_path: Path) -> None:
     """The second judge rejects the gold answers of q1 and q2; people accept that of q2."""
     data = world({key: [True, False, False] for key in product(small.SPLIT, small.PERMUTATIONS)})
@@ -191,29 +175,6 @@ def test_the_command_says_the_same_of_a_workspace_and_its_release(full: Path, tm
     assert "Kept: equivalence.\n" in refused.err
     named = call_quit("release", "what-if", full, "--benchmark", tmp_path, code=4)
     assert "under one rule: name it" in named.err
-
-
-@pytest.mark.slow
-def test_a_build_with_two_labels_as_foretold_and_reads_nothing_again(full: Path, tmp_path: Path) -> None:
-    before = opened(full)
-    [foretold] = before.effects([before.rule(least=2)])
-    folder = shutil.copytree(full, tmp_path / "W")
-    _, ran = build(folder, "labels.least=2")
-    assert ran == {"label", "update", "roles"}
-    after = opened(folder)
-    now = after.effects([after.rule()])[0]["labels"]
-    for foretold_row, row in zip(foretold["labels"], now, strict=True):
-        assert foretold_row["then_least"] == row["label_2"] == row["then_least"]
-    assert after.least == 2 and foretold["labels"][-1]["to_1_least"] > 0
-    refused = call_quit("export", "-w", folder, "-f", "release-json", "--out", tmp_path / "x", code=3)
-    assert "these labels need 2 (labels.least)" in refused.err
-    call_quit("export", "-w", folder, "-f", "huggingface", "--out", tmp_path / "x")
-    card = (tmp_path / "x" / "huggingface" / "README.md").read_text(encoding="utf-8")
-    assert "Label 2 means that at least 2 labelers answer correctly" in card
-    assert "the answers of at least 2 labelers (`minilm-vector`" in card
-    call_quit("report", "-w", folder)
-    page = (folder / "report.html").read_text(encoding="utf-8")
-    assert "at least one labeler" not in page and "no labeler" not in page
 
 
 @pytest.mark.slow

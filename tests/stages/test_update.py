@@ -36,9 +36,7 @@ def _decision(
     }  # fmt: skip
 
 
-def _world(
-    answers_of: dict[str, dict], correct: dict[str, set[str]], splits: dict[str, str] | None = None, least: int = 1
-):
+def _world(answers_of: dict[str, dict], correct: dict[str, set[str]], splits: dict[str, str] | None = None):
     """``answers_of``: question -> labeler -> its answers to the four passages; ``correct``: question -> keys the
     judge accepts, those that only other readers gave too."""
     rows: dict[str, list[dict]] = {name: [] for name in ("questions", "passages", "ranked_hints", "splits", "verdicts")}
@@ -62,7 +60,7 @@ def _world(
     tables = {name: table_of(name, some) for name, some in rows.items()}
     passages = tables.pop("passages")
     answers = {labeler: Answers.of(passages.append_column("answer", [texts[labeler]])) for labeler in LABELERS}
-    labelled = label_passages(tables["questions"], passages, answers, tables["verdicts"], least)
+    labelled = label_passages(tables["questions"], passages, answers, tables["verdicts"])
     return LabelTables(**tables, labels=labelled["labels"], valid_answers=labelled["valid_answers"]), answers
 
 
@@ -77,7 +75,7 @@ def _floats_for(answer: str):
 _no_leaks = _floats_for("none of them")
 
 
-def _update(world, decisions: list[dict], leaks=_no_leaks, settings: Review | None = None, least: int = 1):
+def _update(world, decisions: list[dict], leaks=_no_leaks, settings: Review | None = None):
     tables, answers = world
     decision = settled_decisions(pa.Table.from_pylist(decisions, schema=DECISIONS), tables.splits, settings or Review())
     touched = pa.array(decision.touched, pa.string())
@@ -85,7 +83,7 @@ def _update(world, decisions: list[dict], leaks=_no_leaks, settings: Review | No
         name: Answers(whole.rows.filter(is_in(whole.rows.column("question_id"), touched)), whole.distinct)
         for name, whole in answers.items()
     }
-    return update_labels(tables, mine, decision, leaks, least)
+    return update_labels(tables, mine, decision, leaks)
 
 
 WORLD = {
@@ -122,14 +120,6 @@ def test_a_rejected_answer_lowers_only_passages_that_nothing_else_holds_up() -> 
     assert sorted(tuples(update["changes"], *names), key=str) == sorted(changes, key=str)
     ruling = tuples(update["verdicts"], "correct", "basis", "judge", question_id="b", answer_key="raft")
     assert ruling == [(False, "review", "review")]
-
-
-def test_a_label_that_rises_is_laid_to_an_accepted_answer(monkeypatch) -> None:
-    monkeypatch.setattr("tests.stages.test_update.LABELERS", ("one", "two", "three"))
-    world = _world({"a": {"one": ["Ship"] * 4, "two": ["Boat"] * 4, "three": ["Raft"] * 4}}, {}, least=2)
-    decisions = [_decision("a", key, key != "ship", review=key) for key in ("ship", "boat", "raft")]
-    update = _update(world, decisions, least=2)
-    assert {*tuples(update["changes"], "after", "answer", change="label")} == {(2, "Boat")}
 
 
 def test_a_rejected_gold_answer_leaves_and_a_question_without_valid_answer_with_it() -> None:

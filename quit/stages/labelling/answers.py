@@ -119,13 +119,12 @@ def accepted_answers(distinct: pa.Table, verdicts: pa.Table) -> np.ndarray:
     return np.append(correct, False)[rows]  # the last one: without a verdict
 
 
-def fully_relevant(right: Sequence[np.ndarray] | np.ndarray, least: int = 1) -> np.ndarray:
-    """Return which passages have label 2: those that at least ``least`` labelers answer correctly (``labels.least``;
-    in the paper, section 3.2.2, one).
+def fully_relevant(right: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
+    """Return which passages have label 2: those that at least one labeler answers correctly (paper, section 3.2.2).
 
     ``right``: whether each labeler does, bool, shape (labelers, ...); the result has the shape (...).
     """
-    return np.count_nonzero(right, axis=0) >= least
+    return np.any(right, axis=0)
 
 
 def answers_of(

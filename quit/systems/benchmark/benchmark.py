@@ -98,12 +98,6 @@ def prepare(request: BenchmarkRequest, settings: Settings, out: Path) -> Iterato
     """Lock ``out`` and yield the runner of the steps, and the release's task. Raises as ``run_benchmark``."""
     check(request, settings)
     dataset = Dataset.of_release(request.release)
-    relabels = request.corpora or settings.benchmark.judge_others
-    if relabels and (count := len(settings.labelers)) < dataset.least:
-        raise SettingsError(
-            f"Label 2 of the release {request.release} needs {dataset.least} labelers, and the profile has {count}: "
-            "name a profile with as many."
-        )
     task = release_task(dataset, request.split)
     with building(out):
         remove_leftovers(out)

@@ -1,7 +1,7 @@
 """Labels for retrieved passages that have none: of a corpus without hints (paper, section 5.1), or of other questions,
 whose label 0 the paper assumes. The labelers answer from each passage, the judge compares.
 
-Label 2 if at least one labeler is right (``labels.least``: or more), else 0: label 1 says that a hint was made for the
+Label 2 if at least one labeler is right, else 0: label 1 says that a hint was made for the
 question, which no such passage was.
 """
 
@@ -73,13 +73,11 @@ def relabel(
     labelers: Sequence[Reader],
     judge: Judge,
     verdicts: Mapping[tuple[str, str], bool],
-    least: int = 1,
 ) -> list[dict[int, int]]:
     """Return row -> label (2 or 0) for each question's ``rows``.
 
     Each distinct (question, normalised answer) is judged once, in its most frequent form, with the question's gold
     answers; a verdict that the release has (``verdicts``) stands. A verdict that could not be read is no yes.
-    ``least``: the release's ``labels.least``.
     """
     prompts, owners = [], []
     for query_number, (query, rows_of_query) in enumerate(zip(queries, rows, strict=True)):
@@ -95,7 +93,7 @@ def relabel(
     labels: list[dict[int, int]] = [{} for _ in queries]
     for number, (query_number, row) in enumerate(owners):
         hits = np.array([right[query_number, normalize_answer(answers[number])] for answers in replies])
-        labels[query_number][row] = FULLY if fully_relevant(hits, least) else 0
+        labels[query_number][row] = FULLY if fully_relevant(hits) else 0
     return labels
 
 

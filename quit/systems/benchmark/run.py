@@ -188,10 +188,8 @@ class Runner:
         return ranking
 
     def relabel(self, task: Task, systems: Sequence[System]) -> Relevance:
-        """Return the labels of all retrieved passages, by the profile's labelers and judge and the release's
-        ``labels.least`` (section 5.1). Of a release those of other questions are read, each system's first
-        ``benchmark.judge_others``."""
-        least = self.dataset.least
+        """Return the labels of all retrieved passages, by the profile's labelers and judge (section 5.1). Of a
+        release those of other questions are read, each system's first ``benchmark.judge_others``."""
         release = task.relevance if isinstance(task.relevance, ReleaseRelevance) else None
 
         def to_read(query: int, rows: np.ndarray) -> np.ndarray:
@@ -220,7 +218,6 @@ class Runner:
             "known": sorted(
                 [*pair, correct] for pair, correct in self.release_verdicts.items() if pair[0] in labels_of
             ),
-            **({"least": least} if least > 1 else {}),
         }
 
         def make(places: range) -> list[dict[str, Any]]:
@@ -232,7 +229,6 @@ class Runner:
                 labelers,
                 judge,
                 self.release_verdicts,
-                least,
             )
             return [
                 {"question_id": query.question_id, "row": row, "label": label}

@@ -42,15 +42,3 @@ def test_a_fingerprint_names_only_what_partial_labelling_changes() -> None:
     assert changed({"partial": "off"}, exact) == {("judge", None), ("read", SECOND)}
     both = {("read", FIRST), ("read", SECOND)}
     assert changed({**exact, "order": [SECOND, FIRST]}, exact) == {("judge", None), *both}
-
-
-def test_two_labelers_only_with_every_answer_and_only_where_labels_are_made() -> None:
-    with pytest.raises(ValueError, match="labels.least = 2 .* labels.partial = 'exact'"):
-        _settings(partial="exact", least=2)
-    one, two = _settings(), _settings(least=2)
-    stages = ("probe", "read", "judge", "label", "update")
-    changed = {each for each in stages if labelling_strategy(two).fingerprint_parts(each, None)}
-    assert changed == {"label", "update"} and not labelling_strategy(one).fingerprint_parts("label", None)
-    plain, recorded = one.model_dump(mode="json"), one.recorded()
-    del plain["labels"]["least"], plain["split"]["train"]  # as before there were these settings
-    assert recorded == plain and two.recorded()["labels"]["least"] == 2

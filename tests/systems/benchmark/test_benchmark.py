@@ -6,7 +6,6 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +18,6 @@ import pytest
 
 from quit.common.progress import Listener, listening
 from quit.contracts.benchmark import COMPARISONS, FIGURES, RELABELLED, RESULTS
-from quit.dataset.dataset import Dataset
 from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.library import jobs
 from quit.models.factory import Models
@@ -30,7 +28,7 @@ from quit.settings import load
 from quit.systems.benchmark import benchmark as module
 from quit.systems.benchmark import plugins
 from quit.systems.benchmark import stages as module_stages
-from quit.systems.benchmark.benchmark import BenchmarkRequest, make_runner, prepare, run_benchmark
+from quit.systems.benchmark.benchmark import BenchmarkRequest, make_runner, run_benchmark
 from quit.systems.benchmark.leaderboard import page
 from quit.systems.benchmark.relabel import RetrievedLabels, known_verdicts, relabel
 from quit.systems.benchmark.results import Scores, falling, file_name
@@ -272,22 +270,6 @@ def test_passages_are_read_again_for_a_question_of_another_wording(world, tmp_pa
         runner.relabel(task, [System(task, "x", "", "", "", [Ranking(np.zeros(1, dtype=int), np.zeros(1))] * 3)])
         counts.append(len(labeler.asked))
     assert counts[0] == counts[1] and counts[2] == 2 * counts[0]
-
-
-@pytest.mark.parametrize(
-    ("corpora", "judge_others", "refused"), [(("c.jsonl",), 0, True), ((), 1, True), ((), 0, False)]
-)
-def test_too_few_labelers_are_refused_before_anything_is_retrieved(
-    world, tmp_path: Path, monkeypatch, corpora: tuple[str, ...], judge_others: int, refused: bool
-) -> None:
-    strict = replace(world.dataset, provenance={"settings": {"labels": {"least": 9}}})
-    monkeypatch.setattr(Dataset, "of_release", lambda _: strict)
-    request = BenchmarkRequest(tmp_path / "v1", corpora=tuple(map(Path, corpora)))
-    settings = load("embedded", [f"benchmark.judge_others={judge_others}"]).settings
-    message = "v1 needs 9 labelers, and the profile has"
-    expected = pytest.raises(SettingsError, match=message) if refused else nullcontext()
-    with expected, prepare(request, settings, tmp_path / "out"):
-        assert not refused
 
 
 def test_other_corpora_have_hit_and_mrr_at_label_2_only(world) -> None:

@@ -21,10 +21,10 @@ from tests.release.test_whatif import READERS, drawn, world
 
 
 def _release(folder: Path, right: dict, least: int) -> Path:
-    labels = {"settings": {"convergence": {"hints": 2}, "split": {"near_duplicate": 0.8}, "labels": {"least": least}}}
-    labels["settings"] |= {"review": {"splits": ["dev", "test"]}, "release": {}}
+    content = {"settings": {"convergence": {"hints": 2}, "split": {"near_duplicate": 0.8}}}
+    content["settings"] |= {"review": {"splits": ["dev", "test"]}, "release": {}}
     readers = [asdict(reader) for reader in READERS]
-    return small.freeze(folder, world(right, least), readers=readers, **labels).path
+    return small.freeze(folder, world(right, least), readers=readers, **content).path
 
 
 @pytest.mark.parametrize("policy", ["zero", "skip"])
