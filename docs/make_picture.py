@@ -66,7 +66,7 @@ def draw() -> str:
     y = 48
     made += [text(LEFT - 24, 28, "asks", "head", "end"), text(middle, 28, "stage", "head", "middle"),
         text(right + 24, 28, "makes tables", "head")]  # fmt: skip
-    for stage in (stage for stage in STAGES if not stage.on_demand):
+    for stage in STAGES:
         people = stage.name == "update"
         made.append(box(LEFT, y, BOX, ROW, "people" if people else "stage"))
         made.append(text(LEFT + 12, y + 24, f"{stage.number}  {stage.name}", "head"))

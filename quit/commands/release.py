@@ -9,7 +9,7 @@ import typer
 
 from quit.commands import options
 from quit.commands.export import CardOption
-from quit.commands.options import load_settings, open_workspace, show, working
+from quit.commands.options import open_workspace, show, working
 from quit.errors import GateError, SettingsError, shell_word
 from quit.render.table import Table
 from quit.text.words import counted, split_names
@@ -203,35 +203,6 @@ def check(
     show({"gates": gates, "required": metadata} if venue else gates, as_json, lines)
     if any(result.state == "failed" for result in results) or not all(row["there"] for row in metadata):
         raise typer.Exit(GateError.exit_code)
-
-
-@app.command()
-def probe(
-    path: options.Release,
-    reader: Annotated[str, typer.Option("--reader", help="A reader of the profile, or a class: module:Class.")],
-    profile: options.NamedProfile = "embedded",
-    set_: options.Set = None,
-    quiet: options.Quiet = False,
-    as_json: options.Json = False,
-) -> None:
-    """Ask a model that came later the questions of a release without hints: which may it have memorised?
-
-    Memorised: right in every repetition now, wrong in all at release. Nothing in the release changes; a stopped run
-    goes on from the kept replies.
-
-    Example: `quit release probe workspace/releases/v1 --reader gemma-3-4b --profile paper`
-    """
-    from quit.library.probing import probe_release
-
-    with working("probe", quiet or as_json):
-        facts = probe_release(path, reader, load_settings(profile, set_))
-    heads = ("split", "questions", "known at release", "known now", "in every repetition")
-    table = Table("", heads, [(split, *counts.values()) for split, counts in facts["splits"].items()])
-    memorised = facts["memorised"]
-    line = f"{counted(len(memorised), 'question')} known now in every repetition and to no reader at release"
-    if facts["splits"]["all"]["release"] is None:
-        line = "The release does not say which questions were known, so none can be called memorised"
-    show(facts, as_json, [table, f"{line}: {', '.join(memorised)}" if memorised else line])
 
 
 @app.command()

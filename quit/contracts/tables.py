@@ -27,14 +27,6 @@ from quit.contracts.columns import (
 from quit.contracts.contract import Column, TableContract
 from quit.contracts.people import PEOPLE
 
-_JUDGED_REPLY = (
-    Column("raw", TEXT, "The reply as the model wrote it."),
-    Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`."),
-    Column("correct", FLAG, "The judge's verdict (in the probe, on `raw`); null where unreadable.", nullable=True),
-    Column("producer", TEXT, "Identity of the reader."),
-    Column("judge", TEXT, "Identity of the judge."),
-)
-
 TABLES: dict[str, TableContract] = {
     table.name: table
     for table in (
@@ -182,19 +174,11 @@ TABLES: dict[str, TableContract] = {
                 QUESTION,
                 READER,
                 Column("repetition", SMALL, "Repetition, from 0."),
-                *_JUDGED_REPLY,
-            ),
-        ),
-        TableContract(
-            "controls",
-            "controls",
-            ("question_id", "reader", "control"),
-            "What readers answer without a question or from wrong hints (`probe.controls`).",
-            (
-                QUESTION,
-                READER,
-                Column("control", TEXT, "`no hints` (the probe), `no question`, `other hints` or `shuffled words`."),
-                *_JUDGED_REPLY,
+                Column("raw", TEXT, "The reply as the model wrote it."),
+                Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`."),
+                Column("correct", FLAG, "The judge's verdict on `raw`; null where unreadable.", nullable=True),
+                Column("producer", TEXT, "Identity of the reader."),
+                Column("judge", TEXT, "Identity of the judge."),
             ),
         ),
         TableContract(

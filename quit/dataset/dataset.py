@@ -87,7 +87,7 @@ class Dataset:
     ``verification`` (the same as facts: :func:`quit.review.report.verification`)
     and ``sources``, a list of mappings with any of name, file, checksum, licence, citation, url. ``statistics``: a
     release's own (``quit.dataset.statistics.Statistics.to_dict``), None where they have to be computed. ``cut``: reader
-    -> how many of its replies ran into the token limit, where that is known. ``controls``: with ``probe.controls``.
+    -> how many of its replies ran into the token limit, where that is known.
     ``fill_in``: how to have every labeler asked about every passage.
 
     Raises ``InputError`` when the tables do not fit together: a question without its row, hints, passages, answers or
@@ -109,7 +109,6 @@ class Dataset:
     statistics: Mapping[str, Any] | None = None
     cut: Mapping[str, int] = field(default_factory=dict)
     question_roles: pa.Table = field(default_factory=contracts.table("question_roles").schema.empty_table)
-    controls: pa.Table | None = None
     fill_in: str = "build its workspace with labels.partial=off and release that"
     writing: str = field(default="export", init=False)  # what progress is reported about
 
@@ -121,7 +120,7 @@ class Dataset:
         Raises ``InputError`` for a file that cannot be read, and for tables that do not fit together.
         """
         return cls(
-            **{name: files.read(name) for name in (*_SMALL, "controls") if name in _SMALL or name in files.parts},
+            **{name: files.read(name) for name in _SMALL},
             hints=files.read("hints", _OF_HINTS),
             verdicts=files.read("verdicts", _OF_VERDICTS, encoded=True),
             passages=files.paged("passages", KEYS),

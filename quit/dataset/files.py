@@ -340,7 +340,7 @@ def current_files(workspace: Workspace, readers: Iterable[str] | None = None) ->
     if readers is None:
         readers = [run.partition(":")[2] for run in current if run.startswith("read:")]
     parts = {}
-    for name in (*names_of(readers), "controls"):
+    for name in names_of(readers):
         table, _, reader = name.partition("/")
         if any(table in manifest["tables"] for _, manifest in current.values()):
             parts[name] = [path for path, _ in workspace.part_files(table, runs=[f"read:{reader}"] if reader else None)]

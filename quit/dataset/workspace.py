@@ -110,8 +110,6 @@ def provenance_of(pipeline: Pipeline) -> dict[str, Any]:
     for section, key in (("split", "pinned"), ("difficulty", "corpus")):
         if settings[section][key]:
             settings[section][key] = Path(settings[section][key]).name
-    if not settings["probe"]["controls"]:
-        del settings["probe"]["controls"]  # as without them
     settings["models"]["bem_checkpoint"] = _without_folder(settings["models"]["bem_checkpoint"])
     for spec in (*settings["readers"], settings["judge"]):
         del spec["server"]

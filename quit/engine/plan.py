@@ -63,8 +63,7 @@ class BuildPlan:
     def runs(self) -> list[StageRun]:
         """The stage runs in pipeline order."""
         readers: list[str | None] = [*self.strategy.readers]
-        stages = [stage for stage in STAGES if not stage.on_demand or stage.on_demand(self.settings)]
-        return [StageRun(stage, reader) for stage in stages for reader in (readers if stage.per_reader else [None])]
+        return [StageRun(stage, reader) for stage in STAGES for reader in (readers if stage.per_reader else [None])]
 
     def runs_of(self, stage: Stage) -> list[list[StageRun]]:
         """Return the runs of a stage in groups that may run in parallel: one run each; with ``run.parallel_readers``

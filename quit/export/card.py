@@ -11,13 +11,11 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import yaml
 from jinja2 import ChainableUndefined, Environment, Template
 
-from quit.dataset.dataset import FULLY, SPLITS, Dataset
-from quit.evaluate.controls import control_figures
+from quit.dataset.dataset import FULLY, SPLITS
 from quit.export.card_facts import (
     CITATION,
     METRICS,
@@ -30,7 +28,7 @@ from quit.export.card_facts import (
     source_list,
     title,
 )
-from quit.render.table import controls_table, markdown, short_identity, table_1
+from quit.render.table import short_identity, table_1
 from quit.review.audit import audit_pieces
 from quit.text.words import counted
 
@@ -101,7 +99,6 @@ def _values(facts: CardFacts) -> dict[str, Any]:
         citations=_citations(facts),
         empty=[f"`{split}`" for split in SPLITS if not facts.of("questions", split)],
         split=next(split for split in reversed(SPLITS) if facts.of("passages", split)),
-        controls=_controls(dataset),
         names=lambda readers: ", ".join(code(info.name) for info in readers),
         producers=lambda task: _producers(facts.models[task]),
         table_1=table_1(facts.figures.to_dict()["summary"]),
@@ -109,16 +106,6 @@ def _values(facts: CardFacts) -> dict[str, Any]:
         audit=audit_pieces,
         **{"METRICS": METRICS, "SPLITS": SPLITS, "PAPER": PAPER, "LISTED": LISTED, "SYSTEMS": SYSTEMS},
     )
-
-
-def _controls(tables: Dataset) -> str:
-    """Return the controls of the probe as Markdown; empty where there are none."""
-    if tables.controls is None:
-        return ""
-    with duckdb.connect() as connection:
-        connection.register("controls", tables.controls)
-        connection.register("labels", tables.labels.select(["question_id", "label"]))
-        return markdown([controls_table(control_figures(connection))])
 
 
 def fill_template(name: str, **values: Any) -> str:

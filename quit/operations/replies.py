@@ -73,7 +73,7 @@ def _asked(pipeline: Pipeline, run: StageRun) -> Iterator[_Model]:
     names = [run.reader] if run.reader else []
     scored = stage == "rank" and settings.convergence.method == "llm"
     names += [settings.convergence.language_model or ""] if scored else []
-    judged = stage in ("probe", "controls", "judge") or (stage == "read" and pipeline.strategy.in_turn)
+    judged = stage in ("probe", "judge") or (stage == "read" and pipeline.strategy.in_turn)
     names += [settings.judge.name] if judged else []
     models = {spec.name: spec for spec in settings.replying_models}
     yield from (models[name] for name in names if name in models)
@@ -154,7 +154,7 @@ def _is_needed(pipeline: Pipeline, run: StageRun, spec: _Model) -> bool:
     Before the hints are ranked, a question may still be left out, so one reply that is kept leaves it open; so does
     ``labels.partial``.
     """
-    if not isinstance(spec, ReaderSettings) or run.reader != spec.name or run.stage.on_demand:
+    if not isinstance(spec, ReaderSettings) or run.reader != spec.name:
         return False
     share = _kept_share(pipeline, run, spec)
     return share < 1 if _is_certain(pipeline) else share == 0

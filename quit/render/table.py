@@ -105,22 +105,6 @@ TABLE_1 = (
 """Figures of the paper's table 1: field, name, form."""
 
 
-def controls_table(figures: Sequence[Mapping[str, Any]]) -> Table:
-    """Return the controls of the probe (:func:`quit.evaluate.controls.control_figures`) for people."""
-    cells: dict[str, dict[str, str]] = {}
-    for row in figures:
-        cells.setdefault(row["reader"], {})[row["control"]] = f"{row['correct']} of {row['questions']}, {interval(row)}"
-    controls = list(dict.fromkeys(row["control"] for row in figures))
-    rows = [(reader, *(of_reader.get(control) for control in controls)) for reader, of_reader in cells.items()]
-    note = (
-        "Questions answered correctly, and Wilson's 95% interval of the share. No hints: the probe's first answer. No "
-        "question: the hints alone. Other hints: the question with the hints of another one. Shuffled words: the words "
-        "of its hints in drawn order. Mean share of label 2 among the passages of the same questions: "
-        f"{percent(figures[0]['label_2'])}."
-    )
-    return Table("Controls of the probe", ("reader", *controls), rows, (), note)
-
-
 def table_1(summary: Sequence[Mapping[str, Any]]) -> Table:
     """Return the paper's table 1, a column per split; ``summary``: of :mod:`quit.dataset.statistics`."""
     rows = [

@@ -19,7 +19,6 @@ from quit.engine.reading import TableReader
 from quit.engine.usage import totals
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, shell_word
-from quit.evaluate.controls import control_figures
 from quit.evaluate.labels import SPLITS
 from quit.release.create import list_rows
 from quit.release.diff import diff
@@ -79,7 +78,6 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
             "convergence": _figure(_convergence(connection, settings.pages.bins)),
             "leakage": _figure(_leakage(build, connection, settings) if build else None),
             "probe": _figure(sql_rows(connection, PROBE)),
-            "controls": control_figures(connection),
             "types": _figure(_types(connection)),
             "difficulty": _figure(_difficulty(connection, settings.pages.bins)),
         }  # fmt: skip

@@ -14,7 +14,6 @@ from quit.render import plots
 from quit.render.table import (
     Plot,
     Table,
-    controls_table,
     interval,
     number,
     percent,
@@ -249,8 +248,6 @@ def _readers(facts: Facts, max_rows: int) -> Pieces:
         yield _agreement_sentence(facts["agreement"])
         if everyone["pairs"]:
             yield _kappas(everyone)
-    if facts["controls"]:
-        yield controls_table(facts["controls"])
 
 
 def _by_reader(facts: Facts) -> Iterable[Plot]:

@@ -116,10 +116,9 @@ class Difficulty(Section):
 PARTIAL_LABELLING = tuple(f"labels.{name}" for name in ("partial", "order"))
 """Settings of partial labelling."""
 
-IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", "probe.controls", *PARTIAL_LABELLING)
+IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", *PARTIAL_LABELLING)
 """Settings left out of fingerprints because another part has them: the corpus (its content, as it may be moved),
-sentences (the identity of a language model), controls (their stage), and partial labelling (the runs that it
-changes)."""
+sentences (the identity of a language model), and partial labelling (the runs that it changes)."""
 
 
 class Probe(Section):
@@ -132,12 +131,6 @@ class Probe(Section):
         description="Sampling temperature of an LLM reader in the probe, with the repetition's number as seed; 0 is "
         "greedy, and then repetitions differ only as far as a server does. The paper names none; profile `paper` "
         "takes 0.7.",
-    )
-    controls: int = Field(
-        0,
-        ge=0,
-        description="Questions, drawn by `split.seed`, that each reader also answers from the hints alone, from the "
-        "hints of another one and from the shuffled words of its own (table `controls`). 0: none.",
     )
 
 
@@ -202,7 +195,7 @@ class Labels(Section):
     order: tuple[str, ...] = Field(
         (),
         description="With `partial`: names of the labelers in the order in which they are asked; that of the profile "
-        "if empty. `quit plan` proposes one.",
+        "if empty.",
     )
 
 

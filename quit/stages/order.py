@@ -1,7 +1,6 @@
 """The order of the stages."""
 
 from quit.stages.collect import collect_stage
-from quit.stages.controls import controls_stage
 from quit.stages.describe import describe_stage
 from quit.stages.enumerate import enumerate_stage
 from quit.stages.filter import filter_stage
@@ -21,7 +20,6 @@ STAGES = number_stages(
     rank_stage,  # usable hints -> ranked hints by convergence, of which the best are selected (3.1.2)
     describe_stage,  # questions, ranked hints -> question type and difficulty (3.1.3)
     probe_stage,  # questions -> readers' answers without hints: do they know them already? (3.1.4)
-    controls_stage,  # the same without question, from wrong hints, from shuffled words; only with probe.controls
     split_stage,  # probe answers -> train, dev, test; stable as data grows (3.1.4)
     enumerate_stage,  # splits -> passages: every ordered selection of the hints (3.2.1)
     read_stage,  # passages -> answers of labelers and readers (3.2.2)

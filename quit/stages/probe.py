@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -47,35 +46,21 @@ def probe(questions: pa.Table, descriptions: pa.Table, reader: Reader, judge: Ju
     answers = all_of(partial(reader.answer, [*prompts.values()], sample=sample) for sample in samples)
 
     def judged(sample: int) -> list[dict[str, Any]]:
-        replies = answers[sample]
-        rows = judged_replies(rows_of_questions, replies, map(_as_written, replies), reader, judge, sample)
-        return [{**row, "repetition": sample} for row in rows]
+        items = [
+            JudgeItem(row["question_id"], row["question"], tuple(row["answers"]), _as_written(reply))
+            for row, reply in zip(rows_of_questions, answers[sample], strict=True)
+        ]
+        rulings = rule(items, judge, sample)
+        identities = {"reader": reader.name, "producer": reader.identity, "judge": judge.identity}
+        return [
+            {"question_id": item.question_id, "repetition": sample, "raw": reply.raw, "answer": reply.answer}
+            | {"correct": ruling.verdict.correct, **identities}
+            for item, reply, ruling in zip(items, answers[sample], rulings, strict=True)
+        ]
 
     rows = [row for of_sample in all_of(partial(judged, sample) for sample in samples) for row in of_sample]
     rows.sort(key=lambda row: (row["question_id"], row["repetition"]))
     return contracts.table("probe_answers").from_rows(rows)
-
-
-def judged_replies(
-    questions: Sequence[Mapping[str, Any]],
-    replies: Sequence[Reply],
-    candidates: Iterable[str],
-    reader: Reader,
-    judge: Judge,
-    repetition: int = 0,
-) -> list[dict[str, Any]]:
-    """Return a row per reply: question_id, reader, raw, answer, correct, producer, judge. ``questions``: the row of the
-    table ``questions`` of each reply; ``candidates``: what the judge sees of each."""
-    items = [
-        JudgeItem(row["question_id"], row["question"], tuple(row["answers"]), candidate)
-        for row, candidate in zip(questions, candidates, strict=True)
-    ]
-    identities = {"reader": reader.name, "producer": reader.identity, "judge": judge.identity}
-    return [
-        {"question_id": item.question_id, "raw": reply.raw, "answer": reply.answer, "correct": ruling.verdict.correct}
-        | identities
-        for item, reply, ruling in zip(items, replies, rule(items, judge, repetition), strict=True)
-    ]
 
 
 def _as_written(reply: Reply) -> str:

@@ -74,8 +74,6 @@ class Stage:
         per_reader: Whether it runs once per reader, each with a folder for its tables.
         overrides: The kind of people's overrides that it applies.
         supersedes: Outputs that replace an earlier stage's: later stages read only these.
-        on_demand: Whether settings ask for it, where it is not part of every build; it has the number of the stage
-            before.
         version: Raise it whenever the same inputs would give other rows.
         number: Its place in the pipeline, from 1.
     """
@@ -91,7 +89,6 @@ class Stage:
     per_reader: bool = False
     overrides: str | None = None
     supersedes: tuple[str, ...] = ()
-    on_demand: Callable[[Settings], bool] | None = None
     version: int = 1
     number: int = 0
 
@@ -118,11 +115,11 @@ def number_stages(*stages: Stage) -> tuple[Stage, ...]:
     Raises ``ValueError`` where a stage reads a table that no earlier stage makes.
     """
     tables = {*OUTSIDE}
-    for position, stage in enumerate(stages):
+    for number, stage in enumerate(stages, 1):
         for name in (*stage.inputs, *stage.whole, *stage.optional):
             if name not in tables and not (name in stage.optional and name in stage.outputs):
-                later = "".join(f"; {each.name!r} does" for each in stages[position:] if name in each.outputs)
+                later = "".join(f"; {each.name!r} does" for each in stages[number:] if name in each.outputs)
                 raise ValueError(f"The stage {stage.name!r} reads {name!r}, which no earlier stage makes{later}.")
         tables.update(stage.outputs)
-        stage.number = sum(not each.on_demand for each in stages[: position + 1])
+        stage.number = number
     return stages

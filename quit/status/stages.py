@@ -77,8 +77,6 @@ def _runs(workspace: Workspace, current: Sequence[str]) -> list[tuple[Stage, str
     settings = readable_settings(workspace)
     runs = []
     for stage in STAGES:
-        if stage.on_demand and not any(key.partition(":")[0] == stage.name for key in current):
-            continue
         keys = [stage.name]
         if stage.per_reader and settings:
             keys = [f"{stage.name}:{reader.name}" for reader in settings.readers]

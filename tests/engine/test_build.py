@@ -18,7 +18,6 @@ pytestmark = pytest.mark.slow
 def test_a_build_makes_every_table_and_rejects_bad_lines(built: Path) -> None:
     tables = tables_of(built)
     may_be_empty = {"scores", "leak_findings", "overrides", "drawn_candidates", "second_verdicts", "reviews", "changes"}
-    may_be_empty |= {"controls"}
     assert all(len(tables[name]) for name in contracts.TABLES if name not in may_be_empty)
     assert len(tables["passages"]) == 325 * len(tables["splits"])
     assert len(tables["answers"]) == 6 * len(tables["passages"])
@@ -30,18 +29,6 @@ def test_a_build_makes_every_table_and_rejects_bad_lines(built: Path) -> None:
 
 def _build(workspace: Path, source: Path, *more: str) -> list[str]:
     return ["build", "-w", str(workspace), "-s", f"jsonl:{source}", "-p", str(FEW), "--shards", "3", *more]
-
-
-def test_controls_are_added_and_taken_away_without_making_anything_else_again(workspace: Workspace) -> None:
-    before = workspace.state
-    call_quit("build", "-q", "-w", workspace.path, "--set", "probe.controls=2")
-    state = Workspace.open(workspace.path).state
-    assert before.items() < state.items() and {run.partition(":")[0] for run in state.keys() - before} == {"controls"}
-    rows = tables_of(workspace.path)["controls"].to_pylist()
-    kinds = {"no hints", "no question", "other hints", "shuffled words"}
-    assert len(rows) == 2 * 4 * (len(state) - len(before)) and {row["control"] for row in rows} == kinds
-    call_quit("build", "-q", "-w", workspace.path, "--set", "probe.controls=0")
-    assert Workspace.open(workspace.path).state == before
 
 
 def test_a_second_build_runs_nothing(workspace: Workspace) -> None:

@@ -7,18 +7,16 @@ from itertools import takewhile
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from quit.dataset.files import TableFiles
 from quit.errors import InputError
 from quit.export import export
 from quit.export.card_facts import code
 from quit.export.huggingface import CONFIGS
 from quit.settings import load_card
 from quit.settings.card import Card
-from tests.rows import changed, table_of
+from tests.rows import changed
 
 ABOUT = load_card(Path(__file__).with_name("card.toml"))
 VERIFICATION = json.loads(Path(__file__).with_name("verification.json").read_text(encoding="utf-8"))
@@ -38,22 +36,6 @@ def written(tables, out, options=None, **facts):
 @pytest.fixture(scope="module")
 def plain(tables, tmp_path_factory):
     return written(tables, tmp_path_factory.mktemp("plain"))
-
-
-def test_the_controls_of_the_probe_stand_in_the_card_where_there_are_some(tables, plain, tmp_path):
-    """One of two right: Wilson's interval is 9.5% to 90.5%."""
-    name = tables.splits["question_id"][0].as_py()
-    rows = [{"question_id": question, "reader": "r", "control": "no question", "correct": question == name}
-            for question in (name, "left-out")]  # fmt: skip
-    labels = [row["label"] for row in tables.labels.to_pylist() if row["question_id"] == name]
-    columns = ["question_id", "permutation", "label"]
-    pq.write_table(tables.labels.select(columns), tmp_path / "labels.parquet")
-    pages = TableFiles({"labels": [tmp_path / "labels.parquet"]}).paged("labels", columns)  # as an export reads them
-    _, text = written(replace(tables, labels=pages, controls=table_of("controls", rows)), tmp_path)
-    share = f"{labels.count(2) / len(labels):.1%}"
-    assert "| reader | no question |" in text and "| r | 1 of 2, 9.5% to 90.5% |" in text
-    assert f"the same questions: {share}." in text and 0 < labels.count(2) < len(labels)
-    assert "Controls of the probe" in text and "Controls of the probe" not in plain[1]
 
 
 @pytest.mark.parametrize(("producer", "predicts"), [("source", False), ("source-scores", False), ("learned/1", True)])

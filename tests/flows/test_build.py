@@ -34,7 +34,7 @@ def test_a_command_is_a_run_of_the_named_server_with_a_task_per_stage(few_built,
         [run] = client.read_flow_runs()
         tasks = sorted(client.read_task_runs(), key=lambda task: task.start_time)
     assert run.state_name == "Completed" and run.parameters["workspace"] == str(tmp_path / "W")
-    assert [task.name for task in tasks] == [stage.name for stage in STAGES if not stage.on_demand]
+    assert [task.name for task in tasks] == [stage.name for stage in STAGES]
     process = run_process(*QUIT, "benchmark", "run", "-r", str(tmp_path / "W"), "--split", "valid", code=4)
     assert process.err.startswith("quit: split: ") and "Traceback" not in process.err
 

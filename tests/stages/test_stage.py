@@ -13,15 +13,15 @@ def _third(context, hints, answers=None): ...
 def _stages() -> list[Stage]:
     return [
         stage("first", outputs=("questions",))(_first),
-        stage("second", outputs=("hints",), on_demand=lambda settings: True)(_second),
+        stage("second", outputs=("hints",))(_second),
         stage("aside", outputs=("notes",), whole=("questions",))(_second),
         stage("third", outputs=("answers",))(_third),
     ]
 
 
-def test_stages_are_numbered_in_their_order_and_one_on_demand_has_the_number_before() -> None:
+def test_stages_are_numbered_in_their_order() -> None:
     assert [(each.name, each.number) for each in number_stages(*_stages())] == [
-        ("first", 1), ("second", 1), ("aside", 2), ("third", 3),
+        ("first", 1), ("second", 2), ("aside", 3), ("third", 4),
     ]  # fmt: skip
 
 
