@@ -4,6 +4,7 @@
     python -m benchmarks.instruments leakage tests/stages/leaks/cases.jsonl
     python -m benchmarks.instruments question-type labels.txt
     python -m benchmarks.instruments question-type wikihint:test.json
+    python -m benchmarks.instruments convergence triviahg:Copilot.json
     python -m benchmarks.instruments reader wikihint:test.json minilm-statement
 
 ``pairs.jsonl`` has a line {question, answers, candidate, label} per pair, a file of cases {hint, answer, leaks,
@@ -15,29 +16,32 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from scipy import stats
 
 from quit.errors import InputError
+from quit.evaluate.association import spearman
 from quit.evaluate.metrics import exact_match
 from quit.evaluate.significance import accuracy_interval
+from quit.models.convergence_scored import convergence
 from quit.models.factory import Models
-from quit.models.protocols import NO_ANSWER, Pair, Prompt
+from quit.models.protocols import NO_ANSWER, HintSet, Pair, Prompt
 from quit.operations.instruments import (
     Figures,
     judged_pairs,
     label_of,
     labelled_rows,
-    questions_of,
     rates,
-    types_of,
 )
 from quit.settings import Settings
-from quit.sources import SourceRef, parse_source
+from quit.sources import SourceRef, parse_source, read_source
 from quit.sources.records import RawQuestion
 from quit.stages.leaks.find import LeakItem, find_leaks_of
+from quit.stages.questions.candidates import candidate_pool
 from quit.text.normalize import normalize_answer
 
 
@@ -179,6 +183,80 @@ def question_type_agreement(source: SourceRef, models: Models) -> Figures:
     }
 
 
+def convergence_agreement(source: SourceRef, models: Models, settings: Settings) -> Figures:
+    """How well convergence is recomputed from a source's scores, and how the model's ranks with the published one.
+
+    Returns n (hints with a published convergence), scored (those with scores), exact_match (recomputed equals
+    published), spearman (the model's against published, over all hints; None where one
+    of them is the same for all) and model (its identity). The shipped model was trained on published values, so its
+    figure on those very files is not one of unseen data: its card has those.
+    """
+    questions = [
+        question for question in questions_of(source) if any(hint.convergence is not None for hint in question.hints)
+    ]
+    published: list[float] = []
+    exact: list[bool] = []
+    collection = pa.table(
+        {
+            "question_id": [str(position) for position in range(len(questions))],
+            **{name: [getattr(row, name) for row in questions] for name in ("question", "coarse", "fine")},
+            "answers": [list(question.answers) for question in questions],
+        }
+    )
+    rivals = []
+    for question in questions:
+        gold = {normalize_answer(answer) for answer in question.answers}
+        rivals.append([candidate for candidate in question.candidates if normalize_answer(candidate) not in gold])
+    bare = [row for row, scored_hints in enumerate(rivals) if not scored_hints]
+    if bare:
+        drawn = candidate_pool(collection, models, settings).draw(
+            collection.take(pa.array(bare, pa.int64())).to_pylist()
+        )
+        for row, candidates in zip(bare, drawn, strict=True):
+            rivals[row] = [candidate.candidate for candidate in candidates]
+    items = []
+    for question, others, (coarse, _) in zip(questions, rivals, types_of(questions, models), strict=True):
+        scored_hints = [hint for hint in question.hints if hint.convergence is not None]
+        counted = tuple(others[: settings.convergence.candidate_cap - 1])
+        texts = tuple(hint.text for hint in scored_hints)
+        items.append(HintSet(question.question, texts, question.answers[0], counted, coarse))
+        published += [value for hint in scored_hints if (value := hint.convergence) is not None]
+        for hint in scored_hints:
+            if hint.scores:
+                *wrong, last = hint.scores.values()
+                exact.append(convergence(wrong, last, settings.convergence.candidate_cap) == hint.convergence)
+    if not published:
+        raise InputError(f"{source} publishes no convergence to compare with.")
+    model = models.convergence
+    computed = [value for of_question in model.values(items) for value in of_question]
+    return {
+        "n": len(published),
+        "scored": len(exact),
+        "exact_match": float(np.mean(exact)) if exact else None,
+        "spearman": spearman(published, computed),
+        "model": model.identity,
+    }
+
+
+def types_of(questions: Sequence[RawQuestion], models: Models) -> list[tuple[str, str]]:
+    """Return each question's coarse and fine type: its source's own, else the classifier's."""
+    untyped = [question.question for question in questions if not (question.coarse and question.fine)]
+    guesses = iter(models.question_types.classify(untyped))
+    types = []
+    for question in questions:
+        if question.coarse and question.fine:
+            types.append((question.coarse, question.fine))
+        else:
+            guess = next(guesses)
+            types.append((guess.coarse, guess.fine))
+    return types
+
+
+def questions_of(source: SourceRef) -> Iterator[RawQuestion]:
+    """Yield the questions of a source, without what is rejected."""
+    return (record.question for record in read_source(source) if record.question is not None)
+
+
 def reader(source: SourceRef, name: str, models: Models) -> Figures:
     """How often an embedded reader picks the gold answer, with and without hints.
 
@@ -249,6 +327,8 @@ def main(instrument: str, of: str, *names: str) -> None:
         figures = equivalence(Path(of), models)
     elif instrument == "leakage":
         figures = leakage(Path(of), models, settings)
+    elif instrument == "convergence":
+        figures = convergence_agreement(parse_source(of), models, settings)
     elif instrument == "reader":
         figures = reader(parse_source(of), *names, models)
     elif Path(of).is_file():

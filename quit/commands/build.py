@@ -118,7 +118,6 @@ def plan(
     profile: options.Profile = None,
     set_: options.Set = None,
     throughput: Annotated[float | None, typer.Option("--throughput", min=0.001, help="Replies per second.")] = None,
-    block: Annotated[int, typer.Option("--block", min=1, help="Tokens per block of the server's prefix cache.")] = 16,
     sample: Annotated[int, typer.Option("--sample", min=1, help="Questions whose prompts are counted.")] = 200,
     questions: FirstQuestionsOption = None,
     as_json: options.Json = False,
@@ -132,7 +131,7 @@ def plan(
     from quit.commands.console import print_plan
     from quit.library.building import plan as plan_build
 
-    arguments: dict[str, Any] = {"throughput": throughput, "block": block, "sample": sample}
+    arguments: dict[str, Any] = {"throughput": throughput, "sample": sample}
     costs = plan_build(workspace, source, profile, set_, questions=questions, **arguments)
     if as_json:
         print_json(asdict(costs))

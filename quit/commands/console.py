@@ -136,28 +136,25 @@ def print_plan(plan: Plan) -> None:
     if plan.lines:
         requests = [
             (line.model, line.role, *(_short(count) for count in (line.requests, line.cached, line.prompt_tokens,
-             line.computed, line.completion_tokens)))
+             line.completion_tokens)))
             for line in lines
         ]  # fmt: skip
         costs = [
             (line.model, line.role, number(line.seconds and line.seconds / 3600, missing="unknown"),
-             *(number(cost, missing="unknown") for cost in (line.cost, line.cost_uncached)))
+             number(line.cost, missing="unknown"))
             for line in lines
         ]  # fmt: skip
-        notes = ["cost: in the currency of the prices; uncached: without a prefix cache"]
+        notes = ["cost: in the currency of the prices, without a prefix cache"]
         if plan.total.seconds is None:
             notes.append(
                 "hours: unknown until a model has answered here; --throughput says how many replies per second"
             )
         if plan.total.cost is None:
             notes.append("cost: unknown where a model has no price_prompt and price_completion in the profile")
-        columns_note = (
-            "kept: replies in the generation cache already\n"
-            "prompt, computed, reply: tokens; computed: prompt tokens left to compute with a prefix cache"
-        )
-        heads = ["model", "role", "replies", "kept", "prompt", "computed", "reply"]
+        columns_note = "kept: replies in the generation cache already\nprompt, reply: tokens"
+        heads = ["model", "role", "replies", "kept", "prompt", "reply"]
         pieces.append(Table("", heads, requests, (1,), columns_note))
-        heads = ["model", "role", "hours", "cost", "uncached"]
+        heads = ["model", "role", "hours", "cost"]
         pieces.append(Table("Time and cost", heads, costs, (1,), "\n".join(notes)))
     pieces += ["\n".join(f"- {note}" for note in plan.notes)] if plan.notes else []
     if plan.partial:

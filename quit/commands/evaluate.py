@@ -1,4 +1,4 @@
-"""``quit evaluate``: score a run file, or compare a profile's judge and convergence with people's."""
+"""``quit evaluate``: score a run file, or compare a profile's judge with people."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import typer
 from quit.commands import options
 from quit.commands.options import load_settings, open_workspace, print_json, show, working
 
-app = typer.Typer(
-    help="Score a run file; measure judge and convergence against people or published values.", no_args_is_help=True
-)
+app = typer.Typer(help="Score a run file; measure a judge against people and another judge.", no_args_is_help=True)
 
 
 @app.command("run")
@@ -66,27 +64,6 @@ def judge(
     from quit.operations import instruments
 
     figures = instruments.judge(pairs, Models(load_settings(profile, set_)))
-    show(figures, as_json, _lines(figures))
-
-
-@app.command("convergence")
-def convergence(
-    source: Annotated[str, typer.Option("--source", "-s", help="KIND:PATH of a source with published convergence.")],
-    limit: options.QuestionLimit = None,
-    profile: options.NamedProfile = "embedded",
-    set_: options.Set = None,
-    as_json: options.Json = False,
-) -> None:
-    """Recomputed against published convergence, and the rank correlation of the profile's (`convergence.method`).
-
-    Example: `quit evaluate convergence --source triviahg:Copilot.json`
-    """
-    from quit.models.factory import Models
-    from quit.operations import instruments
-    from quit.sources import parse_source
-
-    settings = load_settings(profile, set_)
-    figures = instruments.convergence_agreement(parse_source(source), Models(settings), settings, limit)
     show(figures, as_json, _lines(figures))
 
 

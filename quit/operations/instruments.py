@@ -1,4 +1,4 @@
-"""How good are the models that a profile chooses? Its judge and its convergence against people or published labels.
+"""How good is the judge that a profile chooses, against people?
 
 The shipped instruments are measured by ``benchmarks/instruments.py``. Figures are plain numbers under the names that
 ``quit evaluate ... --json`` prints; shares are between 0 and 1.
@@ -13,21 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from quit.common.json_lines import json_lines
 from quit.errors import InputError, did_you_mean
 from quit.evaluate.agreement import cohen_kappa
-from quit.evaluate.association import spearman
 from quit.evaluate.significance import accuracy_interval
-from quit.models.convergence_scored import ScoredConvergence, convergence
 from quit.models.factory import Models
-from quit.models.protocols import HintSet, JudgeItem, Verdict
-from quit.settings import Settings
-from quit.sources import SourceRef, read_source
-from quit.sources.records import RawQuestion
-from quit.stages.questions.candidates import candidate_pool
-from quit.text.normalize import normalize_answer
+from quit.models.protocols import JudgeItem, Verdict
 
 Figures = dict[str, Any]
 
@@ -77,85 +69,6 @@ def _against(truth: np.ndarray, verdicts: Sequence[Verdict], questions: Sequence
         "kappa": cohen_kappa(Counter(zip(machine.tolist(), people.tolist(), strict=True))),
         **rates(machine, people),
     }
-
-
-def convergence_agreement(source: SourceRef, models: Models, settings: Settings, limit: int | None = None) -> Figures:
-    """How well convergence is recomputed from a source's scores, and how the model's ranks with the published one.
-
-    Returns n (hints with a published convergence), scored (those with scores), exact_match (recomputed equals
-    published), spearman (the model's against published, over all hints; None where one
-    of them is the same for all) and model (its identity); of a language model
-    also verdicts and unread, those of which no reply was a Yes or No. ``limit``: only the first so many questions. The
-    shipped model was trained on published values, so its figure on those very files is not one of unseen data: its
-    card has those.
-    """
-    questions = [
-        question for question in questions_of(source) if any(hint.convergence is not None for hint in question.hints)
-    ][:limit]
-    published: list[float] = []
-    exact: list[bool] = []
-    collection = pa.table(
-        {
-            "question_id": [str(position) for position in range(len(questions))],
-            **{name: [getattr(row, name) for row in questions] for name in ("question", "coarse", "fine")},
-            "answers": [list(question.answers) for question in questions],
-        }
-    )
-    rivals = []
-    for question in questions:
-        gold = {normalize_answer(answer) for answer in question.answers}
-        rivals.append([candidate for candidate in question.candidates if normalize_answer(candidate) not in gold])
-    bare = [row for row, scored_hints in enumerate(rivals) if not scored_hints]
-    if bare:
-        drawn = candidate_pool(collection, models, settings).draw(
-            collection.take(pa.array(bare, pa.int64())).to_pylist()
-        )
-        for row, candidates in zip(bare, drawn, strict=True):
-            rivals[row] = [candidate.candidate for candidate in candidates]
-    items = []
-    for question, others, (coarse, _) in zip(questions, rivals, types_of(questions, models), strict=True):
-        scored_hints = [hint for hint in question.hints if hint.convergence is not None]
-        counted = tuple(others[: settings.convergence.candidate_cap - 1])
-        texts = tuple(hint.text for hint in scored_hints)
-        items.append(HintSet(question.question, texts, question.answers[0], counted, coarse))
-        published += [value for hint in scored_hints if (value := hint.convergence) is not None]
-        for hint in scored_hints:
-            if hint.scores:
-                *wrong, last = hint.scores.values()
-                exact.append(convergence(wrong, last, settings.convergence.candidate_cap) == hint.convergence)
-    if not published:
-        raise InputError(f"{source} publishes no convergence to compare with.")
-    model = models.convergence
-    values, unread = model.counted(items) if isinstance(model, ScoredConvergence) else (model.values(items), None)
-    verdicts = sum(len(item.hints) * len({*item.distractors, item.gold}) for item in items)
-    computed = [value for of_question in values for value in of_question]
-    return {
-        "n": len(published),
-        "scored": len(exact),
-        "exact_match": float(np.mean(exact)) if exact else None,
-        "spearman": spearman(published, computed),
-        "model": model.identity,
-        **({} if unread is None else {"verdicts": verdicts, "unread": sum(map(sum, unread))}),
-    }
-
-
-def types_of(questions: Sequence[RawQuestion], models: Models) -> list[tuple[str, str]]:
-    """Return each question's coarse and fine type: its source's own, else the classifier's."""
-    untyped = [question.question for question in questions if not (question.coarse and question.fine)]
-    guesses = iter(models.question_types.classify(untyped))
-    types = []
-    for question in questions:
-        if question.coarse and question.fine:
-            types.append((question.coarse, question.fine))
-        else:
-            guess = next(guesses)
-            types.append((guess.coarse, guess.fine))
-    return types
-
-
-def questions_of(source: SourceRef) -> Iterator[RawQuestion]:
-    """Yield the questions of a source, without what is rejected."""
-    return (record.question for record in read_source(source) if record.question is not None)
 
 
 def labelled_rows(path: Path, needed: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -1,8 +1,7 @@
-"""How many passages the labelers will be asked about with ``labels.partial``: ranges, and the order that asks least."""
+"""How many passages the labelers will be asked about with ``labels.partial``: ranges."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -32,11 +31,9 @@ class Range:
 
 @dataclass(frozen=True)
 class PartialPlan:
-    """What partial labelling will ask. ``order``: of the labelers, as proposed; empty where nothing tells one.
-    ``notes`` say what was measured and what was assumed."""
+    """What partial labelling will ask. ``notes`` say what was measured and what was assumed."""
 
     ranges: tuple[Range, ...]
-    order: tuple[str, ...]
     notes: tuple[str, ...]
 
 
@@ -56,20 +53,18 @@ def partial_plan(pipeline: Pipeline, passages: int, costs: Mapping[str, float | 
     for position, name in enumerate(labelers):
         share = share_open(patterns, range(position)) if position else 1.0
         expected = None if share is None else round(share * passages)
-        price = _price_of_a_passage(costs, name, passages)
+        cost = costs.get(name, 0.0)
         counts = (0 if position else passages, expected, passages)
-        money = [None if count is None or price is None else count * price for count in counts]
+        money = [None if count is None or cost is None else cost * count / max(1, passages) for count in counts]
         ranges.append(Range(name, *counts, *money))
     if any(entry.expected not in (None, passages) for entry in ranges):
         notes.append(
-            f"Expected: labelers are right as often as in the workspace's last build of "
+            "Expected: labelers are right as often as in the workspace's last build, of "
             f"{sum(patterns.values()):,} passages."
         )
     else:
         notes.append("Expected: not known; nothing here tells how often the labelers are right.")
-    order, note = _proposed(patterns, labelers, costs, passages) if len(labelers) > 1 else ((), "")
-    notes += ["Costs are in proportion to the passages; a prefix cache saves less of few.", *filter(None, [note])]
-    return PartialPlan((*ranges, Range("total", **sums(Range, ranges, 1))), order, tuple(notes))
+    return PartialPlan((*ranges, Range("total", **sums(Range, ranges, 1))), tuple(notes))
 
 
 def share_open(patterns: Patterns, earlier: Sequence[int]) -> float | None:
@@ -79,26 +74,6 @@ def share_open(patterns: Patterns, earlier: Sequence[int]) -> float | None:
     if not patterns or any(asked & bits != bits and not right & bits for asked, right in patterns):
         return None
     return sum(number for (_, right), number in patterns.items() if not right & bits) / sum(patterns.values())
-
-
-def proposed_order(patterns: Patterns, costs: Sequence[float]) -> list[int]:
-    """Return the positions of the labelers in the order of their chance to answer correctly per cost, each on the
-    passages that those before it leave open; empty where the patterns do not tell.
-
-    ``costs``: of one reply of each; free ones come first.
-    """
-    order: list[int] = []
-    while len(order) < len(costs):
-        rest = [position for position in range(len(costs)) if position not in order]
-        after = {position: share_open(patterns, [*order, position]) for position in rest}
-        before = share_open(patterns, order)
-        if before is None or None in after.values():
-            return []
-        gains = {position: before - (share or 0.0) for position, share in after.items()}
-        order.append(
-            max(rest, key=lambda position: (not costs[position], gains[position] / (costs[position] or 1), -position))
-        )
-    return order
 
 
 def _measured_patterns(pipeline: Pipeline, labelers: Sequence[str]) -> Patterns:
@@ -112,33 +87,6 @@ def _measured_patterns(pipeline: Pipeline, labelers: Sequence[str]) -> Patterns:
         if manifest["models"] != [reader_identity(labeler, pipeline.settings)]:
             return Counter()
     return reply_counts(pipeline.workspace, labelers)[1]
-
-
-def _price_of_a_passage(costs: Mapping[str, float | None], name: str, passages: int) -> float | None:
-    cost = costs.get(name, 0.0)
-    return None if cost is None else cost / max(1, passages)
-
-
-def _proposed(
-    patterns: Patterns, labelers: Sequence[str], costs: Mapping[str, float | None], passages: int
-) -> tuple[tuple[str, ...], str]:
-    """Return the order that is proposed, and a sentence on it."""
-    prices = [_price_of_a_passage(costs, name, passages) for name in labelers]
-    some_unknown = None in prices
-    comparable = [float(name in costs) for name in labelers] if some_unknown else [price or 0.0 for price in prices]
-    positions = proposed_order(patterns, comparable)
-    if not positions:
-        return (), (
-            "Order: none is proposed; plan in a workspace whose build asked each labeler about every passage "
-            "(labels.partial=off; a few questions are enough)."
-        )
-    order = tuple(labelers[position] for position in positions)
-    basis = "correct answers per cost" + (
-        " (no prices: each language model's reply costs the same)" if some_unknown else ""
-    )
-    if order == tuple(labelers):
-        return order, f"Order: labels.order is the best by {basis}."
-    return order, f"Order: by {basis}, better is --set 'labels.order={json.dumps(order)}', beside your other --set."
 
 
 def sums(kind: type, rows: Sequence[Any], names: int) -> dict[str, Any]:

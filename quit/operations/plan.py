@@ -1,9 +1,8 @@
 """Before spending: how many requests, tokens, hours and how much money a build will take (``quit plan``).
 
 Token counts come from a sample of the questions, by each model's own tokenizer where it is on this machine, else four
-characters per token; what a chat template puts around the turns (some four tokens each) is not counted. With a prefix
-cache of blocks of B tokens a passage with all of its parent in the cache computes what comes after the last full block
-of that parent; the passages of a question are the nodes of a trie, each with its parent before it.
+characters per token; what a chat template puts around the turns (some four tokens each) is not counted. Costs are those
+without a prefix cache: the most.
 """
 
 from __future__ import annotations
@@ -49,10 +48,10 @@ DISK_A_QUESTION, DISK_A_REPLY = 6e3, 160
 class Line:
     """The plan of one model in one role. Tokens and seconds are totals; ``None`` where nothing is known.
 
-    ``cost``, ``cost_uncached``: in the currency of the prices, ``None`` where the model has none.
+    ``cost``: in the currency of the prices, ``None`` where the model has none.
 
     ``requests``: replies needed; ``cached``: of these, estimated to be in the generation cache already. The token
-    counts are of the others. ``computed``: prompt tokens with a prefix cache.
+    counts are of the others.
     """
 
     model: str
@@ -60,11 +59,9 @@ class Line:
     requests: int
     cached: int
     prompt_tokens: int
-    computed: int
     completion_tokens: int
     seconds: float | None
     cost: float | None
-    cost_uncached: float | None
 
 
 @dataclass(frozen=True)
@@ -84,11 +81,11 @@ class Plan:
     remembered: tuple[str, ...] = ()
 
 
-def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: float | None = None) -> Plan:
+def plan(pipeline: Pipeline, *, sample: int = 200, throughput: float | None = None) -> Plan:
     """Return the plan of what is still to do.
 
-    ``sample``: questions whose prompts are counted. ``block``: tokens per block of the server's prefix cache.
-    ``throughput``: replies per second; the workspace's own measure where it is None.
+    ``sample``: questions whose prompts are counted. ``throughput``: replies per second; the workspace's
+    own measure where it is None.
     """
     questions, notes = planned_questions(pipeline)
     positions = np.unique(np.linspace(0, len(questions) - 1, sample, dtype=int)) if questions else ()
@@ -97,7 +94,6 @@ def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: 
         pipeline,
         len(questions),
         [questions[position] for position in positions],
-        block,
         throughput,
         cache,
         totals(pipeline.workspace.path),
@@ -120,10 +116,6 @@ def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: 
             cache.close()
     if not pipeline.settings.replying_models:
         notes.append("This profile asks no language model: it costs nothing but this machine's time.")
-    if controls := min(pipeline.settings.probe.controls, len(questions)):
-        notes.append(
-            f"Controls of the probe: at most {3 * controls} replies more of each reader, and as many verdicts."
-        )
     passages = len(questions) * passage_count(pipeline.settings.convergence.hints)
     costs = {line.model: line.cost for line in lines if line.role == "read"}
     partial = partial_plan(pipeline, passages, costs)
@@ -176,7 +168,6 @@ class _Planner:
     pipeline: Pipeline
     questions: int
     sampled: Sequence[Prompt]
-    block: int
     throughput: float | None
     cache: GenerationCache | None
     measured: Mapping[str, Mapping[str, float]]
@@ -197,13 +188,11 @@ class _Planner:
             if self.pipeline.is_done(self.pipeline.stage_run(run)):
                 lines.append(self._line(spec, role))
                 continue
-            requests = prompts = computed = cached = 0
+            requests = prompts = cached = 0
             for question in self.sampled:
                 paths = permutations(len(question.hints)) if role == "read" else [()]
                 requests += len(paths) * repetitions
-                tokens, with_cache = _tokens(question, paths, template, count, self.block)
-                prompts += tokens * repetitions
-                computed += with_cache * repetitions
+                prompts += _tokens(question, paths, template, count) * repetitions
                 if self.cache is not None:
                     cached += cached_replies(reader, question, paths, repetitions, self.cache)
             remaining = 1 - cached / requests if requests else 0.0
@@ -213,7 +202,6 @@ class _Planner:
                 replies=round(requests * scale),
                 cached=round(cached * scale),
                 prompt=round(prompts * scale * remaining),
-                computed=round(computed * scale * remaining),
                 completion=each * round(requests * scale) * remaining,
                 remaining=remaining,
             )
@@ -242,7 +230,7 @@ class _Planner:
             replies = round(expected * remaining / len(runs))
             prompts = round(replies * (frame + mean + 2 * COMPLETION_TOKENS))
             completion = self._reply_tokens(spec, 2) * replies
-            line = self._line(spec, role, replies=replies, prompt=prompts, computed=prompts, completion=completion)
+            line = self._line(spec, role, replies=replies, prompt=prompts, completion=completion)
             lines.append(line)
         self.notes.append(
             f"{spec.name}: at most; exact matches, NO ANSWER, repeated answers and kept replies cost nothing."
@@ -275,7 +263,7 @@ class _Planner:
         completion = self._reply_tokens(spec, 2) * pair_count + TOKENS_A_CANDIDATE * written_count * len(questions)
         self.notes.append(f"{spec.name}, rank: at most; leaking hints, repeated pairs and kept replies cost nothing.")
         replies = pair_count + len(questions)
-        return self._line(spec, "rank", replies=replies, prompt=tokens, computed=tokens, completion=completion)
+        return self._line(spec, "rank", replies=replies, prompt=tokens, completion=completion)
 
     def _reply_tokens(self, spec: ReaderSettings | JudgeSettings, answer: float) -> float:
         """Return the tokens of a reply: as measured, else those of an answer and all of the room for thoughts."""
@@ -295,7 +283,6 @@ class _Planner:
         replies: int = 0,
         cached: int = 0,
         prompt: int = 0,
-        computed: int = 0,
         completion: float = 0.0,
         remaining: float = 1.0,
     ) -> Line:
@@ -304,12 +291,6 @@ class _Planner:
         rate = self.throughput
         if not rate and measured.get("seconds") and measured.get("requests"):
             rate = measured["requests"] / measured["seconds"]
-        cost, batch = self.pipeline.settings.cost, self.pipeline.settings.batch_server(spec)
-        if batch and replies and (live := spec.cost(prompt, prompt - computed, completion)) is not None:
-            self.notes.append(
-                f"{spec.name}, {role}: one by one with a prefix cache {live:.2f}; the table has the cost in batches, "
-                "without a prefix cache."
-            )
         seconds = replies * remaining / rate if rate else None
         return Line(
             model=spec.name,
@@ -317,11 +298,9 @@ class _Planner:
             requests=replies,
             cached=cached,
             prompt_tokens=prompt,
-            computed=computed,
             completion_tokens=round(completion),
             seconds=seconds if replies else 0.0,
-            cost=cost(spec, prompt, 0 if batch else prompt - computed, completion) if replies else 0.0,
-            cost_uncached=cost(spec, prompt, 0, completion) if replies else 0.0,
+            cost=self.pipeline.settings.cost(spec, prompt, 0, completion) if replies else 0.0,
         )
 
     def _counter(self, spec: ReaderSettings | JudgeSettings) -> Callable[[str], int]:
@@ -337,22 +316,13 @@ class _Planner:
         return lambda text: len(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-def _tokens(
-    question: Prompt, paths: Sequence[tuple[int, ...]], template: Any, count: Callable[[str], int], block: int
-) -> tuple[int, int]:
-    """Return (prompt tokens, prompt tokens computed with a prefix cache) of a question's prompts."""
+def _tokens(question: Prompt, paths: Sequence[tuple[int, ...]], template: Any, count: Callable[[str], int]) -> int:
+    """Return the tokens of a question's prompts."""
     fields = {"context": "", "question": question.question}
     messages = template.messages({name: fields[name] for name in template.placeholders})
-    before = sum(count(message["content"]) for message in messages[:-1])
-    after = count(messages[-1]["content"])
+    frame = sum(count(message["content"]) for message in messages)
     hints = [count(" " + hint) for hint in question.hints]
-    prompt = computed = 0
-    for path in paths:
-        shared = before + sum(hints[position] for position in path[:-1])
-        length = before + sum(hints[position] for position in path) + after
-        prompt += length
-        computed += length - shared // block * block
-    return prompt, computed
+    return len(paths) * frame + sum(hints[position] for path in paths for position in path)
 
 
 def cached_replies(

@@ -135,3 +135,32 @@ def test_a_reader_picks_the_candidate_that_every_hint_names(models: Models, tmp_
     assert (figures["reader"], figures["n"], figures["candidates_with_hints"]) == ("minilm-vector", 1, 1.0)
     with pytest.raises(SettingsError, match="Did you mean 'minilm-vector'"):
         instruments.reader(source, "minilm-vectors", models)
+
+
+def test_convergence_against_published_values(models, tmp_path: Path) -> None:
+    """A hint that fits the gold answer alone has 1.0, one that fits both candidates 1 - 1/2; the third is published
+    wrongly."""
+    alone, shared = {"Rome": 0, "Paris": 1}, {"Rome": 1, "Paris": 1}
+    hints = [
+        {"hint": "It lies on the Seine.", "scores": alone, "convergence": 1.0},
+        {"hint": "It is a capital.", "scores": shared, "convergence": 0.5},
+        {"hint": "It is a city.", "scores": shared, "convergence": 0.4},
+    ]
+    record = {"id": "1", "question": "Which city?", "answers": ["Paris"], "hints": hints, "candidates": [*alone]}
+    source = write_lines(tmp_path / "s.jsonl", [record])
+    figures = instruments.convergence_agreement(parse_source(f"jsonl:{source}"), models, Settings())
+    assert (figures["n"], figures["scored"], figures["exact_match"]) == (3, 3, pytest.approx(2 / 3))
+
+
+def test_convergence_of_a_source_without_candidates_is_measured_with_drawn_ones(models, tmp_path: Path) -> None:
+    landmarks = {"Paris": "Eiffel Tower", "Berlin": "Reichstag", "Rome": "Colosseum"}
+    weak = [{"hint": f"It is a city {n}.", "convergence": 0.1} for n in range(4)]
+    rows = [
+        {"id": city, "question": f"Which city is number {n}?", "answers": [city],
+         "hints": [{"hint": f"The {landmark} is there.", "convergence": 1.0}, *weak]}
+        for n, (city, landmark) in enumerate(landmarks.items())
+    ]  # fmt: skip
+    path = write_lines(tmp_path / "some.jsonl", rows)
+    figures = instruments.convergence_agreement(parse_source(f"jsonl:{path}"), models, Settings())
+    assert (figures["n"], figures["scored"], figures["exact_match"]) == (15, 0, None)
+    assert figures["spearman"] > 0

@@ -6,25 +6,9 @@ import pytest
 
 from tests.release import small
 from tests.report import tiny
-from tests.rows import write_lines
 from tests.running import call_quit
 
 pytestmark = pytest.mark.usefixtures("own_folder")
-
-
-def test_convergence(tmp_path: Path) -> None:
-    """A hint that fits the gold answer alone has 1.0, one that fits both candidates 1 - 1/2; the third is published
-    wrongly."""
-    alone, shared = {"Rome": 0, "Paris": 1}, {"Rome": 1, "Paris": 1}
-    hints = [
-        {"hint": "It lies on the Seine.", "scores": alone, "convergence": 1.0},
-        {"hint": "It is a capital.", "scores": shared, "convergence": 0.5},
-        {"hint": "It is a city.", "scores": shared, "convergence": 0.4},
-    ]
-    record = {"id": "1", "question": "Which city?", "answers": ["Paris"], "hints": hints, "candidates": [*alone]}
-    source = write_lines(tmp_path / "s.jsonl", [record])
-    figures = call_quit("evaluate", "convergence", "--source", f"jsonl:{source}", "--json").json()
-    assert (figures["n"], figures["scored"], figures["exact_match"]) == (3, 3, pytest.approx(2 / 3))
 
 
 def test_judges(tmp_path: Path) -> None:

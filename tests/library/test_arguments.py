@@ -97,7 +97,7 @@ def test_faults_and_notes_of_records_name_no_file() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["sample", "block", "throughput"])
+@pytest.mark.parametrize("name", ["sample", "throughput"])
 def test_a_plan_of_nothing_is_refused(name: str) -> None:
     with pytest.raises(SettingsError, match=f"{name} is 0: give a number above 0"):
         quit.plan("none", STARTER, **{name: 0})
