@@ -16,7 +16,7 @@ from quit.errors import WorkspaceError, shell_word
 from quit.review.audit import audit_figures
 from quit.review.report import verification
 from quit.review.store import ReviewStore
-from quit.settings import PARTIAL_LABELLING, without
+from quit.settings import without
 from quit.sources import SOURCES
 from quit.stages.identities import reader_identity
 from quit.stages.order import STAGES
@@ -44,8 +44,8 @@ def filling_in(workspace: Workspace) -> str:
     """Return the command that has every labeler asked about every passage. Replies that are in the cache of replies are
     not asked for again."""
     overrides = (workspace.build or {}).get("overrides", [])
-    others = [*without(overrides, PARTIAL_LABELLING), "labels.partial=off"]
-    settings = "".join(f" --set {shlex.quote(text)}" for text in others)
+    every = "labels.partial=off"
+    settings = "".join(f" --set {shlex.quote(text)}" for text in [*without(overrides, [every]), every])
     return f"quit build -w {shell_word(workspace)}{settings}"
 
 

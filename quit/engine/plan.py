@@ -24,7 +24,7 @@ from quit.errors import SettingsError
 from quit.settings import IN_IDENTITIES, Settings
 from quit.sources import SourceRef, source_checksum
 from quit.stages.identities import identities, reader_identity
-from quit.stages.labelling.strategy import labelling_strategy
+from quit.stages.labelling.strategy import LabellingStrategy
 from quit.stages.labelling.verdicts import decide, decisions_hash, live_reviews
 from quit.stages.order import STAGES
 from quit.stages.read import read_stage
@@ -55,7 +55,7 @@ class BuildPlan:
         check_labelers(settings)
         self.workspace = workspace
         self.settings = settings
-        self.strategy = labelling_strategy(settings)
+        self.strategy = LabellingStrategy(settings)
         self.sources = tuple(sources)
         self.override_parts = len(Log(workspace, "overrides").files) if override_parts is None else override_parts
 
@@ -84,8 +84,8 @@ class BuildPlan:
         start = max((at for at, each in enumerate(producers) if name in each.stage.supersedes), default=0)
         producers = producers[start:]
         if run.reader and name in run.stage.optional:
-            deciding = self.strategy.deciding_runs(run.reader)
-            producers = [each for each in producers if each.key in deciding]
+            deciding = self.strategy.earlier_labelers(run.reader)
+            producers = [each for each in producers if each.reader in deciding]
         return producers
 
     def reads(self, run: StageRun) -> list[StageRun]:
@@ -222,4 +222,4 @@ def check_labelers(settings: Settings) -> None:
             "The profile names no reader with role 'labeler'; labels need at least one. Profiles do not inherit: "
             "start from a complete copy, such as: quit settings --profile embedded --toml > mine.toml"
         )
-    labelling_strategy(settings).check()
+    LabellingStrategy(settings).check()

@@ -46,7 +46,7 @@ def partial_plan(pipeline: Pipeline, passages: int, costs: Mapping[str, float | 
     strategy = pipeline.strategy
     if not strategy.in_turn:
         return None
-    labelers = [labeler.name for labeler in strategy.labelers]
+    labelers = strategy.labelers
     patterns = _measured_patterns(pipeline, labelers)
     notes = ["Least: the first labeler is always right. Most: only the last labeler is ever right."]
     ranges = []

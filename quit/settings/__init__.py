@@ -10,7 +10,6 @@ from quit.settings.benchmark import FineTune
 from quit.settings.card import Card
 from quit.settings.construction import (
     IN_IDENTITIES,
-    PARTIAL_LABELLING,
     Convergence,
     Difficulty,
     Leakage,

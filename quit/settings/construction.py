@@ -113,10 +113,7 @@ class Difficulty(Section):
     hard_from: float = Field(0.7, ge=0, le=1, description="Difficulty from which the bin is `hard`.")
 
 
-PARTIAL_LABELLING = tuple(f"labels.{name}" for name in ("partial", "order"))
-"""Settings of partial labelling."""
-
-IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", *PARTIAL_LABELLING)
+IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", "labels.partial")
 """Settings left out of fingerprints because another part has them: the corpus (its content, as it may be moved),
 sentences (the identity of a language model), and partial labelling (the runs that it changes)."""
 
@@ -189,13 +186,8 @@ class Labels(Section):
     partial: Literal["off", "exact"] = Field(
         "off",
         description="Which passages the labelers are asked about. `off` (the paper): each labeler about every passage. "
-        "`exact`: one labeler after the other, each only about passages that are still at label 1; the labels are the "
-        "same. Readers that are not labelers are always asked about every passage.",
-    )
-    order: tuple[str, ...] = Field(
-        (),
-        description="With `partial`: names of the labelers in the order in which they are asked; that of the profile "
-        "if empty.",
+        "`exact`: one labeler after the other in the order of the profile, each only about passages that are still at "
+        "label 1; the labels are the same. Readers that are not labelers are always asked about every passage.",
     )
 
 

@@ -120,9 +120,6 @@ class Settings(Section):
                 raise ValueError(
                     f"{spec.name}: server {spec.server!r} is not among servers ({', '.join(servers) or 'none'})"
                 )
-        order, labelers = self.labels.order, [reader.name for reader in self.labelers]
-        if order and sorted(order) != sorted(labelers):
-            raise ValueError(f"labels.order must name each labeler of the profile once: {', '.join(labelers)}")
         if self.split.train == "any" and self.split.method == "share" and self.split.train_share == 1:
             raise ValueError("split.train = 'any' with split.train_share = 1 leaves dev and test empty: set it lower")
         return self

@@ -14,14 +14,14 @@ from quit.common.rows import tuples
 from quit.models.judges import rule
 from quit.models.protocols import Judge, JudgeItem
 from quit.stages.labelling.answers import Answers, answers_of
-from quit.stages.labelling.strategy import labelling_strategy
+from quit.stages.labelling.strategy import LabellingStrategy
 from quit.stages.stage import Context, LazyTable, Tables, stage
 
 
 @stage("judge", outputs=("verdicts", "second_verdicts"), sections=("judge.name",), models=("judge",))
 def judge_stage(context: Context, questions: pa.Table, answers: LazyTable, distinct_answers: LazyTable) -> Tables:
     """One verdict on each distinct answer."""
-    strategy = labelling_strategy(context.settings)
+    strategy = LabellingStrategy(context.settings)
     by_reader = [answers_of(name, answers, distinct_answers) for name in strategy.readers]
     judge, second = context.models.judge, context.models.second_judge
     judged = _Judged.of(questions, by_reader, strategy.in_turn)

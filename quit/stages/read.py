@@ -11,7 +11,7 @@ from quit.common.rows import grouped, tuples
 from quit.models.protocols import NO_ANSWER, Judge, Prompt, Reader, Reply
 from quit.stages.judge import judge_answers
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of, fully_relevant, number_answers
-from quit.stages.labelling.strategy import labelling_strategy
+from quit.stages.labelling.strategy import LabellingStrategy
 from quit.stages.labelling.verdicts import contents
 from quit.stages.stage import ANSWER_POOL_TABLES, Context, LazyTable, Tables, stage
 
@@ -40,7 +40,7 @@ def read_stage(
     assert context.reader is not None
     to_ask = np.ones(len(passages), dtype=bool)
     if answers is not None and distinct_answers is not None:
-        names = labelling_strategy(context.settings).earlier_labelers(context.reader)
+        names = LabellingStrategy(context.settings).earlier_labelers(context.reader)
         earlier = [answers_of(name, answers, distinct_answers) for name in names]
         current = contents(questions, ranked_hints, [question_id for question_id, _, _ in context.rejected])
         rejected = {(name, key) for name, content, key in context.rejected if content in current.get(name, ())}

@@ -1,6 +1,5 @@
 """``labels.partial = "exact"``: the labels of a full build from fewer answers, for every order and number of shards."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -28,7 +27,8 @@ def test_every_order_gives_the_labels_of_a_full_build(full: Path, tmp_path: Path
     """... and asks a labeler about exactly the passages that no earlier one answers correctly in the full build."""
     right, order = _right(full), [*LABELERS[turn:], *LABELERS[:turn]]
     labels = Workspace.open(full).read("labels")["label"]
-    pipeline, _ = build(shutil.copytree(full, tmp_path / "W"), EXACT, f"labels.order={json.dumps(order)}")
+    names = [f"readers.{position}.name={name}" for position, name in enumerate(order)]
+    pipeline, _ = build(shutil.copytree(full, tmp_path / "W"), EXACT, *names)
     workspace = pipeline.workspace
     assert workspace.read("labels")["label"].equals(labels) and len(set(labels.to_pylist())) == 2
     for place, reader in enumerate(order):

@@ -5,40 +5,36 @@ import itertools
 import pytest
 
 from quit.settings import Settings
-from quit.stages.labelling.strategy import labelling_strategy
+from quit.stages.labelling.strategy import LabellingStrategy
 
 FIRST, SECOND, READER = "minilm-vector", "minilm-late", "minilm-names"
-READERS = [{"name": READER, "role": "reader"}, *({"name": name, "role": "labeler"} for name in (FIRST, SECOND))]
 
 
-def _settings(**labels: object) -> Settings:
-    return Settings.model_validate({"readers": READERS, "labels": labels})
+def _strategy(partial: str, *labelers: str) -> LabellingStrategy:
+    readers = [{"name": READER, "role": "reader"}, *({"name": name, "role": "labeler"} for name in labelers)]
+    return LabellingStrategy(Settings.model_validate({"readers": readers, "labels": {"partial": partial}}))
 
 
 @pytest.mark.parametrize(
-    ("partial", "readers", "in_turn", "deciding"),
-    [
-        ("off", [READER, FIRST, SECOND], False, {}),
-        ("exact", [SECOND, FIRST, READER], True, {FIRST: [f"read:{SECOND}"]}),
-    ],
+    ("partial", "readers", "earlier"),
+    [("off", [READER, FIRST, SECOND], {}), ("exact", [FIRST, SECOND, READER], {SECOND: [FIRST]})],
 )
-def test_who_reads_when_and_which_tables_decide(partial, readers, in_turn, deciding) -> None:
-    strategy = labelling_strategy(_settings(partial=partial, order=[SECOND, FIRST]))
+def test_who_reads_when_and_who_spares_whom(partial: str, readers: list[str], earlier: dict) -> None:
+    strategy = _strategy(partial, FIRST, SECOND)
     strategy.check()
-    assert strategy.readers == readers and strategy.in_turn == in_turn
-    assert {name: runs for name in readers if (runs := strategy.deciding_runs(name))} == deciding
+    assert strategy.readers == readers and strategy.in_turn is bool(earlier)
+    assert {name: names for name in readers if (names := strategy.earlier_labelers(name))} == earlier
 
 
 def test_a_fingerprint_names_only_what_partial_labelling_changes() -> None:
     """The judge depends on the order of the labelers, later labelers on the judge."""
 
-    def changed(one: dict[str, object], other: dict[str, object]) -> set[tuple[str, str | None]]:
-        ours, theirs = (labelling_strategy(_settings(**labels)) for labels in (one, other))
+    def changed(ours: LabellingStrategy, theirs: LabellingStrategy) -> set[tuple[str, str | None]]:
         readers = itertools.product(("probe", "read"), (READER, FIRST, SECOND))
         runs = [("judge", None), ("label", None), *readers]
         return {run for run in runs if ours.fingerprint_parts(*run) != theirs.fingerprint_parts(*run)}
 
-    exact = {"partial": "exact"}
-    assert changed({"partial": "off"}, exact) == {("judge", None), ("read", SECOND)}
+    exact = _strategy("exact", FIRST, SECOND)
+    assert changed(_strategy("off", FIRST, SECOND), exact) == {("judge", None), ("read", SECOND)}
     both = {("read", FIRST), ("read", SECOND)}
-    assert changed({**exact, "order": [SECOND, FIRST]}, exact) == {("judge", None), *both}
+    assert changed(_strategy("exact", SECOND, FIRST), exact) == {("judge", None), *both}
