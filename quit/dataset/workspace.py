@@ -106,7 +106,9 @@ def provenance_of(pipeline: Pipeline) -> dict[str, Any]:
                 "citation": source.citation,
             }
         )
-    settings = {name: value for name, value in pipeline.settings.recorded().items() if name in _CONSTRUCTION}
+    settings = {
+        name: value for name, value in pipeline.settings.model_dump(mode="json").items() if name in _CONSTRUCTION
+    }
     for section, key in (("split", "pinned"), ("difficulty", "corpus")):
         if settings[section][key]:
             settings[section][key] = Path(settings[section][key]).name

@@ -188,7 +188,7 @@ class BuildPlan:
 
     def settings_of(self, stage: Stage) -> dict[str, Any]:
         """Return the sections of the settings that a stage reads, as its fingerprint and manifest have them."""
-        whole = self.settings.recorded()
+        whole = self.settings.model_dump(mode="json")
         sections: dict[str, Any] = {}
         for section in stage.sections:
             value: Any = whole

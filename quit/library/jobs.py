@@ -294,7 +294,7 @@ def benchmark(
     request = BenchmarkRequest(Path(release), split, *systems, tuple(map(Path, corpora)), bounds)
     check(request, loaded)
     frozen, folder = _release_of(release), Path(out)
-    values = loaded.recorded()
+    values = loaded.model_dump(mode="json")
     names = ("benchmark", "sunar", "models", "readers", "judge", "labels")  # sunar: of the retriever nar
     parts = {name: values[name] for name in names if name in values}
     identities = source_identities(request, loaded)

@@ -155,7 +155,7 @@ def _readers(workspace: TableReader, settings: Settings, connection: duckdb.Duck
 
 
 def _train(release: Release | None, settings: Settings) -> str:
-    """Return ``split.train``; releases name it where it is not the paper's."""
+    """Return ``split.train``; an imported release does not name it."""
     return release.content["settings"]["split"].get("train", "parametric") if release else settings.split.train
 
 

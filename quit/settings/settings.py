@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import Field, model_validator
 
 from quit.settings.bandits import Bandits, Reports
@@ -123,14 +121,6 @@ class Settings(Section):
         if self.split.train == "any" and self.split.method == "share" and self.split.train_share == 1:
             raise ValueError("split.train = 'any' with split.train_share = 1 leaves dev and test empty: set it lower")
         return self
-
-    def recorded(self) -> dict[str, Any]:
-        """Return the settings as fingerprints and releases hold them, JSON-like: ``split.train``, which changes
-        the paper's rule, only where it does."""
-        values = self.model_dump(mode="json")
-        if self.split.train == "parametric":
-            del values["split"]["train"]
-        return values
 
     @property
     def replying_models(self) -> list[ReaderSettings | JudgeSettings]:
