@@ -118,7 +118,6 @@ def plan(
     profile: options.Profile = None,
     set_: options.Set = None,
     throughput: Annotated[float | None, typer.Option("--throughput", min=0.001, help="Replies per second.")] = None,
-    sample: Annotated[int, typer.Option("--sample", min=1, help="Questions whose prompts are counted.")] = 200,
     questions: FirstQuestionsOption = None,
     as_json: options.Json = False,
 ) -> None:
@@ -131,8 +130,7 @@ def plan(
     from quit.commands.console import print_plan
     from quit.library.building import plan as plan_build
 
-    arguments: dict[str, Any] = {"throughput": throughput, "sample": sample}
-    costs = plan_build(workspace, source, profile, set_, questions=questions, **arguments)
+    costs = plan_build(workspace, source, profile, set_, questions=questions, throughput=throughput)
     if as_json:
         print_json(asdict(costs))
     else:

@@ -14,7 +14,7 @@ from quit.common.terminal import echo
 from quit.errors import SettingsError
 
 SetOption = Annotated[
-    list[str] | None, typer.Option("--set", help="Override a setting of what is shown: pages.examples=5.")
+    list[str] | None, typer.Option("--set", help="Override a setting of what is shown: pages.rows=20.")
 ]
 
 

@@ -113,7 +113,6 @@ def plan(
     *,
     questions: int | None = None,
     throughput: float | None = None,
-    sample: int = 200,
     progress: bool = True,
 ) -> Plan:
     """Count what a build will ask of language models, before anything is spent.
@@ -125,7 +124,6 @@ def plan(
         settings: As :func:`build` takes them.
         questions: Only the first so many questions; 0 for all, whatever the profile says.
         throughput: Replies per second.
-        sample: Questions whose prompts are counted.
         progress: Show how far it is.
 
     Returns:
@@ -142,9 +140,8 @@ def plan(
     from quit.library.progress import working
     from quit.operations.plan import plan as plan_costs
 
-    for name, value in {"throughput": throughput, "sample": sample}.items():
-        if value is not None and value <= 0:
-            raise SettingsError(f"{name} is {value}: give a number above 0.")
+    if throughput is not None and throughput <= 0:
+        raise SettingsError(f"throughput is {throughput}: give a number above 0.")
     new = [*override_texts(settings), f"collect.questions={questions}"]
     opened = Workspace(workspace)
     last, used, texts = as_built(opened, profile, settings, {"collect.questions": questions})
@@ -154,7 +151,7 @@ def plan(
     source_context = nullcontext(last) if sources is None else temporary_sources(sources)
     with source_context as source_names, working("plan", not progress):
         effective, refs = checked_build(source_names, used, texts)
-        costs = plan_costs(Pipeline(opened, effective, refs), sample=sample, throughput=throughput)
+        costs = plan_costs(Pipeline(opened, effective, refs), throughput=throughput)
     return dataclasses.replace(costs, remembered=tuple(remembered))
 
 

@@ -38,6 +38,8 @@ JUDGED_A_QUESTION = 20.0
 """Distinct answers per question that a judge has to see, where no workspace tells: the paper does not say."""
 COMPLETION_TOKENS = 6.0
 """Tokens per reply, where no workspace tells."""
+SAMPLE = 200
+"""Questions whose prompts are counted."""
 MEMORY, MEMORY_A_QUESTION = 0.9e9, 20e3
 """Bytes of memory of the largest process, and more per question (docs/research/scale.md, measured)."""
 DISK_A_QUESTION, DISK_A_REPLY = 6e3, 160
@@ -81,14 +83,13 @@ class Plan:
     remembered: tuple[str, ...] = ()
 
 
-def plan(pipeline: Pipeline, *, sample: int = 200, throughput: float | None = None) -> Plan:
+def plan(pipeline: Pipeline, *, throughput: float | None = None) -> Plan:
     """Return the plan of what is still to do.
 
-    ``sample``: questions whose prompts are counted. ``throughput``: replies per second; the workspace's
-    own measure where it is None.
+    ``throughput``: replies per second; the workspace's own measure where it is None.
     """
     questions, notes = planned_questions(pipeline)
-    positions = np.unique(np.linspace(0, len(questions) - 1, sample, dtype=int)) if questions else ()
+    positions = np.unique(np.linspace(0, len(questions) - 1, SAMPLE, dtype=int)) if questions else ()
     cache = GenerationCache() if pipeline.settings.run.generation_cache else None
     planner = _Planner(
         pipeline,

@@ -42,6 +42,7 @@ from quit.status.summary import (
 )
 from quit.version import __version__
 
+_BARS = 20  # of a histogram
 _FIGURES = 22  # steps of ``gather`` that progress is reported about
 
 
@@ -75,17 +76,17 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
             "imported": imported_lines(release) if release and release.imported else [],
             "rejects": _figure(sql_rows(connection, _REJECTS)),
             "sources": _figure(sql_rows(connection, _SOURCES)),
-            "convergence": _figure(_convergence(connection, settings.pages.bins)),
+            "convergence": _figure(_convergence(connection)),
             "leakage": _figure(_leakage(build, connection, settings) if build else None),
             "probe": _figure(sql_rows(connection, PROBE)),
             "types": _figure(_types(connection)),
-            "difficulty": _figure(_difficulty(connection, settings.pages.bins)),
+            "difficulty": _figure(_difficulty(connection)),
         }  # fmt: skip
         facts["splits"] = _figure(split_figures(connection))
         facts["roles"] = _figure(role_figures(connection))
         facts["drawn_from_all"] = sql_rows(connection, _PARAMETRIC) if _train(release, settings) == "any" else []
         facts["passage"] = _figure(example_passage(workspace, connection, facts["readers"]))
-        facts["examples"] = _figure(examples(workspace, connection, settings))
+        facts["examples"] = _figure(examples(workspace, connection))
     facts["funnel"] = _figure(_funnel(build, releases) if build else [])
     facts["small_pool"] = small_pool(build) if build else None
     facts["statistics"] = _figure(release.facts["statistics"] if release else build and _statistics(build))
@@ -167,28 +168,26 @@ _REJECTS = """
 """
 
 
-def _histogram(
-    connection: duckdb.DuckDBPyConnection, table: str, value: str, group: str, bins: int
-) -> list[dict[str, Any]]:
-    """Return ``low, high, <group value>: count`` for ``bins`` equal bars over 0 to 1; 1 itself is in the last one."""
+def _histogram(connection: duckdb.DuckDBPyConnection, table: str, value: str, group: str) -> list[dict[str, Any]]:
+    """Return ``low, high, <group value>: count`` for equal bars over 0 to 1; 1 itself is in the last one."""
     source = f"FROM {table} WHERE {value} IS NOT NULL"
     groups = [row["name"] for row in sql_rows(connection, f"SELECT DISTINCT {group} AS name {source} ORDER BY 1")]
-    bars = [{"low": at / bins, "high": (at + 1) / bins, **{name: 0 for name in groups}} for at in range(bins)]
+    bars = [{"low": at / _BARS, "high": (at + 1) / _BARS, **{name: 0 for name in groups}} for at in range(_BARS)]
     counts = sql_rows(
         connection,
         f"""SELECT least(greatest(floor({value} * $bins), 0), $bins - 1)::INTEGER AS bar, {group} AS name,
                    count(*) AS count
             {source} GROUP BY 1, 2""",
-        {"bins": bins},
+        {"bins": _BARS},
     )
     for row in counts:
         bars[row["bar"]][row["name"]] = row["count"]
     return bars
 
 
-def _convergence(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, Any]:
+def _convergence(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     use = "CASE WHEN selected THEN 'in passages' ELSE 'left aside' END"
-    bars = _histogram(connection, "ranked_hints", "convergence", use, bins)
+    bars = _histogram(connection, "ranked_hints", "convergence", use)
     return {
         "bars": bars,
         "groups": list(bars[0])[2:],  # after low and high
@@ -218,7 +217,7 @@ def _leakage(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settin
                    LEFT JOIN leak_findings f ON f.question_id = q.question_id AND NOT f.overridden GROUP BY 1)
                GROUP BY 1 ORDER BY 1""",
         ),
-        "bars": _histogram(connection, "leak_findings", "probability", "'findings'", settings.pages.bins),
+        "bars": _histogram(connection, "leak_findings", "probability", "'findings'"),
         "leaking": sql_rows(connection, "SELECT count(DISTINCT question_id) AS count FROM leak_findings")[0]["count"],
         "questions": sql_rows(connection, LEAKS, {"rows": settings.pages.rows}),
     }
@@ -234,11 +233,11 @@ def _types(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     )
 
 
-def _difficulty(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, Any]:
+def _difficulty(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     source = "(SELECT d.*, s.split FROM descriptions d JOIN splits s USING (question_id))"
     counts = ", ".join(f"count(*) FILTER (split = '{split}') AS {split}" for split in SPLITS)
     return {
-        "bars": _histogram(connection, source, "difficulty", "difficulty_bin", bins),
+        "bars": _histogram(connection, source, "difficulty", "difficulty_bin"),
         "bins": sql_rows(
             connection,
             f"""SELECT difficulty_bin AS bin, count(*) AS questions, {counts}, avg(difficulty) AS mean FROM {source}

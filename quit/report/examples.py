@@ -10,7 +10,6 @@ import duckdb
 
 from quit.engine.reading import TableReader
 from quit.render.table import plain_name
-from quit.settings import Settings
 from quit.status.story import stories, story
 from quit.text.normalize import normalize_answer
 
@@ -19,6 +18,7 @@ _SHARES = """
     SELECT s.question_id, avg((l.label = 2)::INTEGER) AS share FROM splits s JOIN labels l USING (question_id)
     WHERE NOT coalesce(s.parametric, s.split = 'train') GROUP BY 1
 """
+_EXAMPLES = 3  # of each kind
 KINDS = (
     (
         "answered",
@@ -90,15 +90,15 @@ def example_passage(
     }
 
 
-def examples(workspace: TableReader, connection: duckdb.DuckDBPyConnection, settings: Settings) -> list[dict[str, Any]]:
+def examples(workspace: TableReader, connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     """Return ``kind, title, rule, questions`` for each kind that has any; no question appears twice."""
     kinds: list[dict[str, Any]] = []
     earlier: set[str] = set()
     for kind, title, rule, sql in KINDS:
         # A question may be taken by an earlier kind: ask for as many more.
-        enough = settings.pages.examples + len(earlier)
+        enough = _EXAMPLES + len(earlier)
         ids = [row[0] for row in connection.execute(sql, {"examples": enough}).fetchall()]
-        fresh = [question_id for question_id in ids if question_id not in earlier][: settings.pages.examples]
+        fresh = [question_id for question_id in ids if question_id not in earlier][:_EXAMPLES]
         earlier |= set(fresh)
         if fresh:
             kinds.append({"kind": kind, "title": title, "rule": rule, "questions": fresh})

@@ -43,9 +43,10 @@ def test_the_funnel_and_what_was_left_out(facts) -> None:
 
 
 def test_convergence_falls_into_the_right_bars(facts) -> None:
-    # 1.0 0.25 0.5 0.49 0.0 1.0 in bars of a quarter; 1 belongs to the last bar.
+    # 1.0 0.25 0.5 0.49 0.0 1.0 in bars of a twentieth; 1 belongs to the last bar.
     bars = [(row["low"], row["in passages"]) for row in facts["convergence"]["bars"]]
-    assert bars == [(0, 1), (0.25, 2), (0.5, 1), (0.75, 2)]
+    assert len(bars) == 20
+    assert [bar for bar in bars if bar[1]] == [(0, 1), (0.25, 1), (0.45, 1), (0.5, 1), (0.95, 2)]
     [producer] = facts["convergence"]["producers"]
     assert (producer["count"], producer["mean"], producer["median"]) == (6, pytest.approx(3.24 / 6), 0.495)
 
@@ -54,12 +55,13 @@ def test_leakage_types_and_difficulty(facts) -> None:
     assert facts["leakage"]["by_question"] == [{"leaking": 0, "questions": 3}, {"leaking": 1, "questions": 1}]
     method = {"method": "exact", "findings": 1, "hints": 1, "questions": 1, "overridden": 0}
     assert facts["leakage"]["methods"] == [method]
-    assert [row["findings"] for row in facts["leakage"]["bars"]] == [0, 0, 0, 1]
+    assert [row["findings"] for row in facts["leakage"]["bars"]][-2:] == [0, 1]
     kind = {"coarse": tiny.TYPE, "questions": 3, "train": 1, "dev": 1, "test": 1, "fine": 1}
     assert facts["types"] == [kind]
     bins = [(row["bin"], row["questions"], row["test"]) for row in facts["difficulty"]["bins"]]
     assert bins == [("easy", 2, 0), ("hard", 1, 1)]
-    assert [(row["easy"], row["hard"]) for row in facts["difficulty"]["bars"]] == [(2, 0), (0, 0), (0, 0), (0, 1)]
+    bars = [(row["low"], row["easy"], row["hard"]) for row in facts["difficulty"]["bars"]]
+    assert [bar for bar in bars if bar[1] or bar[2]] == [(0.1, 1, 0), (0.2, 1, 0), (0.9, 0, 1)]
 
 
 def test_labels_by_hints_and_readers(facts) -> None:

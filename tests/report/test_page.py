@@ -129,7 +129,7 @@ def test_leaking_words_are_cut_out_longest_first() -> None:
 
 def test_the_command_writes_the_page_and_names_what_is_wrong(tmp_path) -> None:
     workspace = tiny.workspace(tmp_path / "W")
-    call_quit("report", "-w", workspace.path, "--set", "pages.examples=1")
+    call_quit("report", "-w", workspace.path, "--set", "pages.rows=20")
     assert (workspace.path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     output = call_quit("report", "-w", workspace.path, "--json").json()
     assert dict(output["funnel"])["after collect (too few hints)"] == 4
