@@ -195,7 +195,7 @@ class _Planner:
                 requests += len(paths) * repetitions
                 prompts += _tokens(question, paths, template, count) * repetitions
                 if self.cache is not None:
-                    cached += cached_replies(reader, question, paths, repetitions, self.cache)
+                    cached += _cached_replies(reader, question, paths, repetitions, self.cache)
             remaining = 1 - cached / requests if requests else 0.0
             line = self._line(
                 spec,
@@ -326,7 +326,7 @@ def _tokens(question: Prompt, paths: Sequence[tuple[int, ...]], template: Any, c
     return len(paths) * frame + sum(hints[position] for path in paths for position in path)
 
 
-def cached_replies(
+def _cached_replies(
     reader: LLMReader | UserReader,
     question: Prompt,
     paths: Sequence[tuple[int, ...]],
