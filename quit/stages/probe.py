@@ -11,8 +11,8 @@ from quit import contracts
 from quit.common.rows import tuples
 from quit.errors import all_of
 from quit.models.judges import rule
-from quit.models.protocols import NO_ANSWER, Judge, JudgeItem, Reader, Reply
-from quit.models.readers.cleaning import says_no_answer
+from quit.models.protocols import Judge, JudgeItem, Reader
+from quit.models.readers.cleaning import as_written
 from quit.stages.read import prompts_without_hints
 from quit.stages.stage import ANSWER_POOL_TABLES, Context, Tables, stage
 
@@ -47,7 +47,7 @@ def probe(questions: pa.Table, descriptions: pa.Table, reader: Reader, judge: Ju
 
     def judged(sample: int) -> list[dict[str, Any]]:
         items = [
-            JudgeItem(row["question_id"], row["question"], tuple(row["answers"]), _as_written(reply))
+            JudgeItem(row["question_id"], row["question"], tuple(row["answers"]), as_written(reply.raw))
             for row, reply in zip(rows_of_questions, answers[sample], strict=True)
         ]
         rulings = rule(items, judge, sample)
@@ -61,12 +61,6 @@ def probe(questions: pa.Table, descriptions: pa.Table, reader: Reader, judge: Ju
     rows = [row for of_sample in all_of(partial(judged, sample) for sample in samples) for row in of_sample]
     rows.sort(key=lambda row: (row["question_id"], row["repetition"]))
     return contracts.table("probe_answers").from_rows(rows)
-
-
-def _as_written(reply: Reply) -> str:
-    """Return what the judge sees of a reply; ``NO ANSWER`` where the reader begins with that."""
-    text = reply.raw.strip()
-    return NO_ANSWER if says_no_answer(" ".join(text.lstrip("(\"'*").split()[:2])) else text
 
 
 def parametric(probe_answers: pa.Table) -> dict[str, bool]:

@@ -12,7 +12,7 @@ from quit.models.generation import ChatRequest
 from quit.models.judges import rule
 from quit.models.prompting import load_prompt
 from quit.models.protocols import NO_ANSWER, JudgeItem
-from quit.models.readers.cleaning import clean_answer
+from quit.models.readers.cleaning import as_written
 from quit.settings import Settings
 from quit.systems.opening import language_model
 from quit.systems.relevance import YesNo
@@ -24,7 +24,7 @@ _FIELDS = frozenset({"question"})
 class Opinions:
     """The models that the settings name, none of them by default. ``about``: their identities, and after
     :meth:`added_to` what their replies came to: of the verdicts of baseline and judge, how many could not be read; of
-    the answers, how many are NO ANSWER after cleaning and how many were cut at ``complexity.answer_tokens``.
+    the answers, how many are NO ANSWER and how many were cut at ``complexity.answer_tokens``.
 
     Raises :class:`quit.errors.SettingsError` for a name or prompt that is none.
     """
@@ -67,7 +67,7 @@ class Opinions:
         ]
         replies = self._answers.complete(requests)
         items = [
-            JudgeItem(question.query_id, question.text, question.answers, clean_answer(reply.text, reply.finish_reason))
+            JudgeItem(question.query_id, question.text, question.answers, as_written(reply.text))
             for question, reply in zip(questions, replies, strict=True)
         ]
         verdicts = [ruling.verdict.correct for ruling in rule(items, self._models.judge)]

@@ -147,16 +147,18 @@ def test_opinions_of_language_models() -> None:
     def reply(request: ChatRequest) -> str:
         if request.template.name == "complex_question":
             return {"Who?": "Yes", "What?": "no."}.get(request.fields["question"], "Well,")
-        return "Letsie III" if request.fields["question"] == "Who?" else "NO ANSWER"
+        return {
+            "Who?": "The answer to this question is Letsie III.", "What?": "Letsie III", "When?": "NO ANSWER (Letsie III)"
+        }.get(request.fields["question"], "The answer to this question is Moshoeshoe II.")  # fmt: skip
 
     settings = talking(complexity={"baseline_model": "tiny", "answer_model": "tiny"})
     opinions = Opinions(Talks(settings, reply), settings)
-    rated = [result(query_id=text, text=text) for text in ("Who?", "What?", "Why?")]
+    rated = [result(query_id=text, text=text) for text in ("Who?", "What?", "When?", "Why?")]
     opined = opinions.added_to(rated)
-    assert [rating.said_complex for rating in opined] == [True, False, None]
-    assert [rating.correct for rating in opined] == [True, False, False]
-    assert opinions.about["baseline_replies"] == {"verdicts": 3, "unread": 1}
-    assert opinions.about["answer_replies"]["answers"] == 3 and opinions.about["answer_replies"]["unread_verdicts"] == 0
+    assert [rating.said_complex for rating in opined] == [True, False, None, None]
+    assert [rating.correct for rating in opined] == [True, True, False, False], "a sentence may be right"
+    assert opinions.about["baseline_replies"] == {"verdicts": 4, "unread": 2}
+    assert opinions.about["answer_replies"] == {"answers": 4, "no_answer": 1, "cut": 0, "unread_verdicts": 0}
     silent = Opinions(Models(Settings()), Settings())
     assert silent.added_to(rated) == rated and silent.about == {}
 

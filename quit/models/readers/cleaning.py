@@ -82,6 +82,13 @@ def clean_answer(raw: str, finish_reason: str = "stop", sentences: Sentences = "
     return NO_ANSWER if sentences == "drop" and is_sentence(text, cut=cut) else text
 
 
+def as_written(raw: str) -> str:
+    """Return what a judge sees of a reply to a question alone: all of it, since a sentence may be right; ``NO ANSWER``
+    where the reply begins with that."""
+    text = without_controls(raw).strip()
+    return NO_ANSWER if says_no_answer(" ".join(text.lstrip("(\"'*").split()[:2])) else text
+
+
 def without_controls(text: str) -> str:
     """Return a model's text without escape sequences and control characters except tabs and line ends."""
     return _CONTROLS.sub("", text)
