@@ -18,37 +18,38 @@ from quit.export.training import PAIRS, Selection
 
 
 def write_tevatron(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
-    """Write ``train.jsonl`` and ``dev.jsonl`` with positives and negatives, ``corpus.jsonl`` and the queries of each
-    split (Gao et al. 2022); return the choices.
+    """Write ``train.jsonl`` and ``dev.jsonl`` with pairs of a positive and a negative, ``corpus.jsonl`` and the queries
+    of each split (Gao et al. 2022); return the choices.
 
-    Titles are empty, as in ``beir``, and for the same reason.
+    A record has one pair, since Tevatron takes one positive of a record per epoch. Titles are empty, as in ``beir``,
+    and for the same reason.
     """
     lines = Lines(dataset)
     selection = Selection(dataset, options.fine_tuning, options.encoder)
     texts = PassageTexts(lines, json_inside)
 
-    def query(position: int) -> str:
-        return json_text({"query_id": lines.ids[position], "query": dataset.question_of[position]})
+    def query(position: int, suffix: str = "") -> str:
+        return json_text({"query_id": f"{lines.ids[position]}{suffix}", "query": dataset.question_of[position]})
 
-    def passages_of(numbers: list[int]) -> str:
-        return ", ".join(
-            f'{{"docid": "{texts.id(number)}", "title": "", "text": "{texts.text(number)}"}}' for number in numbers
-        )
+    def passage(number: int) -> str:
+        return f'{{"docid": "{texts.id(number)}", "title": "", "text": "{texts.text(number)}"}}'
 
-    rows = {}
+    counts = {}
     for split in training.TUNING_SPLITS:
-        examples = (
-            f'{query(example.position)[:-1]}, "positive_passages": [{passages_of(example.positives)}], '
-            f'"negative_passages": [{passages_of(example.negatives)}]}}\n'
+        records = (
+            f'{query(example.position, f"_{place}")[:-1]}, "positive_passages": [{passage(good)}], '
+            f'"negative_passages": [{passage(bad)}]}}\n'
             for example in selection.examples(split)
+            for place, (good, bad) in enumerate(example.pairs())
         )
-        rows[split] = write_texts(folder, f"{split}.jsonl", examples)
+        counts[split] = write_texts(folder, f"{split}.jsonl", records)
     for split in SPLITS:
         queries = (query(position) + "\n" for position in dataset.positions(split))
         write_texts(folder, f"queries.{split}.jsonl", queries)
     passages = lines.write_passages(folder, "corpus.jsonl", '{"docid": "', '", "title": "", "text": "', '"}')
     escapes = lines.escapes(texts=False)
-    return {"passages": passages, "examples": rows, "fine_tuning": selection.facts(), "escaped": escapes}
+    facts = {"passages": passages, "triples": counts, "triple_rule": PAIRS, "fine_tuning": selection.facts()}
+    return {**facts, "escaped": escapes}
 
 
 def write_monot5(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import pytest
 
 from quit.export import FORMATS, export
 from tests.docs.pages import blocks
+from tests.export.tevatron import read_by_tevatron
 from tests.paths import ROOT
 
 PAGE = ROOT / "docs" / "howto" / "export.md"
@@ -40,7 +41,7 @@ def test_the_lines_load_what_was_exported(block, exports, monkeypatch):
         assert len(names["fully"]["corpus"]) == 7 * 325 and len(names["fully"]["queries"]) == 2
         assert {label for one in names["fully"]["relevant_docs"].values() for label in one.values()} == {2}
     if "train" in names:
-        assert len(names["train"]) == 3 and len(names["train"][0]["positive_passages"]) == 10
+        assert len(names["train"]) == 30 and len(read_by_tevatron(names["train"])) == 30
     if "triples" in names:
         assert len(names["triples"]) == 30 and {len(one) for one in names["triples"]} == {3}
 

@@ -13,6 +13,7 @@ from quit.errors import InputError, SettingsError
 from quit.export import FineTuning, export, verify
 from quit.export.training import KINDS, Selection, keyed_draws, nearest_questions
 from tests.export.conftest import AWKWARD, flat, jsonl, make_tables, tsv
+from tests.export.tevatron import read_by_tevatron
 from tests.rows import changed
 
 datasets = pytest.importorskip("datasets")
@@ -38,28 +39,33 @@ def test_tevatron_loaded_by_datasets(exported, truth, tmp_path):
     loaded = datasets.load_dataset("json", data_files=files, cache_dir=str(tmp_path))
     facts = {name: verify(exported.out / name).facts["fine_tuning"] for name in FORMATS}
     for split, rows in loaded.items():
-        assert [unquote(row["query_id"]) for row in rows] == of_split(split)
-        fewer, labels = 0, set()
+        pairs: dict[str, list] = {}
         for row in rows:
-            question = unquote(row["query_id"])
-            assert row["query"] == truth.questions[question]
-            for passage in (*row["positive_passages"], *row["negative_passages"]):
+            question, number = unquote(row["query_id"]).rsplit("_", 1)
+            assert row["query"] == truth.questions[question] and int(number) == len(pairs.setdefault(question, []))
+            pair = (*row["positive_passages"], *row["negative_passages"])
+            for passage in pair:
                 assert passage["text"] == truth.texts[unquote(passage["docid"])] and passage["title"] == ""
-            good = [unquote(one["docid"]) for one in row["positive_passages"]]
-            bad = [unquote(one["docid"]) for one in row["negative_passages"]]
+            pairs[question].append([unquote(passage["docid"]) for passage in pair])
+        assert [*pairs] == of_split(split)
+        fewer, labels, positives = 0, set(), set()
+        for question, pairs_of in pairs.items():
+            good, bad = ([*dict.fromkeys(side)] for side in zip(*pairs_of, strict=True))
             full = sum(truth.labels[name] == 2 for name, owner in truth.owner.items() if owner == question)
             fewer += full < wanted.positives
-            assert len(set(good)) == len(good) == min(wanted.positives, full)
-            assert len(set(bad)) == len(bad) == wanted.negatives
+            assert len(good) == min(wanted.positives, full) and len(bad) == wanted.negatives
+            assert len(pairs_of) == max(len(good), len(bad))
+            positives |= {(truth.questions[question], passage) for passage in good}
             assert all(truth.owner[one] == question and truth.labels[one] == 2 for one in good)
             owners = {truth.owner[one] for one in bad}
             labels |= {truth.labels[one] for one in bad}
             others = {*of_split(split)} - {question}
             assert owners == {question} if wanted.kind == "partial" else owners <= others
+        assert {(query, unquote(passage)) for query, passage in read_by_tevatron(rows)} == positives
         # Footnote 11: positives of other questions.
         assert labels == {"other": {2}, "partial": {1}}.get(wanted.kind, {1, 2})
         for counts in facts.values():
-            expected = {"questions": len(rows), "without_positive": 0, "fewer_positives": fewer}
+            expected = {"questions": len(pairs), "without_positive": 0, "fewer_positives": fewer}
             assert counts["splits"][split].items() >= expected.items()
     for counts in facts.values():
         assert FineTuning(counts["positives"], counts["negatives"], counts["kind"]) == wanted
@@ -77,10 +83,12 @@ def test_the_three_formats_choose_the_same_passages(exported, truth):
         triples = [
             (unquote(queries[str(q)]), unquote(passages[str(p)]), unquote(passages[str(n)])) for q, p, n in numbers
         ]
-        for row in jsonl(exported.out / "tevatron" / f"{split}.jsonl"):
-            mine = [triple[1:] for triple in triples if triple[0] == unquote(row["query_id"])]
-            for side, names in zip(("positive", "negative"), zip(*mine, strict=True), strict=True):
-                assert {unquote(one["docid"]) for one in row[f"{side}_passages"]} == {*names}
+        records = jsonl(exported.out / "tevatron" / f"{split}.jsonl")
+        assert triples == [
+            tuple(map(unquote, (row["query_id"].rsplit("_", 1)[0], good["docid"], bad["docid"])))
+            for row in records
+            for good, bad in zip(row["positive_passages"], row["negative_passages"], strict=True)
+        ]
         assert tsv(exported.out / "monot5" / f"{split}.tsv") == [
             [flat(truth.questions[q]), flat(truth.texts[p]), flat(truth.texts[n])] for q, p, n in triples
         ]
@@ -204,9 +212,9 @@ def test_an_export_mined_with_an_encoder_says_so(awkward, tmp_path):
     assert manifest.facts["fine_tuning"]["miner_identity"] == "fixed@1"
     assert encoder.asked == 2 * (len(AWKWARD) - len(of_split("test")))
     rows = jsonl(tmp_path / "tevatron" / "train.jsonl")
-    first = {unquote(row["query_id"]): unquote(row["negative_passages"][0]["docid"]) for row in rows}
+    first = {unquote(row["query_id"]): unquote(row["negative_passages"][0]["docid"]) for row in rows[::2]}
     expected = passage_id("f 6", "01234")
-    assert first == {"a b\t1": expected, "d\u20284": expected, "f 6": passage_id("a b\t1", "01234")}
+    assert first == {"a b\t1_0": expected, "d\u20284_0": expected, "f 6_0": passage_id("a b\t1", "01234")}
 
 
 @pytest.mark.parametrize(
