@@ -210,7 +210,7 @@ def rate(
 
 
 def agreement(results: Sequence[ComplexityResult], settings: Complexity) -> dict[str, Any]:
-    """Return how complexity goes with known labels, each with a 95% bootstrap interval over groups and a permutation p.
+    """Return how complexity goes with known labels, each with a 95% bootstrap interval and a permutation p over groups.
 
     ``known_complex``: by a question's own label, else more than one hop against one, as the paper labels MuSiQue:
     accuracy, F1 of "complex", Matthews' correlation, the same with answerability alone, with thresholds chosen on the

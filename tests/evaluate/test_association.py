@@ -68,6 +68,44 @@ def test_groups_widen_the_interval() -> None:
     assert grouped.high - grouped.low > 1.5 * (once.high - once.low)
 
 
+UNRELATED = {
+    "labels by group and item": lambda rng, group: _grouped(rng, group) > 0,
+    "one label per group": lambda rng, group: rng.normal(size=group[-1] + 1)[group] > 0,
+    "a question and its sub-questions": lambda rng, group: np.diff(group, prepend=-1),
+}
+
+
+def _grouped(rng: np.random.Generator, group: np.ndarray) -> np.ndarray:
+    return rng.normal(size=group[-1] + 1)[group] + 0.5 * rng.normal(size=len(group))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [[4] * 30, [3, 4, 5] * 10], ids=["equal", "unequal"])
+@pytest.mark.parametrize("kind", UNRELATED)
+def test_unrelated_labels_of_groups_have_a_p_below_5_percent_in_5_percent(kind: str, sizes: list[int]) -> None:
+    """Binomial: of 800 tests at 0.05, 3% to 7% are 2.6 standard deviations either way."""
+    rng, group = np.random.default_rng(0), np.repeat(np.arange(30), sizes)
+
+    def covariance(values: np.ndarray, labels: np.ndarray) -> float:
+        return float((values - values.mean()) @ labels)
+
+    p_values = [
+        associate(
+            _grouped(rng, group), UNRELATED[kind](rng, group), covariance, seed=seed, resamples=19, groups=group
+        ).p
+        for seed in range(800)
+    ]
+    assert 0.03 < np.mean(np.array(p_values) <= 0.05) < 0.07
+
+
+@pytest.mark.parametrize("unit", ["group", "item"])
+def test_an_association_of_groups_or_inside_them_is_found(unit: str) -> None:
+    rng, group = np.random.default_rng(0), np.repeat(np.arange(30), 4)
+    labels = rng.permutation(np.arange(30) % 2)[group] if unit == "group" else np.tile([1, 0, 0, 0], 30)
+    association = associate(labels + _grouped(rng, group), labels, spearman, seed=0, resamples=200, groups=group)
+    assert association.p < 0.05 and association.low > 0
+
+
 def test_one_group_has_no_interval() -> None:
     association = associate([1.0, 2.0, 3.0], [1, 3, 2], kendall_tau_b, seed=0, groups=["q"] * 3)
     assert association.value == pytest.approx(1 / 3) and (association.low, association.high) == (None, None)

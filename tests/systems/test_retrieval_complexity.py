@@ -147,9 +147,9 @@ def test_opinions_of_language_models() -> None:
     def reply(request: ChatRequest) -> str:
         if request.template.name == "complex_question":
             return {"Who?": "Yes", "What?": "no."}.get(request.fields["question"], "Well,")
-        return {
-            "Who?": "The answer to this question is Letsie III.", "What?": "Letsie III", "When?": "NO ANSWER (Letsie III)"
-        }.get(request.fields["question"], "The answer to this question is Moshoeshoe II.")  # fmt: skip
+        sentence, declined = "The answer to this question is Letsie III.", "NO ANSWER (Letsie III)"
+        answers = {"Who?": sentence, "What?": "Letsie III", "When?": declined}
+        return answers.get(request.fields["question"], "The answer to this question is Moshoeshoe II.")
 
     settings = talking(complexity={"baseline_model": "tiny", "answer_model": "tiny"})
     opinions = Opinions(Talks(settings, reply), settings)
