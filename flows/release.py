@@ -44,7 +44,7 @@ def release(
 
     Args:
         workspace: Folder of the workspace, as the machine that runs this sees it.
-        name: Name of the release. The start of the run replaces strftime's %Y, %m, %d, %H, %M: nightly-%Y-%m-%d.
+        name: Name of the release. The start of the run replaces %Y, %m, %d, %H and %M: nightly-%Y-%m-%d.
         waive: Gates that may fail, and why; the reason is published with the data.
         formats: Formats to export the release in; none if not given.
         out: Folder of the exports.

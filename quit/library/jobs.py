@@ -6,6 +6,7 @@ too, and give them their own way to carry out a stage or step: as a task of Pref
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -204,7 +205,7 @@ def release(
         overwrite: Whether an earlier export may be replaced.
         folder: Folder of the release; WORKSPACE/releases/NAME if not given.
         settings: Overrides of ``release.*``, for the gates of this release.
-        now: If given, it replaces strftime's %Y, %m, %d, %H, %M in the name.
+        now: If given, it replaces %Y, %m, %d, %H and %M in the name; any other % stays.
         step: Carries out each step.
 
     Raises:
@@ -218,7 +219,7 @@ def release(
     from quit.release.create import create
     from quit.release.gates import parse_waivers, with_release_settings
 
-    dated, target = now.strftime(name) if now else name, Path(folder) if folder else None
+    dated, target = dated_name(name, now) if now else name, Path(folder) if folder else None
     waivers = parse_waivers(waive)
     with locked_last_build(workspace) as pipeline:
         encoder = Models(pipeline.settings).encoder
@@ -236,6 +237,11 @@ def release(
     if created.new or missing:
         return JobResult(result)
     return JobResult(result, f"Nothing new: the release {frozen.name} holds these very tables.")
+
+
+def dated_name(name: str, now: datetime) -> str:
+    """Return a release's name with %Y, %m, %d, %H and %M replaced; any other % stays."""
+    return re.sub("%[YmdHM]", lambda part: now.strftime(part[0]), name)
 
 
 def _newest(pipeline: Pipeline, target: Path | None) -> Release | None:
@@ -258,7 +264,7 @@ def _export(encoder: Any, frozen: Release, formats: list[str], out: Path, overwr
 
 
 _MARK = "scheduled.json"
-"""File in a benchmark's folder: the key of its release, systems and settings."""
+"""File in a benchmark's folder: the key of its request, settings and models."""
 
 
 def benchmark(
@@ -279,8 +285,8 @@ def benchmark(
     """Benchmark QA systems on a release, or on the newest release of a workspace. The result: ``results``, ``seconds``,
     ``wrong_zeros`` (of ``benchmark.judge_others``), the ``page``, and the ``release``'s name.
 
-    Nothing is run where ``out`` holds the results of the same release, systems (with what their classes and model
-    folders hold, and the versions of other packages' plugins) and settings already and no ``corpora`` are named, except
+    Nothing is run where ``out`` holds the results of the same arguments, release and settings already (with what
+    classes and model folders hold, and the versions of other packages' plugins) and no ``corpora`` are named, except
     with ``anew``. Arguments: as of the command ``quit benchmark run``.
     """
     from quit.common.files import read_json, write_json, writing
@@ -294,15 +300,14 @@ def benchmark(
     request = BenchmarkRequest(Path(release), split, *systems, tuple(map(Path, corpora)), bounds)
     check(request, loaded)
     frozen, folder = _release_of(release), Path(out)
+    requested = asdict(request) | {"release": frozen.content_id}
     values = loaded.model_dump(mode="json")
-    names = ("benchmark", "sunar", "models", "readers", "judge", "labels")  # sunar: of the retriever nar
-    parts = {name: values[name] for name in names if name in values}
-    identities = source_identities(request, loaded)
-    key = content_hash(__version__, frozen.content_id, split, systems, identities, bounds, parts, size=16)
+    key = content_hash(__version__, requested, values, source_identities(request, loaded), size=16)
     facts: dict[str, Any] = {"page": str(folder / "leaderboard.html"), "release": frozen.name}
     complete = all((folder / name).is_file() for name in ("run.json", "results.json", "leaderboard.html"))
     if complete and not (anew or corpora) and (read_json(folder / _MARK) or {}).get("key") == key:
-        facts |= {"results": read_json(folder / "results.json"), "seconds": {}}
+        run = read_json(folder / "run.json")
+        facts |= {"results": read_json(folder / "results.json"), "seconds": {}, "wrong_zeros": run["wrong zeros"]}
         return JobResult(facts, f"Nothing new: {out} holds the results of the release {frozen.name} already.")
     with writing(folder):
         (folder / _MARK).unlink(missing_ok=True)

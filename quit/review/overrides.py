@@ -42,8 +42,8 @@ class Decision:
 
 
 def add(workspace: Workspace, decisions: Sequence[Decision]) -> list[dict[str, Any]]:
-    """Append decisions to the workspace's log and return the rows written; what is in force already is not written
-    again.
+    """Append decisions to the workspace's log and return the rows written. Of several on the same, the last counts;
+    where it is in force already, none of them is written.
 
     Raises :class:`InputError` for an unknown kind, decision, hint, span or answer, naming the nearest right one; then
     nothing is written.
@@ -53,10 +53,8 @@ def add(workspace: Workspace, decisions: Sequence[Decision]) -> list[dict[str, A
     now = _now()
 
     def make(log: pa.Table) -> pa.Table:
-        same = (*KEY, "decision", "by", "reason")
-        existing = {tuple(row[name] for name in same) for row in in_force(log).to_pylist()}
-        fresh = [row for row in rows if tuple(row[name] for name in same) not in existing]
-        return _number(fresh, len(log), now)
+        ruling, last = _decided(in_force(log).to_pylist()), _decided(rows)
+        return _number([row for row in rows if last[_about(row)] != ruling.get(_about(row))], len(log), now)
 
     return Log(workspace, "overrides").append(make).to_pylist()
 
@@ -74,8 +72,7 @@ def withdraw(workspace: Workspace, override_id: str, by: str, reason: str) -> di
             raise InputError(f"There is no override {override_id!r}.{near}")
         row = rows[override_id]
         overrides = in_force(log).to_pylist()
-        current = {tuple(each[name] for name in KEY): each["override_id"] for each in overrides}
-        ruling = current.get(tuple(row[name] for name in KEY))
+        ruling = {_about(each): each["override_id"] for each in overrides}.get(_about(row))
         if ruling != override_id:
             now = f"{ruling} has taken its place" if ruling else "nothing overrides that hint, span and answer now"
             raise InputError(f"The override {override_id} is not in force: {now}.")
@@ -124,6 +121,15 @@ def listed(workspace: TableReader, question_id: str | None = None) -> list[dict[
         }
         for row in rows
     ]
+
+
+def _about(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in KEY)
+
+
+def _decided(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """Return what each override is about -> decision, by and reason of the last row."""
+    return {_about(row): (row["decision"], row["by"], row["reason"]) for row in rows}
 
 
 def _hints(workspace: Workspace, hint_ids: Iterable[str]) -> dict[str, dict[str, Any]]:

@@ -31,7 +31,14 @@ Pairs = Callable[[list[tuple[str, Any]]], dict[str, Any]]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _TOKEN = len("\\ud83d\\ude00")  # the longest that a cut can leave in halves, except texts
-_DECODER = json.JSONDecoder()
+
+
+def _decoder(pairs: Pairs | None = None) -> json.JSONDecoder:
+    """Return a decoder to which NaN is null: Python writes it where a value of pandas is missing."""
+    return json.JSONDecoder(object_pairs_hook=pairs, parse_constant=lambda name: None if name == "NaN" else float(name))
+
+
+_DECODER = _decoder()
 
 
 def check_file(path: Path, expected: str, *, folder: bool = False) -> None:
@@ -203,7 +210,7 @@ def line_items(path: Path, expected: str, pairs: Pairs | None = None) -> Iterato
     more of it is held in memory. Raises ``InputError`` for a missing or empty file.
     """
     check_file(path, expected)
-    decoder = json.JSONDecoder(object_pairs_hook=pairs) if pairs else _DECODER
+    decoder = _decoder(pairs)
     if is_array(path):
         text = read_text(path, expected)
         yield from _array(text, _skip(text, 0), path, expected, decoder)

@@ -167,6 +167,21 @@ def test_bad_lines_of_a_file_are_named(tmp_path: Path, line: str, message: str) 
         read_decisions(path)
 
 
+@pytest.mark.parametrize("before", [[], ["leak"], ["no_leak"], ["leak", "no_leak"]])
+@pytest.mark.parametrize("decisions", [["leak"], ["leak", "no_leak"], ["no_leak", "leak", "no_leak"], ["leak", "leak"]])
+def test_the_last_of_several_decisions_is_in_force_whatever_was_before(
+    workspace: Workspace, before: list[str], decisions: list[str]
+) -> None:
+    def decide(decisions: list[str]) -> int:
+        return len(add(workspace, [Decision(LEAKY, decision, "ada", "x") for decision in decisions]))
+
+    decide(before)
+    written = decide(decisions)
+    [row] = in_force(Log(workspace, "overrides").read()).to_pylist()
+    assert row["decision"] == decisions[-1] and (written == 0) == (before[-1:] == decisions[-1:])
+    assert decide(decisions) == 0, "again, nothing is new"
+
+
 def test_an_unknown_id_cannot_be_withdrawn(workspace: Workspace) -> None:
     with pytest.raises(InputError, match="The workspace has none"):
         withdraw(workspace, "ov-1", "ada", "x")

@@ -44,6 +44,26 @@ def test_what_the_schema_allows_is_read(tmp_path, changes):
     assert record.question.answers == ("Mars",) and record.question.source == "jsonl"
 
 
+@pytest.mark.parametrize("form", ["lines", "array"])
+def test_nan_which_pandas_has_for_missing_values_is_null(tmp_path, form):
+    optional, of_hint = (
+        properties.keys() - {*required, "text"}
+        for properties, required in (
+            (SCHEMA["properties"], SCHEMA["required"]),
+            (SCHEMA["$defs"]["hint"]["properties"], ["hint"]),
+        )
+    )
+    records = [
+        good(
+            "jsonl", hints=[{"hint": "It has moons."} | dict.fromkeys(of_hint, value)], **dict.fromkeys(optional, value)
+        )
+        for value in (float("nan"), None)
+    ]
+    texts = [json.dumps([one]) if form == "array" else json.dumps(one) for one in records]
+    with_nan, with_null = (read("jsonl", tmp_path, text) for text in texts)
+    assert with_nan == with_null and with_nan[0].question and not with_nan[0].rejects
+
+
 def test_the_schema_forbids_what_is_rejected():
     faults = [changes for kind, changes, *_ in FAULTS if kind == "jsonl"]
     assert faults and not [changes for changes in faults if VALIDATOR.is_valid(good("jsonl", **changes))]

@@ -44,8 +44,10 @@ def hints_of_occurrence(answer: str, hints: Sequence[str]) -> tuple[int, ...] | 
 
     A passage is an ordered selection of different hints, joined by one space. An answer lies inside a hint, or begins
     with the end of one, runs through any number of whole others and ends with the beginning of another. Case does not
-    count.
+    count. A blank answer is in none.
     """
+    if not answer.strip():
+        return None
     target, folded = answer.casefold(), [hint.casefold() for hint in hints]
     for position, hint in enumerate(folded):
         if target in hint:

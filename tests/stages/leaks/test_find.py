@@ -83,6 +83,11 @@ def test_a_person_finds_what_no_rule_does() -> None:
     assert (leak.span, leak.answer, leak.method) == ("it", "Congo", "person")
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\n\t"])
+def test_a_blank_answer_is_in_no_hint(blank: str) -> None:
+    assert find_leaks(QUESTION, [blank], ["x", "a b", f"a{blank}b"], None, None, Leakage()) == [[], [], []]
+
+
 def test_overrides_are_of_a_hint_of_their_question_with_the_same_text() -> None:
     rows = [("q", "A.", "leak", "it", "Nile"), ("q", "B.", "no_leak", None, None), ("q", "A.", "leak", None, "x")]
     names = ("question_id", "hint", "decision", "span", "answer")
