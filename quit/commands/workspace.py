@@ -1,4 +1,4 @@
-"""``quit workspace``: backups and garbage."""
+"""``quit workspace``: garbage."""
 
 from __future__ import annotations
 
@@ -9,67 +9,10 @@ from typing import Annotated
 import typer
 
 from quit.commands import options
-from quit.commands.options import open_workspace, show, working
-from quit.errors import shell_word
+from quit.commands.options import open_workspace, show
 
-app = typer.Typer(help="Look after a workspace: back it up, restore it, free space.", no_args_is_help=True)
-WaitOption = Annotated[
-    float, typer.Option("--wait", min=0, help="Seconds to wait for another run on the same workspace.")
-]
+app = typer.Typer(help="Look after a workspace: free space.", no_args_is_help=True)
 _MIB = 1 << 20
-
-
-@app.command("backup")
-def backup(
-    archive: Annotated[Path, typer.Argument(help="Tar file to write; it must not exist.")],
-    workspace: options.Workspace = Path("workspace"),
-    everything: Annotated[bool, typer.Option("--everything", help="Tables of older fingerprints too.")] = False,
-    wait: WaitOption = 180.0,
-    as_json: options.Json = False,
-) -> None:
-    """Write a workspace to one tar file: current tables, reviews, overrides, releases, settings.
-
-    Left out: sources, the generation cache (`quit cache export`), accounts and secrets of a local annotation server.
-
-    Example: `quit workspace backup workspace-2026-11-21.tar`
-    """
-    from quit.operations.backup import backup as write
-
-    with working("backup"):
-        report = write(open_workspace(workspace), archive, everything=everything, wait=wait)
-    facts = {"path": str(archive), "files": report.files, "bytes": report.bytes, "old_fingerprints": report.old}
-    lines = [f"{archive}: {report.files:,} files, {report.bytes / _MIB:,.1f} MiB"]
-    if report.old:
-        lines.append(f"{report.old} older fingerprints left out (--everything keeps them)")
-    show(facts, as_json, lines)
-
-
-@app.command("restore")
-def restore(
-    archive: Annotated[Path, typer.Argument(help="Tar file that `quit workspace backup` wrote.")],
-    workspace: options.Workspace = Path("workspace"),
-    as_json: options.Json = False,
-) -> None:
-    """Make a workspace from a backup, in a new folder, whole or not at all; every file is compared with its checksum.
-
-    Example: `quit workspace restore workspace-2026-11-21.tar -w restored`
-    """
-    from quit.engine.workspace import Workspace
-    from quit.operations.backup import restore as unpack
-
-    with working("restore"):
-        report = unpack(archive, workspace)
-    sources = (Workspace.open(workspace).build or {}).get("sources", [])
-    missing = [text for text in sources if not Path(text.partition(":")[2]).exists()]
-    lines = [
-        f"{workspace}: {report.files:,} files, {report.bytes / _MIB:,.1f} MiB, every checksum right",
-        *(
-            f"not here: {text}. To build again, put it there or name its place: quit build -w "
-            f"{shell_word(workspace)} --source KIND:PATH"
-            for text in missing
-        ),
-    ]
-    show({"path": str(workspace), "files": report.files, "missing_sources": missing}, as_json, lines)
 
 
 @app.command("gc")
@@ -78,7 +21,9 @@ def gc(
     remove: Annotated[bool, typer.Option("--remove", help="Remove them. Without it nothing is changed.")] = False,
     keep: Annotated[int, typer.Option("--keep", min=0, help="Leave so many of each stage, the newest.")] = 0,
     days: Annotated[float, typer.Option("--days", min=0, help="Leave what is younger than so many days.")] = 0.0,
-    wait: WaitOption = 180.0,
+    wait: Annotated[
+        float, typer.Option("--wait", min=0, help="Seconds to wait for another run on the same workspace.")
+    ] = 180.0,
     as_json: options.Json = False,
 ) -> None:
     """List tables that other settings, sources or versions left behind, or remove them. A dry run unless --remove is

@@ -55,12 +55,13 @@ class _Replies(BaseModel):
 
 _AGAIN = "Delete it and build again: quit build."
 _PROJECT = (
-    "Restore it from a backup. Or, if people's work was pulled from the project, delete it: its key is in `reviews`. "
+    "Take it from a copy of the workspace. Or, if people's work was pulled from the project, delete it: its key is in "
+    "`reviews`. "
     'Or write {"key": "..."} into it: the key from [quit-review ...] in the project\'s description on the server.'
 )
 _Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
 _SHAPES: dict[str, tuple[TypeAdapter[Any], str]] = {
-    "workspace.json": (TypeAdapter(_Marker), "Restore it from a backup, or build into a new folder."),
+    "workspace.json": (TypeAdapter(_Marker), "Take it from a copy of the workspace, or build into a new folder."),
     "state.json": (TypeAdapter(dict[str, str]), _AGAIN),
     "build.json": (TypeAdapter(_Build), "Delete it and name profile and sources again: quit build --source KIND:PATH."),
     "manifest.json": (TypeAdapter(_Manifest), _AGAIN),

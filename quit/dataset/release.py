@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
@@ -214,13 +214,10 @@ def verify(path: str | Path) -> Release:
         if fault := _fault(files, name, entry):
             faults.append(f"{entry['file']}: {fault}")
     faults += [f"tables/{name}.parquet: is not listed" for name in TABLES if name not in entries]
-    listed_files = {DESCRIPTION, *(entry["file"] for entry in entries.values())}
-    present = (file for file in sorted(release.path.rglob("*")) if not file.is_dir())
-    faults += [
-        f"{name}: is not part of the release"
-        for file in present
-        if (name := file.relative_to(release.path).as_posix()) not in listed_files
-    ]
+    listed_files = {PurePosixPath(DESCRIPTION), *(PurePosixPath(entry["file"]) for entry in entries.values())}
+    folders = {folder for file in listed_files for folder in file.parents}
+    present = {folder / file.name for folder in folders for file in (release.path / folder).glob("*")}  # through links
+    faults += [f"{file}: is not part of the release" for file in sorted(present - listed_files - folders)]
     if faults:
         raise InputError(f"The release {path} is not what was frozen. " + "; ".join(faults) + ".")
     return release

@@ -139,8 +139,8 @@ def read_log_part(name: str, path: Path) -> pa.Table:
         return rows.cast(schema)
     except UNREADABLE as error:
         fault = WorkspaceError(
-            f"{path} cannot be read: {' '.join(str(error).split())}. What people wrote cannot be rebuilt: restore it "
-            "from a backup."
+            f"{path} cannot be read: {' '.join(str(error).split())}. What people wrote cannot be rebuilt: take it "
+            "from a copy of the workspace."
         )
         raise fault_of_the_machine(error) or fault from error
 

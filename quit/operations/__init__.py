@@ -1,1 +1,1 @@
-"""Looking after a workspace: costs of a build, backups, garbage, kept replies, checks of the installation."""
+"""Looking after a workspace: costs of a build, garbage, kept replies, checks of the installation."""

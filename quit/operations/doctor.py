@@ -15,6 +15,8 @@ from quit.settings import load
 from quit.text.words import counted
 
 _PACKAGES = ("prefect", "datasets", "duckdb", "pyarrow", "torch", "transformers")
+_REMEDY = "quit build makes the tables of stages again. Take reviews, overrides and releases from a copy."
+_MAX_FAULTS = 5  # named in one line
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ def examine(profile: str = "embedded", workspace: Path | str | None = None) -> l
     for each in servings(load(profile).settings) if checks[-1].ok else ():
         checks.append(Check(f"server of {', '.join(each.users)}", *check(each)))
     if workspace is not None:
-        checks.append(_check("workspace", lambda: _workspace(workspace), "Build it again, or restore a backup."))
+        checks.append(_check("workspace", lambda: _workspace(workspace), _REMEDY))
     return checks
 
 
@@ -59,8 +61,10 @@ def _minilm() -> str:
 
 def _workspace(path: Path | str) -> str:
     from quit.engine.workspace import Workspace
+    from quit.operations.damage import faults_of
 
     workspace = Workspace.open(path)
-    if damaged := workspace.damaged():
-        raise QuitError(f"{len(damaged)} damaged files, first {damaged[0]}")
-    return f"{path}: {len(workspace.current())} complete stage runs, all checksums right"
+    if faults := list(faults_of(workspace)):
+        more = f"; and {len(faults) - _MAX_FAULTS:,} more" if len(faults) > _MAX_FAULTS else ""
+        raise QuitError(f"{counted(len(faults), 'fault')}: {'; '.join(faults[:_MAX_FAULTS])}{more}")
+    return f"{path}: {counted(len(workspace.current()), 'complete stage run')}, all checksums right"

@@ -132,7 +132,7 @@ def test_a_project_whose_note_is_lost_is_found_by_its_reviews(memory: Any, store
     pull(store, memory, settings)
     note = store.folder / "project.json"
     note.write_text("{", encoding="utf-8")
-    with pytest.raises(WorkspaceError, match="backup.*delete it: its key is in `reviews`"):
+    with pytest.raises(WorkspaceError, match="from a copy.*delete it: its key is in `reviews`"):
         pull(store, memory, settings)
     note.unlink()
     memory.description = ""

@@ -248,7 +248,7 @@ def test_a_damaged_log_is_refused_and_stays_and_no_bit_of_it_can_change_what_it_
     (part,) = (workspace.path / log).glob("part-*.parquet")
     whole, rows = part.read_bytes(), workspace.read(log)
     truncate(part)
-    with pytest.raises(WorkspaceError, match=rf"{part} cannot be read[^\n]*cannot be rebuilt: restore it"):
+    with pytest.raises(WorkspaceError, match=rf"{part} cannot be read[^\n]*cannot be rebuilt: take it"):
         workspace.connect()
     with pytest.raises(WorkspaceError, match=str(part)):
         ReviewStore(workspace).read() if log == "reviews" else _override(workspace, "q1-h00", "bob")

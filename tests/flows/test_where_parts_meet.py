@@ -1,4 +1,4 @@
-"""Where the parts of a build meet: a restored backup of a build whose sources lie elsewhere now,
+"""Where the parts of a build meet: a copy of a build whose sources lie elsewhere now,
 and reviews applied while a build waits."""
 
 import json
@@ -13,17 +13,15 @@ from quit.common.progress import Listener, listening
 from quit.engine.parts import write_log_part
 from quit.engine.planning import last_build, locked_build
 from quit.engine.workspace import Workspace
-from quit.operations.backup import backup
 from tests.running import call_quit
 
 
 @pytest.mark.slow
 def test_sources_that_are_not_here_are_named_and_their_new_place_is_enough(built, small_source, tmp_path: Path) -> None:
-    old, copy = Workspace.open(shutil.copytree(built, tmp_path / "old")), tmp_path / "W"
+    copy = shutil.copytree(built, tmp_path / "W")
     missing_source = f"jsonl:{tmp_path / 'gone' / small_source.name}"
-    (old.path / "build.json").write_text(json.dumps({**old.build, "sources": [missing_source]}))
-    backup(old, tmp_path / "b.tar")
-    assert f"not here: {missing_source}" in call_quit("workspace", "restore", tmp_path / "b.tar", "-w", copy).out
+    (copy / "build.json").write_text(json.dumps({**Workspace.open(copy).build, "sources": [missing_source]}))
+    assert str(tmp_path / "gone") in call_quit("build", "-w", copy, code=3).err
     assert "up to date" in call_quit("build", "-w", copy, "--source", f"jsonl:{small_source}").err
     assert last_build(Workspace.open(copy)).up_to_date
     call_quit("export", "-w", copy, "-f", "trec", "--out", tmp_path / "out")
