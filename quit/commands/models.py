@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -32,49 +32,28 @@ cache = typer.Typer(
 def serve(
     profile: options.NamedProfile = "paper",
     set_: options.Set = None,
-    start: Annotated[
-        str | None, typer.Option("--start", help="Start the server of this reader or judge in the foreground.")
-    ] = None,
-    gpus: Annotated[int, typer.Option("--gpus", min=1, help="GPUs that the commands are for.")] = 1,
-    gpu_gb: Annotated[float, typer.Option("--gpu-gb", min=1, help="Memory of a GPU, in GB.")] = 80,
 ) -> None:
-    """Print the commands that start a profile's vLLM servers, with device and share of its memory, or start one.
+    """Print the commands that start a profile's vLLM servers, with its settings.
 
-    Below them: which server goes where on one, two and eight GPUs.
-
-    Example: `quit models serve --profile paper --gpus 2 --gpu-gb 48`
+    Example: `quit models serve --profile paper`
     """
-    from quit.models.generation.serving import plan, servings, shell
+    from quit.models.generation.serving import servings
 
     servers = servings(load_settings(profile, set_))
-    spread = plan(servers, gpus, gpu_gb)
-    if start is not None:
-        users = [name for serving in servers for name in serving.users]
-        row = next((row for row, serving in enumerate(servers) if start in serving.users), None)
-        if row is None:
-            raise SettingsError(f"No server of profile {profile} is used by {start!r}.{did_you_mean(start, users)}")
-        if row not in spread.devices:
-            raise SettingsError(f"{start} is on a server that is not vLLM; start it as its makers say.")
-        command = servers[row].command_on(spread.shares[row])
-        os.environ.setdefault("CUDA_VISIBLE_DEVICES", str(spread.devices[row]))
-        try:
-            os.execvp(command[0], command)
-        except FileNotFoundError:
-            raise SettingsError("There is no program `vllm` on the path. Run this where vLLM is installed.") from None
     if not servers:
         echo(f"Profile {profile} needs no server.")
-    for row, serving in enumerate(servers):
+    for serving in servers:
         echo(f"# {', '.join(serving.users)}")
-        if row in spread.devices:
-            echo(shell(serving.command_on(spread.shares[row]), spread.devices[row]))
-        else:
+        for command in serving.commands:
+            echo(shlex.join(command))
+        if not serving.commands:
             echo(f"# not ours to start: {', '.join(serving.server.urls())}")
-    if spread.devices:
-        echo(f"# Reader on GPU (share of its memory), GPUs of {gpu_gb:g} GB, sizes as the models' names say:")
-        for line in (plan(servers, count, gpu_gb).sentence(servers) for count in sorted({1, 2, 8, gpus})):
-            echo(f"# {line}")
-        echo("# Start them one after the other: each measures what is free. In turns: start one, build until it asks")
-        echo("# for the next, stop the one and start the other; the same build command resumes.")
+    if any(serving.commands for serving in servers):
+        echo(
+            "# Not known here: your GPUs, and what fits on them. Each server takes 0.9 of the first GPU's memory; name"
+        )
+        echo("# another by CUDA_VISIBLE_DEVICES, a smaller share by --gpu-memory-utilization. What does not fit takes")
+        echo("# turns: build until the next server is missing, start it in place of the last, and build again.")
 
 
 @models.command("try")

@@ -1,7 +1,6 @@
 """``quit models`` and ``quit cache``."""
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,40 +31,23 @@ def server() -> Iterator[str]:
         yield served.base_url
 
 
-def _profile(folder: Path, url: str, model: str = "tiny", flavour: str = "vllm") -> Path:
-    server = {"flavour": flavour, "concurrency": 7}
-    return write_profile(folder / "own.toml", served(url, "r", reader={"model": model}, server=server))
+def _profile(folder: Path, url: str, model: str = "tiny") -> Path:
+    return write_profile(folder / "own.toml", served(url, "r", reader={"model": model}))
 
 
 def test_the_commands_that_start_servers_are_printed(tmp_path: Path) -> None:
-    profile = _profile(tmp_path, "http://127.0.0.1:8123/v1", "org/some model")
-    shown = call_quit("models", "serve", "--profile", profile)
-    heading, command, *plans = shown.out.splitlines()
-    assert heading == "# r" and command.startswith("CUDA_VISIBLE_DEVICES=0 vllm serve 'org/some model' ")
-    assert command.endswith(" --gpu-memory-utilization 0.9")  # it has the GPU to itself
-    assert " --host 127.0.0.1 --port 8123 " in command and " --max-num-seqs 7 " in command
-    placed = [line for line in plans if "GPU" in line.partition(",")[0]][1:]
-    assert placed == [f"# {gpus}, together: r on 0 (0.90)" for gpus in ("1 GPU", "2 GPUs", "8 GPUs")]
+    urls = [f"http://127.0.0.1:{port}/v1" for port in (8123, 8124)]
+    for flavour in ("vllm", "openai"):
+        server = {"flavour": flavour, "concurrency": 7, "base_urls": urls}
+        write_profile(tmp_path / f"{flavour}.toml", served("", "r", reader={"model": "org/some model"}, server=server))
+    heading, *commands = call_quit("models", "serve", "--profile", tmp_path / "vllm.toml").out.splitlines()
+    assert heading == "# r" and "Not known here: your GPUs" in commands[2]
+    for port, command in zip((8123, 8124), commands, strict=False):
+        assert command.startswith("vllm serve 'org/some model' ") and " --max-num-seqs 7 " in command
+        assert f" --host 127.0.0.1 --port {port} " in command
     assert "needs no server" in call_quit("models", "serve", "--profile", "embedded").out
-    others = call_quit("models", "serve", "--profile", _profile(tmp_path, "http://127.0.0.1:8123/v1", flavour="openai"))
-    assert others.out == "# r\n# not ours to start: http://127.0.0.1:8123/v1\n"
-    failed = call_quit("models", "serve", "--profile", profile, "--start", "q", code=4)
-    assert "used by 'q'" in failed.err
-
-
-def test_the_command_that_is_started_is_the_one_that_is_printed(tmp_path: Path, monkeypatch) -> None:
-    profile = _profile(tmp_path, "http://127.0.0.1:8123/v1")
-    output = call_quit("models", "serve", "--profile", profile).out.splitlines()[1]
-    started: list[list[str]] = []
-
-    def instead(program: str, arguments: tuple[str, ...]) -> None:
-        started.append([os.environ["CUDA_VISIBLE_DEVICES"], program, *arguments])
-        raise FileNotFoundError
-
-    monkeypatch.setattr("os.execvp", instead)
-    failed = call_quit("models", "serve", "--profile", profile, "--start", "r", code=4)
-    assert "no program `vllm`" in failed.err
-    assert started == [["0", "vllm", *output.split()[1:]]]
+    others = call_quit("models", "serve", "--profile", tmp_path / "openai.toml")
+    assert others.out == f"# r\n# not ours to start: {', '.join(urls)}\n"
 
 
 def test_servers_are_checked(tmp_path: Path, server: str) -> None:

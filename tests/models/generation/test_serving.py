@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from quit.models.generation.serving import Serving, check, model_names, plan, servings
-from quit.settings import ServerSettings, load, parse
+from quit.models.generation.serving import Serving, check, model_names
+from quit.settings import ServerSettings
 from tests.servers import rude
 from tests.servers.keys import ACCESS, KEY, pieces
 from tests.servers.rude import Fault, RudeServer
@@ -18,7 +18,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _check(url: str, model: str = "rude", **server: str) -> tuple[bool, str, str]:
     settings = ServerSettings(name="s", base_urls=(url,), api_key_env=ACCESS, **server)
-    return check(Serving(("r",), model, settings, None))
+    return check(Serving(("r",), model, settings, ()))
 
 
 def test_a_server_that_serves_the_model_is_well_and_others_are_told() -> None:
@@ -60,36 +60,6 @@ def test_anthropic_is_given_the_key_as_its_list_of_models_needs_it(monkeypatch: 
 
     monkeypatch.setattr("quit.models.generation.serving._OPENER", Opener())
     assert model_names("https://api.anthropic.com/v1", KEY) == ["claude"]
-
-
-@pytest.mark.parametrize(
-    ("gpus", "gigabytes", "together"), [(1, 80, True), (1, 141, True), (2, 48, True), (8, 24, True), (1, 24, False)]
-)
-def test_the_papers_servers_share_gpus(gpus: int, gigabytes: float, together: bool) -> None:
-    weights = {"gemma-3-1b": 1, "qwen-3-4b": 4, "llama-31-8b": 8, "llama-32-1b": 1, "gemma-3-4b": 4, "qwen-3-8b": 8}
-    needed = servings(load("paper").settings)
-    spread = plan(needed, gpus, gigabytes)
-    users = {row: needed[row].users[0] for row in spread.devices}
-    assert {*users.values()} == {*weights} and "gpt-eval" in needed[-1].users  # not ours
-    assert spread.together is together and {*spread.devices.values()} <= {*range(gpus)}
-    for device in range(gpus):
-        mine = [row for row in spread.devices if spread.devices[row] == device]
-        assert sum(spread.shares[row] for row in mine) <= 0.92 or not together
-        for row in mine:  # two bytes a parameter, and room for more
-            assert spread.shares[row] * gigabytes > 2 * weights[users[row]] + 2
-    if gpus == 8:
-        assert len({*spread.devices.values()}) == 6 and {*spread.shares.values()} == {0.9}
-
-
-def test_a_judge_stays_up_beside_readers_that_take_turns() -> None:
-    server = {"name": "s", "base_urls": ["http://127.0.0.1:8001/v1"]}
-    on = {"kind": "server", "server": "s"}
-    readers = [{**on, "role": "labeler", "name": name.lower(), "model": f"org/{name}"} for name in ("A-8B", "B-4b-it")]
-    judge = {**on, "name": "j", "model": "org/J-14B"}
-    needed = servings(parse({"readers": readers, "servers": [server], "judge": judge}))
-    spread = plan(needed, 1, 56)
-    assert not spread.together and spread.shares[0] == spread.shares[1]
-    assert spread.shares[0] + spread.shares[2] <= 0.92 and spread.shares[2] * 56 > 28
 
 
 @pytest.mark.parametrize(
