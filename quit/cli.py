@@ -33,7 +33,7 @@ COMMANDS = {
 """Panel of ``quit --help`` -> its commands in working order: module and name in :mod:`quit.commands`, or a module whose
 ``app`` is a group of commands."""
 
-_LASTING = (("serve",), ("browse",), ("review", "serve"), ("models", "serve"))
+_LASTING = (("serve",), ("browse",), ("review", "serve"))
 """Commands that Ctrl-C ends as a matter of course; they see to it themselves."""
 
 
@@ -91,7 +91,6 @@ def main(arguments: list[str] | None = None) -> None:
     debug = "--debug" in arguments
     words = tuple(word for word in arguments if not word.startswith("-"))
     lasting = any(words[: len(name)] == name for name in _LASTING) or "--cron" in arguments
-    lasting = lasting and not any(argument.startswith("--bundle") for argument in arguments)
     try:
         with nullcontext() if lasting else handling_interrupts(quiet_after=not debug):
             try:

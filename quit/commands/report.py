@@ -8,10 +8,8 @@ from typing import Annotated
 import typer
 
 from quit.commands import options
-from quit.commands.export import OverwriteOption
 from quit.commands.options import print_json, working
 from quit.common.terminal import echo
-from quit.errors import SettingsError
 
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Override a setting of what is shown: pages.rows=20.")
@@ -65,26 +63,16 @@ def browse(
     port: Annotated[
         int | None, typer.Option("--port", min=0, max=65535, help="Port on this machine; 0 takes a free one.")
     ] = None,
-    bundle: Annotated[
-        Path | None,
-        typer.Option("--bundle", help="Write the pages into this folder instead: no server is needed."),
-    ] = None,
-    questions: options.QuestionLimit = None,
-    overwrite: OverwriteOption = False,
     set_: SetOption = None,
 ) -> None:
     """Search the questions of a workspace, or of a release (`-w RELEASE`), in a web browser, narrow them to what needs
     a look (leaks, no label 2, disagreement, cut replies), and open one: hints, passages, answers, verdicts, reviews,
     history.
 
-    Only this machine can reach the page, and nothing can be changed there. Ctrl-C ends it. `--bundle` writes the same
-    pages as files to open from a folder or put on any server; people are numbered there, not named. `--questions`
-    and `--overwrite` go with it.
+    Only this machine can reach the page, and nothing can be changed there. Ctrl-C ends it.
 
-    Examples: `quit browse --port 8095`, `quit browse -w workspace/releases/v1 --bundle site`
+    Examples: `quit browse --port 8095`, `quit browse -w workspace/releases/v1`
     """
-    if not bundle and (questions or overwrite):
-        raise SettingsError("--questions and --overwrite go with --bundle: name the folder to write.")
     from quit.engine.reading import settings_of
     from quit.release.view import open_to_read
     from quit.report.browse import serve
@@ -92,13 +80,6 @@ def browse(
 
     opened = open_to_read(workspace)
     settings = settings_of(opened, of_section("pages", set_ or ()))
-    if bundle:
-        from quit.report.bundle import write_bundle
-
-        with working("bundle"):
-            files = write_bundle(opened, settings, bundle, questions, overwrite).files
-        echo(f"{bundle / 'index.html'}: {len(files) + 1:,} files, {sum(file.bytes for file in files) / 1e6:,.1f} MB")
-        return
     serve(
         opened,
         settings,

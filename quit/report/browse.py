@@ -53,7 +53,7 @@ _ONLY_OURS = (
 _RESULTS = 50  # questions on one page of search results
 _DEFAULTS = (("order", "id"), ("page", "1"))
 """What an address need not say."""
-_LINKS = {"home": "/", "question": "/question/", "report": "/report", "style": "/style.css", "script": "/browse.js"}
+_LINKS = {"home": "/", "question": "/question/", "report": "/report"}
 """Addresses of the pages; a question's id follows that of ``question``."""
 
 
@@ -85,18 +85,14 @@ def serve(workspace: Workspace | Release, settings: Settings, port: int, on_star
 
 
 class Pages:
-    """The pages of one workspace or release. Starlette calls them in several threads.
+    """The pages of one workspace or release. Starlette calls them in several threads."""
 
-    ``links``: addresses, as :data:`_LINKS` has them; ``first``: only so many questions.
-    """
-
-    def __init__(
-        self, source: Workspace | Release, settings: Settings, links: dict[str, str] = _LINKS, first: int | None = None
-    ) -> None:
-        self._workspace, self._settings, self._links = source, settings, links
-        self.readers = shown_readers(source, settings)
-        self._labelers = [reader.name for reader in self.readers if reader.role == "labeler"]
-        self.lookup = Lookup(source, len(self._labelers), first)
+    def __init__(self, source: Workspace | Release, settings: Settings) -> None:
+        self._workspace, self._settings = source, settings
+        readers = shown_readers(source, settings)
+        self._readers = [reader.name for reader in readers]
+        self._labelers = [reader.name for reader in readers if reader.role == "labeler"]
+        self._lookup = Lookup(source, len(self._labelers))
         self._report: tuple[Any, str] | None = None
         self._drawing = threading.Lock()
 
@@ -110,22 +106,19 @@ class Pages:
         ]
 
     def search(self, request: Request) -> Response:
-        """Return results. What narrows them is in the address, and nothing else is, so that it can be passed on."""
+        """Return a page of results. What narrows them is in the address, and nothing else is, so that it can be passed
+        on. Raises as :meth:`Lookup.search` does, ``HTTPException`` for another parameter."""
         parameters = request.query_params
         pairs = [(name, value) for name, value in parameters.multi_items() if value and (name, value) not in _DEFAULTS]
         if len(pairs) < len(parameters.multi_items()):  # a form sends its empty fields too
             return RedirectResponse("/?" + urlencode(pairs) if pairs else "/", 303, _headers("'self'"))
-        return _answer(self.results(parameters))
-
-    def results(self, parameters: QueryParams) -> str:
-        """Return a page of results. Raises as :meth:`Lookup.search` does, ``HTTPException`` for another parameter."""
-        search, home = _search(parameters), self._links["home"] + "?"
+        search = _search(parameters)
         page, size = int(parameters.get("page", "1")[:9]), _RESULTS
-        results = self.lookup.search(page=page, size=size, **search)
+        results = self._lookup.search(page=page, size=size, **search)
         pages = max(1, -(-results.total // size))
         page = min(max(page, 1), pages)
         search_pairs = [(name, value) for name, value in parameters.multi_items() if name != "page"]
-        return self.html(
+        return self._html(
             "search.html",
             date=last_changed(self._workspace),
             results=results,
@@ -136,48 +129,45 @@ class Pages:
             pages=pages,
             first=(page - 1) * size,
             to=lambda **link: (
-                home + urlencode([*(pair for pair in search_pairs if pair[0] not in link), *link.items()])
+                "/?" + urlencode([*(pair for pair in search_pairs if pair[0] not in link), *link.items()])
             ),
         )
 
     def question(self, request: Request) -> Response:
         identity, search = request.path_params["question_id"], _search(request.query_params)
-        row = self.lookup.row(identity)
+        row = self._lookup.row(identity)
         if row is None:
             raise HTTPException(404, f"There is no question {identity!r} in this workspace.")
-        before, after = self.lookup.neighbours(identity, **search)
+        before, after = self._lookup.neighbours(identity, **search)
         query = f"?{request.url.query}" if request.url.query else ""
-        around = {"row": row, "query": query, "before": before, "after": after}
-        return _answer(self.life(story(self._workspace, identity), self.lookup.releases([identity]), **around))
-
-    def life(self, story: Mapping[str, Any], releases: Mapping[str, Any], **around: Any) -> str:
-        """Return the page of one question. ``story``: of :func:`quit.status.story.story`; ``releases``: of
-        :class:`Lookup`; ``around``: its ``row`` of the results, the search's ``query``, the ids ``before`` and
-        ``after``."""
-        nodes = tree(story, self._labelers, [reader.name for reader in self.readers])
-        probe = Counter((answer["reader"], answer["answer"], answer["correct"]) for answer in story["probe"])
-        frozen = releases.get(story["question_id"])
-        return self.html("question.html", story=story, nodes=nodes, probe=probe, releases=frozen, **around)
+        life = story(self._workspace, identity)
+        return self._html(
+            "question.html",
+            story=life,
+            nodes=tree(life, self._labelers, self._readers),
+            probe=Counter((answer["reader"], answer["answer"], answer["correct"]) for answer in life["probe"]),
+            releases=self._lookup.releases(identity),
+            row=row,
+            query=query,
+            before=before,
+            after=after,
+        )
 
     def report(self, request: Request) -> Response:
         with self._drawing:  # one at a time: at full size it takes a while
-            version = self.lookup.version()
+            version = self._lookup.version()
             if self._report is None or self._report[0] != version:
-                self._report = version, self.summary()
+                html = render(gather(self._workspace, self._settings), self._settings.pages.rows, _LINKS)
+                self._report = version, html
         # Plots carry their styles in attributes, which only 'unsafe-inline' allows; scripts in the page stay forbidden.
         return _answer(self._report[1], "'unsafe-inline'")
-
-    def summary(self) -> str:
-        """Return the report with links."""
-        return render(gather(self._workspace, self._settings), self._settings.pages.rows, self._links)
 
     def file(self, request: Request) -> Response:
         return FileResponse(TEMPLATES / request.url.path[1:], headers=_headers("'self'"))
 
-    def html(self, template: str, **values: Any) -> str:
-        """Return a page of a template."""
+    def _html(self, template: str, **values: Any) -> Response:
         name = self._settings.card.name or self._workspace.name
-        return environment().get_template(template).render(workspace=name, links=self._links, **values).lstrip()
+        return _answer(environment().get_template(template).render(workspace=name, links=_LINKS, **values).lstrip())
 
 
 def _search(parameters: QueryParams) -> dict[str, Any]:

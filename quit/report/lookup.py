@@ -75,7 +75,6 @@ _OVERVIEW = """
         SELECT question_id, count(DISTINCT annotator) AS reviewers FROM live WHERE kind = 'annotation' GROUP BY 1
     )
     SELECT q.question_id, q.question, q.answers, q.source, d.coarse, d.difficulty, d.difficulty_bin,
-           row_number() OVER (ORDER BY q.question_id) - 1 AS place,
            coalesce(s.split, g.reason, 'not split yet') AS state, l.passages, l.fully, l.fully / l.passages AS share,
            CASE WHEN $labelers > 1 AND NOT EXISTS (SELECT 1 FROM answers WHERE NOT asked) THEN l.disagreement END
                AS disagreement, coalesce(k.leaks, 0) AS leaks,
@@ -90,7 +89,6 @@ _OVERVIEW = """
     LEFT JOIN leaking k USING (question_id) LEFT JOIN shortened c USING (question_id)
     LEFT JOIN question_roles o USING (question_id)
     LEFT JOIN altered a USING (question_id) LEFT JOIN reviewed r USING (question_id)
-    ORDER BY q.question_id LIMIT $first
 """
 
 
@@ -109,12 +107,11 @@ class Results:
 
 class Lookup:
     """The search table of one workspace; ``labelers``: how many there are (below two none can
-    disagree, nor where not all were asked about every passage); ``first``: only so many questions. Safe to use from
-    several threads."""
+    disagree, nor where not all were asked about every passage). Safe to use from several threads."""
 
-    def __init__(self, workspace: Workspace | Release, labelers: int = 0, first: int | None = None) -> None:
+    def __init__(self, workspace: Workspace | Release, labelers: int = 0) -> None:
         self.workspace = workspace
-        self._values = {"labelers": labelers, "first": first}
+        self._values = {"labelers": labelers}
         self._lock = threading.Lock()
         self._version: Any = None
         self._connection: duckdb.DuckDBPyConnection | None = None
@@ -174,31 +171,16 @@ class Lookup:
         rows = sql_rows(self._cursor(), query, [question_id])
         return rows[0] if rows else None
 
-    def index(self) -> dict[str, Any]:
-        """Return the answers to every search: ``words`` (what each question is found by, questions by id); ``filters``:
-        name of :data:`FILTERS` -> value of each question; ``checks``, ``orders``: name of :data:`CHECKS`,
-        :data:`ORDERS` -> places, from 0, of the questions that it holds for (None: none), or all of them in that
-        order."""
-        cursor, by_id = self._cursor(), "list({} ORDER BY question_id)"
-        return {
-            **_cells(cursor, by_id, {"words": "haystack"}),
-            "filters": _cells(cursor, by_id, FILTERS),
-            "checks": _cells(cursor, "list(place) FILTER ({})", CHECKS),
-            "orders": _cells(cursor, "list(place ORDER BY {})", ORDERS),
-        }
-
-    def releases(self, question_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-        """Return question id -> ``release, question_id, split, passages, fully`` of the releases that hold it, by
-        name."""
-        rows: dict[str, list[dict[str, Any]]] = {}
+    def releases(self, question_id: str) -> list[dict[str, Any]]:
+        """Return ``release, split, passages, fully`` of the releases that hold a question, by name."""
+        rows: list[dict[str, Any]] = []
         with duckdb.cursor() as connection:
             for release in shown_releases(self.workspace):
-                sql = f"""SELECT question_id, any_value(split) AS split, count(*) AS passages,
+                sql = f"""SELECT any_value(split) AS split, count(*) AS passages,
                             count(*) FILTER (label = 2) AS fully
                         FROM {release.files.sql("splits")} s JOIN {release.files.sql("labels")} l USING (question_id)
-                        WHERE question_id IN (SELECT unnest($ids)) GROUP BY 1"""
-                for row in sql_rows(connection, sql, {"ids": list(question_ids)}):
-                    rows.setdefault(row["question_id"], []).append({"release": release.name, **row})
+                        WHERE question_id = ? GROUP BY question_id"""
+                rows += [{"release": release.name, **row} for row in sql_rows(connection, sql, [question_id])]
         return rows
 
     def version(self) -> Any:

@@ -10,7 +10,6 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
 from quit.evaluate.agreement import cohen_kappa
 from quit.evaluate.significance import accuracy_interval
@@ -19,19 +18,11 @@ from quit.settings import Review
 from quit.stages.labelling.verdicts import decide, live_reviews, rows_of_pages
 
 
-def numbered_people(workspace: TableReader) -> dict[str, str]:
-    """Return address -> ``annotator N`` of everybody in the log of reviews, by address; then of those who only
-    overruled."""
-    sql = 'SELECT annotator, 0 FROM reviews UNION SELECT "by", 1 FROM overrides ORDER BY 2, 1'
-    names = dict.fromkeys(name for name, _ in workspace.rows(sql, ["reviews", "overrides"]))
-    return {name: f"annotator {number}" for number, name in enumerate(names, start=1)}
-
-
 def review_progress(workspace: Workspace, settings: Review, status: dict[str, Any]) -> dict[str, Any] | None:
     """Return what :func:`quit.review.report.review_status` says (``status``) without anybody's address, or None before
     the first review.
 
-    Annotators have the numbers of :func:`numbered_people`. ``splits``: of the splits that people review, ``asked``:
+    Annotators are numbered by address. ``splits``: of the splits that people review, ``asked``:
     questions; ``reviewed``: those of them with a submitted annotation.
     """
     if not status["reviews"]["rows"]:
@@ -46,10 +37,12 @@ def review_progress(workspace: Workspace, settings: Review, status: dict[str, An
             """,
             {"splits": list(settings.splits)},
         ).fetchall()
+    people = workspace.rows("SELECT DISTINCT annotator FROM reviews ORDER BY 1", ["reviews"])
+    numbers = {name: f"annotator {number}" for number, (name,) in enumerate(people, start=1)}
     names_of_facts = ("reviews", "annotators", "kinds", "flags", "agreement", "controls", "decided", "open", "applied")
     return {
         "splits": [{"split": split, "asked": count, "reviewed": reviewed} for split, count, reviewed in counts],
-        **_with_numbers({name: status[name] for name in names_of_facts}, numbered_people(workspace)),
+        **_with_numbers({name: status[name] for name in names_of_facts}, numbers),
     }
 
 

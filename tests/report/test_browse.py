@@ -5,11 +5,8 @@ import json
 import re
 import subprocess
 import sys
-import zlib
-from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlencode
 
 import pytest
 from starlette.testclient import TestClient
@@ -17,20 +14,12 @@ from starlette.testclient import TestClient
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
 from quit.report.browse import HOST, Node, application, serve, tree
-from quit.report.bundle import write_bundle
-from quit.report.lookup import CHECKS, ORDERS, Lookup
-from quit.report.people import review_progress
-from quit.review.report import review_status
-from quit.review.store import ReviewStore
 from quit.stages.labelling.passages import permutation_table
 from tests.annotation.browser import CHROMIUM, DRIVER, annotator
 from tests.paths import ROOT
-from tests.release import small
 from tests.report import tiny
 from tests.report.test_page import Parsed
-from tests.running import call_quit
 from tests.servers.ports import taken_port
-from tests.stages.labelling.test_verdicts import said
 
 
 @pytest.fixture(scope="module")
@@ -130,83 +119,6 @@ def test_it_only_reads_and_only_for_this_machine(client, workspace) -> None:
     assert "There is no question &#39;&lt;b&gt;&#39;" in client.get("/question/%3Cb%3E").text
     elsewhere = TestClient(application(workspace, tiny.settings()), base_url="http://evil.example")
     assert elsewhere.get("/").status_code == 400
-
-
-def _unpacked(site: Path, name: object) -> str:
-    return zlib.decompress(b64decode((site / "data" / f"{name}.js").read_text().split('"')[1])).decode()
-
-
-def test_a_bundle_has_the_servers_pages_without_names(client, workspace, tmp_path) -> None:
-    write_bundle(workspace, tiny.settings(), tmp_path / "site")
-    for place in range(5):
-        page, live = _unpacked(tmp_path / "site", place), client.get(f"/question/q{place}").text
-        live = live.replace("ada@x.org", "annotator 1").replace("bob@x.org", "annotator 2")
-        assert page.partition("<h1>")[2] == live.partition("<h1>")[2] != ""
-        assert Parsed(page).tags.count("script") == 1  # our own: hints that are markup stay text
-    home = Parsed((tmp_path / "site" / "index.html").read_text().partition("<h1>")[2])
-    assert home.text == Parsed(client.get("/").text.partition("<h1>")[2]).text != ""
-    assert "question.html?id=q2" in (tmp_path / "site" / "report.html").read_text()
-
-
-def test_a_person_has_one_number_in_bundle_and_report(tmp_path) -> None:
-    opened = tiny.workspace(tmp_path / "W")
-    ReviewStore(opened).append([{**row, "content": "of another text"} for row in said("aaa", 9, question="q3", x=True)])
-    write_bundle(opened, tiny.settings(), tmp_path / "site")
-    status = review_status(opened, tiny.settings().review)
-    of_ada = review_progress(opened, tiny.settings().review, status)["agreement"]["annotators"][0]["annotator"]
-    assert of_ada == "annotator 2" and f"{of_ada}</th" in _unpacked(tmp_path / "site", 2)
-
-
-@pytest.mark.slow
-def test_a_bundle_is_not_replaced_unasked_and_has_the_same_bytes_again(workspace, tmp_path) -> None:
-    command = ("browse", "-w", workspace.path, "--bundle", tmp_path / "site")
-    assert "13 files" in call_quit(*command).out and "holds this export already" in call_quit(*command).err
-    assert "go with --bundle" in call_quit(*command[:3], "--questions", 2, code=4).err
-    assert "--overwrite" in call_quit(*command, "--questions", 2, code=4).err
-    small.freeze(tmp_path / "v1", small.rows())
-    call_quit("browse", "-w", tmp_path / "v1", *command[3:], "--questions", 2, "--overwrite")
-    index, page = _unpacked(tmp_path / "site", "index"), _unpacked(tmp_path / "site", 0)
-    assert json.loads(index)["ids"] == ["q1", "q2"] and "<li>v1: train, " in page
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no chromium with chromedriver on this machine")
-def test_opened_from_its_folder_a_bundle_finds_what_the_server_finds(client, workspace, tmp_path) -> None:
-    write_bundle(workspace, tiny.settings(), tmp_path / "site")
-    choices = {name: dict(values) for name, values in Lookup(workspace, 1).search().choices.items()}
-    choices |= {"order": ORDERS, "check": CHECKS, "q": dict.fromkeys("river Málaga οδοσ ΟΔΌΣ izmir nothing".split())}
-    asked = [urlencode({name: value}) for name, values in choices.items() for value in values]
-    script = """const [asked, done] = arguments; load("index").then(JSON.parse).then(async (index) =>
-        done((await search(index, new URLSearchParams(asked))).map((place) => index.ids[place])))"""
-    home = (tmp_path / "site" / "index.html").as_uri()
-    with annotator("", tmp_path / "profile") as page:
-        page.driver.get(home)
-        found = {}
-        for search in (*asked, "q=q1+nile&order=hardest", "check=disagreement&check=changed"):
-            found[search] = page.driver.execute_async_script(script, search)
-            live = [client.get(f"/?{search}&page={number}").text for number in (1, 2)]
-            assert found[search] == list(dict.fromkeys(re.findall("<code>(.*?)</code>", "".join(live)))), search
-        assert found[urlencode({"q": "οδοσ"})] == ["q4"] and len({*map(tuple, found.values())}) > 8
-        page.resize(390, 900)
-        code = (tmp_path / "site" / "bundle.js").read_text()
-        (tmp_path / "site" / "bundle.js").write_text(code.replace("SIZE = 50", "SIZE = 3"))
-        page.driver.get(f"{home}?order=fewest")
-        page.until(lambda: page.text("tbody code") == found["order=fewest"][0] != "q0")
-        assert page.text("#total") == "5 questions, 1 to 3"
-        page.click_on("[rel=next]")
-        page.until(lambda: page.text("tbody code") == found["order=fewest"][3])
-        page.click_on("tbody a")
-        for rel, place in (("next", 3), ("prev", 4), ("up", 3)):
-            page.until(lambda place=place: page.text("main h1 + p code") == found["order=fewest"][place])
-            page.click_on(f"[rel={rel}]")
-        page.until(lambda: page.driver.current_url == f"{home}?order=fewest")
-        page.click_on("form option[value=dev]")
-        page.until(lambda: page.driver.current_url == f"{home}?state=dev&order=fewest")
-        page.driver.get(home.replace("index.html", "question.html?id=q1"))
-        page.until(lambda: tiny.MARKUP in page.text("main"))
-        assert page.driver.execute_script("return !document.querySelector('main script, main img')")
-        assert page.driver.execute_script("return document.documentElement.scrollWidth") <= 390
-        assert page.driver.get_log("browser") == []
 
 
 def test_a_taken_port_is_named(workspace) -> None:
