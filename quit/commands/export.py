@@ -84,7 +84,7 @@ def export(
 ) -> None:
     """Write the labelled dataset in formats that other tools read, and publish it.
 
-    Formats: huggingface, release-json, paper-index, csv, squad, beir, trec, pyserini, mteb, tevatron, colbert, monot5,
+    Formats: huggingface, release-json, paper-index, csv, beir, trec, pyserini, mteb, tevatron, colbert, monot5,
     hinteval.
 
     Examples: `quit export --format huggingface,release-json --out DIR`, `quit export --release workspace/releases/v1

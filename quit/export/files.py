@@ -93,7 +93,6 @@ FORMATS: dict[str, Format] = {
         Format("release-json", "The paper's own JSON files and corpus.jsonl", "answers"),
         Format("paper-index", "The index and retriever files of the paper's own scripts", "answers"),
         Format("csv", "Questions and passages as tables for spreadsheets"),
-        Format("squad", "SQuAD 1.1 (title, paragraphs: context, qas), answers without spans"),
         Format("beir", "BEIR's corpus, queries and qrels", module="retrieval_formats"),
         Format(
             "trec", "TREC topics, qrels and a collection, for trec_eval and similar tools", module="retrieval_formats"

@@ -34,7 +34,7 @@ Sources: TypeAlias = "str | Path | Sequence[str | Path] | Mapping[str, Any] | Re
 Split = Literal["train", "dev", "test"]
 Runner = Literal["threads", "ray"]
 Format = Literal[
-    "huggingface", "release-json", "paper-index", "csv", "squad", "beir", "trec", "pyserini", "mteb", "tevatron",
+    "huggingface", "release-json", "paper-index", "csv", "beir", "trec", "pyserini", "mteb", "tevatron",
     "colbert", "monot5", "hinteval",
 ]  # fmt: skip
 Overrides = Mapping[str, Any] | Sequence[str]

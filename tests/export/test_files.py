@@ -58,7 +58,7 @@ def test_every_export_of_a_collection_has_one_canary_and_so_has_the_card(tables,
 
 
 def test_a_split_without_questions_has_empty_files_or_none(tmp_path):
-    formats = ["release-json", "paper-index", "beir", "trec", "squad", "csv"]
+    formats = ["release-json", "paper-index", "beir", "trec", "csv"]
     export(make_tables({"q1": "train", "q2": "test"}), formats, tmp_path)
     empty = {name: path for name, path in files_of(tmp_path).items() if "dev" in name}
     assert empty == {
@@ -139,10 +139,10 @@ def test_an_error_in_a_later_format_says_what_was_written_before(tables, tmp_pat
     with pytest.raises(InputError, match="absent holds no results") as alone:
         export(tables, ["huggingface"], tmp_path / "out", benchmark=absent)
     with pytest.raises(InputError) as later:
-        export(tables, ["squad", *JSON, "huggingface"], tmp_path / "out", benchmark=absent)
-    where = f"huggingface was not written to {tmp_path / 'out'}. Finished before: squad, release-json."
+        export(tables, ["csv", *JSON, "huggingface"], tmp_path / "out", benchmark=absent)
+    where = f"huggingface was not written to {tmp_path / 'out'}. Finished before: csv, release-json."
     assert str(later.value) == f"{alone.value} {where}"
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["release-json", "squad"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["csv", "release-json"]
 
 
 def test_an_earlier_export_is_replaced_only_when_asked_and_without_a_users_file(tables, tmp_path):

@@ -1,7 +1,6 @@
 """Formats that hold every passage, read by the tools they are for: the same passages, questions and labels each."""
 
 import csv
-import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -97,19 +96,6 @@ def mteb_layout(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
     return texts, questions, labels
 
 
-def squad(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
-    files = {split: str(folder / f"{split}.json") for split in SPLITS}
-    loaded = datasets.load_dataset("json", data_files=files, field="data", cache_dir=str(folder.parent / "cache"))
-    texts, questions, labels = [], {}, {}
-    for split, articles in loaded.items():
-        rows = [(article["title"], paragraph) for article in articles for paragraph in article["paragraphs"]]
-        texts += [(paragraph["qas"][0]["id"], paragraph["context"]) for _, paragraph in rows]
-        labels[split] = [((title, row["qas"][0]["id"]), row["qas"][0]["label"]) for title, row in rows]
-        questions |= {title: row["qas"][0]["question"] for title, row in rows}
-        assert all(len(row["qas"]) == 1 for _, row in rows)
-    return texts, list(questions.items()), labels
-
-
 def huggingface(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
     passages = [row for split in _loaded(folder, "passages").values() for row in split]
     questions = [row for split in _loaded(folder, "questions").values() for row in split]
@@ -120,7 +106,7 @@ def huggingface(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
     return texts, [(row["id"], row["question"]) for row in questions], labels
 
 
-READ = {"beir": beir, "trec": trec, "pyserini": pyserini, "colbert": colbert, "mteb": mteb_layout, "squad": squad,
+READ = {"beir": beir, "trec": trec, "pyserini": pyserini, "colbert": colbert, "mteb": mteb_layout,
         "huggingface": huggingface}  # fmt: skip
 QRELS = ("default", "fully-qrels")
 ONE_LINE = ("trec", "colbert")
@@ -146,12 +132,6 @@ def test_each_passage_question_and_label_is_there_once(out: Path, truth: SimpleN
     for split, entries in labels.items():
         expected = [((truth.owner[one], one), label) for one, label in truth.labels.items()]
         assert entries == [row for row in expected if truth.split[row[0][0]] == split]
-
-
-def test_squad_has_the_valid_answers_of_each_question(out: Path, truth: SimpleNamespace) -> None:
-    for article in json.loads((out / "squad" / "dev.json").read_text(encoding="utf-8"))["data"]:
-        expected = [{"text": text, "answer_start": -1} for text in truth.valid[article["title"]]]
-        assert all(paragraph["qas"][0]["answers"] == expected for paragraph in article["paragraphs"])
 
 
 def test_rows_and_escapes_are_in_the_manifest(out: Path) -> None:
