@@ -24,10 +24,11 @@ from safetensors.numpy import save_file
 from scipy.linalg import cho_factor, cho_solve
 from threadpoolctl import threadpool_limits
 
+from quit.common.arithmetic import products
 from quit.evaluate.association import spearman
 from quit.models.convergence import KernelRidge, standardised
 from quit.models.convergence_features import NAMES, features, meanings
-from quit.models.convergence_scored import SimilarityConvergence
+from quit.models.convergence_scored import convergence
 from quit.models.encoders.cache import CachingEncoder
 from quit.models.minilm.encoder import MiniLM
 from quit.models.protocols import HintSet
@@ -42,6 +43,9 @@ WIDTHS = (1.0, 0.7, 0.7)
 RIDGE = 6.0
 CEILING = 0.9
 """Cosine from which two hints about one question, of two files, count as saying the same."""
+
+PLAIN_MARGIN = 0.02
+"""Cosine below the gold answer's from which a hint does not refer to a candidate, where cosines alone decide."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,6 @@ class Rows:
 def read(data: Path) -> Rows:
     """Read the sources and compute the model's inputs. Vectors are rounded to float16, as they are stored."""
     settings, encoder = Convergence(), CachingEncoder(MiniLM())
-    plain = SimilarityConvergence(encoder, settings)
     parts: list[tuple] = []
     for kind in ("triviahg", "wikihint"):
         for path in sorted((data / kind).glob("*.json")):
@@ -82,7 +85,7 @@ def read(data: Path) -> Rows:
                 hints, gold = meanings(item, encoder)
                 published = [hint.convergence for hint in known]
                 parts.append(
-                    (path.stem, one.question, features(item, encoder), hints, gold, published, *plain.values([item]))
+                    (path.stem, one.question, features(item, encoder), hints, gold, published, _plain(item, encoder))
                 )
     sizes = [len(part[5]) for part in parts]
     return Rows(
@@ -95,6 +98,18 @@ def read(data: Path) -> Rows:
         published=np.concatenate([part[5] for part in parts]),
         plain=np.concatenate([part[6] for part in parts]),
     )
+
+
+def _plain(item: HintSet, encoder: CachingEncoder) -> list[float]:
+    """Return the convergence of hints by cosines alone: a hint may refer to every candidate that is about as near to it
+    as the gold answer, and does not refer to this one if most candidates are nearer."""
+    if not item.distractors:
+        return [0.0] * len(item.hints)
+    near = products(encoder.encode(list(item.hints)), encoder.encode([*item.distractors, item.gold]))
+    distractors, gold = near[:, :-1], near[:, -1:]
+    refers = gold >= np.median(distractors, axis=1, keepdims=True)
+    scores = np.hstack([distractors >= gold - PLAIN_MARGIN, refers]).astype(int).tolist()
+    return [convergence(row[:-1], row[-1]) for row in scores]
 
 
 def fit(rows: Rows, train: np.ndarray) -> dict[str, np.ndarray]:

@@ -88,15 +88,19 @@ def temporary_of(target: Path) -> Path:
 
 
 @contextmanager
-def replacing(target: Path, *, place: Callable[[Path, Path], object] = os.replace) -> Iterator[Path]:
+def replacing(
+    target: Path, *, private: bool = False, place: Callable[[Path, Path], object] = os.replace
+) -> Iterator[Path]:
     """Give a temporary path beside ``target`` to write to; on leaving, flush it and move it into place.
 
-    ``place``: how it gets its name; ``os.link`` refuses one that is taken. An error removes the temporary file and
-    leaves ``target`` as it was. Raises what writing to disk raises.
+    ``private``: nobody but the owner can ever read it. ``place``: how it gets its name; ``os.link`` refuses one that is
+    taken. An error removes the temporary file and leaves ``target`` as it was. Raises what writing to disk raises.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_of(target)
     try:
+        if private:
+            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
         yield temporary
         with temporary.open("rb") as file:
             os.fsync(file.fileno())

@@ -1,21 +1,18 @@
-"""The classes and objects of users that serve as models: found by name or given, and known by their source."""
+"""The classes and objects of users that serve as models: found by name or given, and known by their source
+or the identity that they name."""
 
 from __future__ import annotations
 
-import copyreg
 import hashlib
 import importlib
 import inspect
-import io
 import json
 import os
 import sys
 import traceback
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import CodeType, MemberDescriptorType
 from typing import Any
 
 from quit.common.progress import note
@@ -42,8 +39,6 @@ _SOURCES: dict[str, _Source] = {}
 """By the name of the module."""
 CAUSE = "The error's cause shows where (quit --debug prints it)."
 """Ends the message of an error that the user's code raised."""
-_OF_PYTHON = ("__firstlineno__", "__static_attributes__", "__slotnames__")
-"""Attributes of a class that say nothing of what it does; the last one appears when an object is copied."""
 _BY_NAME = 'Put the class into a module and name it in a profile: kind = "python", class = "package.module:Name".'
 
 
@@ -75,12 +70,12 @@ def register_models(
                 f"The model {name!r} ({type(model).__name__}) needs one of the methods answer(prompts), as a reader, "
                 "and verdicts(items), as a judge."
             )
-        text = _OBJECT + class_identity(type(model), _settings_of(model))
+        text = _OBJECT + _object_identity(model)
         twin = names.setdefault(text, name)
         if models[twin] is not model:
             raise SettingsError(
-                f"The models {twin!r} and {name!r} have the same class, source and attributes, so they would share "
-                "their replies. Give each an attribute `settings`, a dictionary of what differs."
+                f"The models {twin!r} and {name!r} have the same identity, so they would share their replies. Give "
+                "each an attribute `settings`, a dictionary of what differs."
             )
         _OBJECTS[text] = model
         keys = {"name": name, "kind": "python", "class": text}
@@ -99,7 +94,7 @@ def register_models(
 
 
 def user_model_identity(spec: ReaderSettings | JudgeSettings) -> str:
-    """Return what the replies of a user's model depend on: its name, version, settings and the source of its module.
+    """Return what the replies of a user's model depend on (:func:`class_identity`).
 
     Raises :class:`SettingsError` where the class cannot be imported.
     """
@@ -157,48 +152,61 @@ def check_given(spec: ReaderSettings | JudgeSettings) -> None:
         )
 
 
-def class_identity(cls: type, settings: Mapping[str, Any]) -> str:
-    """Return what the results of a class depend on: its name, version, settings and the source of its module."""
-    digest = hashlib.sha256(canonical(settings) + b"\0" + _source(cls).encode()).hexdigest()[:12]
+def class_identity(cls: type, settings: Any, named: str = "") -> str:
+    """Return what the results of a class depend on: its name, version, settings, and its ``identity``, else the source
+    of its module. ``named``: the identity of an object of it.
+
+    Raises :class:`SettingsError` for a class that has neither.
+    """
+    code = named or _named_identity(cls) or _source(cls)
+    digest = hashlib.sha256(canonical(settings) + b"\0" + code.encode()).hexdigest()[:12]
     return f"{cls.__module__}:{cls.__qualname__}@{getattr(cls, 'version', '')}+{digest}"
 
 
-def _settings_of(model: object) -> dict[str, Any]:
-    """Return hashes of the values in an object's dictionary ``settings``; without one, of its attributes."""
-    values = getattr(model, "settings", None)
-    if not isinstance(values, Mapping):
-        slots = {name for cls in type(model).__mro__ for name in copyreg._slotnames(cls)}  # type: ignore[attr-defined]
-        values = {name: getattr(model, name) for name in slots if hasattr(model, name)} | getattr(model, "__dict__", {})
-    hashes = {}
-    for name, value in values.items():
-        try:
-            hashes[str(name)] = _content_hash(value)
-        except Exception:  # a generator, or whatever else no pickler takes
-            continue
-    return hashes
+def _object_identity(model: object) -> str:
+    """Return the identity of an object's class with its dictionary ``settings``; without one and without an
+    ``identity``, with its attributes. Raises :class:`SettingsError` as :func:`class_identity` does, and for values that
+    JSON cannot hold."""
+    cls, named, settings = type(model), _named_identity(model), getattr(model, "settings", None)
+    if isinstance(settings, Mapping):
+        settings = dict(settings)
+    else:
+        settings = {} if named else object.__getstate__(model)  # attributes, of slots too
+    try:
+        canonical(settings)
+    except (TypeError, ValueError) as error:
+        fault = f"JSON cannot hold its attributes ({error}), so they do not tell when its replies change."
+        raise SettingsError(f"{cls.__qualname__}: {fault} {_identity_line(cls)}") from None
+    return class_identity(cls, settings, named)
+
+
+def _named_identity(model: object) -> str:
+    identity = getattr(model, "identity", "")
+    return identity if isinstance(identity, str) else ""
+
+
+def _identity_line(cls: type) -> str:
+    return f'Add this line to the class, and change it with the replies: identity = "{cls.__name__} 1"'
 
 
 def _source(cls: type) -> str:
-    """Return the source of a class's module; of a class of a script or notebook, the hash of its code.
+    """Return the source of a class's module.
 
     It is the source when this process first needed it: a later change of the file does not reach the code in memory.
     Raises :class:`SettingsError` where there is none.
     """
     key = cls.__module__
     if key == "__main__" or key not in sys.modules:
-        try:
-            return _content_hash(cls)
-        except Exception as error:  # whatever the class uses
-            raise SettingsError(f"The code of {cls.__qualname__} cannot be hashed ({error}). {_BY_NAME}") from error
+        raise SettingsError(f"{cls.__qualname__} is in no module whose source counts. {_identity_line(cls)}")
     module = sys.modules[key]
     origin, source = getattr(module, "__spec__", None), _SOURCES.get(key)
     if source is not None and source.origin is not origin:
         source = None
     try:
         text = inspect.getsource(module)
-    except (OSError, TypeError) as error:
+    except (OSError, TypeError):
         if source is None:
-            raise SettingsError(f"The source of {cls.__qualname__} cannot be read ({error}). {_BY_NAME}") from None
+            raise SettingsError(f"The source of {cls.__qualname__} cannot be read. {_identity_line(cls)}") from None
         return source.text
     if source is None:
         source = _SOURCES[key] = _Source(origin, text, text)
@@ -210,41 +218,6 @@ def _source(cls: type) -> str:
             loud=True,
         )
     return source.text
-
-
-def _content_hash(value: object) -> str:
-    """Return a hash of a value, as ``datasets`` makes them for its cache: of a class or function of a script or
-    notebook, it covers the code with all that this uses from there. Of an object of another module that cannot be
-    pickled, such as a client, the class's name counts. Raises what the pickler raises for anything else.
-    """
-    from datasets.fingerprint import Hasher
-    from datasets.utils._dill import Pickler
-
-    class Content(Pickler):
-        def persistent_id(self, part: object) -> str | None:
-            cls = type(part)
-            if isinstance(part, MemberDescriptorType):  # a slot, which leads back to the class at work
-                return part.__name__
-            if cls.__module__ in ("builtins", "__main__"):
-                return None
-            try:
-                Hasher.hash(part)
-            except Exception:  # whatever a class of others does
-                return f"{cls.__module__}.{cls.__qualname__}"
-            return None
-
-        def save(self, part: object, save_persistent_id: bool = True) -> None:
-            if isinstance(part, CodeType):  # its place in a file says nothing of what it does
-                part = part.replace(co_filename="", co_firstlineno=1)
-            super().save(part, save_persistent_id)
-
-        def _batch_setitems(self, items: Iterable[tuple[Any, Any]], *arguments: Any) -> None:
-            super()._batch_setitems([item for item in items if item[0] not in _OF_PYTHON], *arguments)
-
-    content = io.BytesIO()
-    with warnings.catch_warnings(action="ignore"):
-        Content(content, recurse=True).dump(value)
-    return hashlib.sha256(content.getvalue()).hexdigest()
 
 
 def imported_class(text: str, name: str) -> type:

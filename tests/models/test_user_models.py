@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import importlib
 import json
 import math
-import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,7 +25,7 @@ from quit.models.user_classes import register_models
 from quit.models.user_models import AT_ONCE
 from quit.settings import Settings, load, without
 from tests.paths import FEW
-from tests.running import call_quit, run_process
+from tests.running import call_quit
 from tests.servers.rude import RudeServer
 
 
@@ -200,122 +198,51 @@ def test_the_identity_is_that_of_the_code_in_memory(tmp_path: Path, monkeypatch,
     assert identity("Bergen") != first and not capsys.readouterr().err
 
 
-CELLS = """
-import dataclasses, enum, functools, numpy, ssl, types
-
-WORD = "Oslo"
-unused = 1
-
-def helper(prompt, times=1):
-    return [WORD * times for _ in [0]][0]
-
-@functools.cache
-def cached(prompt):
-    return helper(prompt)
-
-class Base:
-    many = 1
-
-    def answer(self, prompts):
-        return [cached(prompt.question) for prompt in prompts]
-
-@dataclasses.dataclass
-class Reader(Base):
-    value: object = None
-
-def make(word):
-    class Inner:
-        def answer(self, prompts):
-            return [word for _ in prompts]
-    return Inner()
-
-class Color(enum.Enum):
-    red = blue = 1
-    green = 2
-
-class Phrase:
-    __slots__ = ("text", "__private")
-
-    def __init__(self, text, private=None):
-        self.text, self.__private = text, private
-
-class Word(str):
-    pass
-
-class Holder(Base):
-    def __init__(self, value):
-        self.value = value
-
-    @property
-    def first(self):
-        return self.value
-
-    @first.setter
-    def first(self, value):
-        self.value = [value][0]
-
-CONTEXT = ssl.create_default_context()  # like a client, it cannot be pickled
-
-class Guarded(Base):
-    context = CONTEXT
-
-    def answer(self, prompts):
-        return [f"{WORD} {CONTEXT}" for _ in prompts]
-
-model = Reader()
-"""
-VALUES = """
-Reader('a') | Reader('b') | {'a', 'b'} | {'a', 'c'} | lambda: 'a' | lambda: 'b' | complex(1) | complex(2) | str.lower
-[lambda: 1, lambda: 2][0] | [lambda: 1, lambda: 2][1] | functools.partial(make, 'a') | functools.partial(make, 'b')
-{(1, 2): 'a'} | Phrase('a') | Phrase('b') | [Phrase('b')] | Phrase('b', 1) | Word('a') | Word('b') | Color.red
-Color.green | dataclasses.fields | dataclasses.asdict
-numpy.arange(2000) | numpy.arange(2000) - (numpy.arange(2000) == 999)
-types.SimpleNamespace(words={'a', 'b', 'Oslo', 'Rome'}) | types.SimpleNamespace(words={'a', 'b', 'Oslo', 'Paris'})
-"""
+def _reads(module: str, /, **attributes: object) -> Any:
+    """Return an object of a class of that module with these attributes."""
+    values = {"__module__": module, "answer": lambda self, prompts: ["Oslo" for _ in prompts]}
+    model = type("Reader", (), values)()
+    model.__dict__.update(attributes)
+    return model
 
 
-def _identity(old: str = "", new: str = "", module: str = "__main__") -> str:
-    """Return the identity of the model of the cells after an edit."""
-    names: dict[str, Any] = {"__name__": module}
-    exec(compile(CELLS.replace(old, new, 1), f"<cell {old}{new}>", "exec", dont_inherit=True), names)
-    return _settings(names["model"]).readers[-1].class_ or ""
+def _identity(module: str, /, **attributes: object) -> str:
+    return _settings(_reads(module, **attributes)).readers[-1].class_ or ""
 
 
-def test_the_identity_follows_all_that_an_object_of_a_notebook_uses() -> None:
-    """Else an edit of a cell would change no reply."""
-    edits = [("Oslo", "Rome"), ("[0]][0]", "[0, 0]][0]"), ("times=1", "times=2"), ("many = 1", "many = 2")]
-    edits += [("Reader()", f"make({word!r})") for word in "ab"]
-    edits += [("Reader()", f"Reader({value})") for value in re.split(r" [|] |\n", VALUES.strip())]
-    assert len({_identity(), *(_identity(*edit) for edit in edits)}) == len(edits) + 1
-    for other in ("unused = 2", "unused = 1\n# a comment"):
-        assert _identity("unused = 1", other) == _identity()
-    names: dict[str, Any] = {"__name__": "__main__"}
-    exec(compile(CELLS.replace("Reader()", "Reader(lambda: Holder)"), "<cell>", "exec", dont_inherit=True), names)
-    first = _settings(names["model"])
-    copy.copy(names["Holder"](1))
-    assert _settings(names["model"]) == first
-    assert _identity("Oslo", "Rome", "no_module") != _identity("", "", "no_module")
+NOWHERE = ["__main__", "no_module", "builtins"]
 
 
-def test_what_cannot_be_pickled_hides_no_edit_and_is_none() -> None:
-    generator = ("    many = 1", "    many = (number for number in [])")
-    with pytest.raises(SettingsError, match="code of Reader cannot be hashed .*generator.*Put the class into a module"):
-        _identity(*generator)
-    held = ("Reader()", "Holder(CONTEXT)")
-    guarded = ("model = Reader()", "model = Guarded()")
-    assert _identity(*held) == _identity(*held) and _identity(*guarded) == _identity(*guarded)
-    cells = CELLS.replace(*held).replace("[value][0]", "[value, value][0]")
-    assert _identity(CELLS, cells) != _identity(*held)
-    assert _identity(CELLS, CELLS.replace(*guarded).replace("Oslo", "Rome")) != _identity(*guarded)
+@pytest.mark.parametrize("module", [__name__, *NOWHERE])
+def test_an_identity_stands_for_code_and_attributes(module: str) -> None:
+    first = _identity(module, identity="mine 1", client=object())
+    assert first == _identity(module, identity="mine 1", client=object(), calls=7)
+    others = ({"identity": "mine 2"}, {"identity": "mine 1", "settings": {"words": 2}})
+    assert len({first, *(_identity(module, **attributes) for attributes in others)}) == 3
 
 
-@pytest.mark.slow
-def test_the_identity_is_the_same_in_another_process() -> None:
-    sets = VALUES.strip().splitlines()[-1].replace(" | ", ", ")
-    edit = ("Reader()", f"Reader([{sets}, {{'a', 'b'}}, Color.red])")
-    code = f"from tests.models.test_user_models import _identity; print(_identity(*{edit!r}))"
-    identities = [run_process(sys.executable, "-c", code, PYTHONHASHSEED=seed).out for seed in ("1", "2")]
-    assert len(set(identities)) == 1 and "__main__" in identities[0]
+@pytest.mark.parametrize("module", NOWHERE)
+def test_a_class_in_no_module_names_its_identity(module: str) -> None:
+    line = 'Add this line to the class, and change it with the replies: identity = "Reader 1"'
+    with pytest.raises(SettingsError, match=f"Reader is in no module.*{line}|source of Reader cannot be read. {line}"):
+        _settings(_reads(module))
+    names: dict[str, Any] = {"type": type}
+    exec("cls = type('Reader', (), {'answer': 1})\n" + line.partition(": ")[2], names)
+    assert _identity(module, identity=names["identity"])
+
+
+def test_the_attributes_of_an_object_count_or_are_refused() -> None:
+    values = [{}, {"word": "Oslo"}, {"word": "Rome"}, {"words": ["Oslo", 1, None, 0.5]}, {"words": {"a": True}}]
+    assert len({_identity(__name__, **value) for value in [*values, *values]}) == len(values)
+    slotted = type("Slotted", (), {"__slots__": ("word",), "__module__": __name__, "answer": print})()
+    slotted.word = "Oslo"
+    first = _settings(slotted)
+    slotted.word = "Rome"
+    assert _settings(slotted) != first
+    for value in (object(), {1}, b"", [len], np.float32(1)):
+        with pytest.raises(SettingsError, match="JSON cannot hold its attributes.*identity ="):
+            _identity(__name__, value=value)
+    assert _identity(__name__, settings={"word": "Oslo"}, client=object())
 
 
 @pytest.mark.parametrize(
@@ -386,7 +313,7 @@ def test_an_object_without_a_method_or_in_other_processes_is_refused() -> None:
 
 def test_objects_that_cannot_be_told_apart_are_refused() -> None:
     """Else both names would be answered by the second."""
-    with pytest.raises(SettingsError, match="'a' and 'b' have the same class.*attribute `settings`"):
+    with pytest.raises(SettingsError, match="'a' and 'b' have the same identity.*attribute `settings`"):
         register_models({name: ScriptedReader(lambda prompt, name=name: name) for name in "ab"})
 
 
