@@ -235,25 +235,37 @@ def what_if(
     judge: Annotated[
         str | None, typer.Option("--judge", help="The judge whose verdicts decide, such as a workspace's second one.")
     ] = None,
+    benchmark: Annotated[
+        Path | None, typer.Option("--benchmark", help="Folder of `quit benchmark run` on this release.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Questions that are listed.")] = 10,
     as_json: options.Json = False,
 ) -> None:
     """Say which labels flip under another rule, from kept answers and verdicts; no model is asked.
 
-    Without options: leaving out each labeler in turn, and two labelers instead of one. Nothing is
-    changed.
+    Without options: leaving out each labeler in turn, and two labelers instead of one. With --benchmark and a rule:
+    also the order of systems, now and then. Nothing is changed.
 
     Example: `quit release what-if workspace/releases/v1 --without minilm-late`
     """
+    from quit.dataset.release import open_release
     from quit.release.whatif import opened, pieces, summary
+    from quit.systems.benchmark.whatif import order_pieces, orders
 
     with working("what-if", as_json):
         answered = opened(place, judge)
-        if not (labelers or without or least or judge):
+        has_rule = bool(labelers or without or least or judge)
+        if benchmark and not has_rule:
+            raise SettingsError("--benchmark compares orders under one rule: name it, as --least 2 or --without NAME.")
+        if not has_rule:
             effects = answered.effects(answered.standard_rules())
             none = "No labeler can be left out, and no second one asked for. Name a rule: --least or --judge."
             output: list[Table | str] = [summary(effects) if effects else none]
         else:
-            effects = answered.effects([answered.rule(split_names(labelers), split_names(without), least or 1)])
+            rule = answered.rule(split_names(labelers), split_names(without), least or 1)
+            effects = answered.effects([rule])
             output = pieces(effects[0], limit)
+            if benchmark:
+                effects[0]["benchmark"] = orders(benchmark, open_release(place), answered, rule)
+                output += order_pieces(effects[0]["benchmark"])
     show(effects, as_json, output)

@@ -85,8 +85,11 @@ class Answered:
         rules.append(Rule(names, 2, "two labelers right"))
         return [rule for rule in rules if len(rule.labelers) >= rule.least]
 
+    def label_2(self, rule: Rule) -> np.ndarray:
+        """Return which passages have label 2, at least and at most: bool, shape (2, questions, passages)."""
+        return np.concatenate([self._label_2(rule, chunk) for chunk in _chunks(len(self._ids))], axis=1)
+
     def _label_2(self, rule: Rule, chunk: slice) -> np.ndarray:
-        """Return which passages of a chunk have label 2, at least and at most: bool, shape (2, questions, passages)."""
         return np.count_nonzero([self._right[name][:, chunk] for name in rule.labelers], axis=0) >= rule.least
 
     def effects(self, rules: Sequence[Rule]) -> list[dict[str, Any]]:

@@ -141,8 +141,8 @@ def test_another_judge_decides_where_people_do_not(tmp_path: Path) -> None:
     frozen = Subject(small.write(tmp_path, data), READERS, small.settings())
     answered = answered_of(frozen, "other", table_of("second_verdicts", second))
     kind = answered_of(frozen, "kind", table_of("second_verdicts", second))
-    effect, of_kind = (each.effects([each.rule()])[0] for each in (answered, kind))
-    assert of_kind["labels"][-1]["then_least"] > effect["labels"][-1]["then_least"]
+    assert kind.label_2(kind.rule())[0].sum() > answered.label_2(answered.rule())[0].sum()
+    effect = answered.effects([answered.rule()])[0]
     assert [row["question_id"] for row in effect["changed"]] == ["q1"] and effect["labels"][-1]["to_1_least"] == 4
     assert answered_of(frozen, "rules").effects([answered.rule()])[0]["changed"] == []
     with pytest.raises(SettingsError, match=r"'nobody' are kept here. Kept: rules\.$"):
@@ -171,8 +171,10 @@ def test_the_command_says_the_same_of_a_workspace_and_its_release(full: Path, tm
     of_workspace, of_release = (call_quit("release", "what-if", place, *options).json() for place in places)
     assert of_workspace == of_release and of_release[0]["labels"][-1]["to_1_least"] == 8
     assert len(Workspace.open(full).read("second_verdicts")) == 0
-    refused = call_quit("release", "what-if", full, "--judge", "gpt", code=4)
+    refused = call_quit("release", "what-if", full, "--judge", "gpt", "--benchmark", tmp_path, code=4)
     assert "Kept: equivalence.\n" in refused.err
+    named = call_quit("release", "what-if", full, "--benchmark", tmp_path, code=4)
+    assert "under one rule: name it" in named.err
 
 
 @pytest.mark.slow
