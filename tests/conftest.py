@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -28,9 +29,18 @@ os.environ["PREFECT_API_URL"] = ""  # jobs are calls, also where the user's own 
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport() -> Iterator[None]:
     """Where ``CI`` is true, a test that is skipped for a reason that is not in ``skips.txt`` has failed."""
-    report = yield
+    return _judged((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Iterator[None]:
+    """The same for the tests of a file or folder."""
+    return _judged((yield))
+
+
+def _judged(report: Any) -> Any:
     if report.skipped and os.environ.get("CI") == "true" and not hasattr(report, "wasxfail"):
         allowed = [line for line in SKIPS.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
         if not any(re.search(pattern, str(report.longrepr)) for pattern in allowed):

@@ -17,6 +17,7 @@ def _part(name: str) -> object:
     return pytest.param(name, marks=marks)
 
 
+@pytest.mark.frozen
 @pytest.mark.parametrize("part", [_part(name) for name in PARTS])
 def test_what_is_made_is_what_was_frozen(part: str, tmp_path: Path) -> None:
     assert list(differences(read(part), PARTS[part](tmp_path), part)) == []

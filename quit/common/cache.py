@@ -22,9 +22,12 @@ _PATIENCE = 60.0  # seconds that a busy file is waited for
 
 
 def cache_folder(name: str) -> Path:
-    """Return the cache folder of that name (not made yet): in ``$QUIT_CACHE``, else in ``~/.cache/quit``."""
-    root = os.environ.get(VARIABLE)
-    return (Path(root).expanduser().absolute() if root else Path.home() / ".cache" / "quit") / name
+    """Return the cache folder of that name (not made yet): in ``$QUIT_CACHE``, else in ``$XDG_CACHE_HOME/quit``, else
+    in ``~/.cache/quit``."""
+    if root := os.environ.get(VARIABLE):
+        return Path(root).expanduser().absolute() / name
+    caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (caches if caches.is_absolute() else Path.home() / ".cache") / "quit" / name  # as its specification says
 
 
 def content_key(*texts: str) -> bytes:

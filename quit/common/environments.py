@@ -33,16 +33,20 @@ LIFE_SECONDS = 20.0
 """Seconds between two lines that say what pip is doing."""
 
 
+def environments() -> Path:
+    """Return the folder of all environments: ``$QUIT_ENVS``, else the cache's ``envs``."""
+    envs = os.environ.get("QUIT_ENVS")
+    return Path(envs).expanduser().absolute() if envs else cache_folder("envs")
+
+
 def environment_folder(name: str, requirements: Path | Sequence[str]) -> Path:
-    """Return where the environment of these requirements is or will be: ``<name>-<hash>`` in ``$QUIT_ENVS``, else the
-    cache's ``envs``.
+    """Return where the environment of these requirements is or will be: ``<name>-<hash>`` in :func:`environments`.
 
     The hash covers the requirements without comments, and this Python's version and machine.
     """
     parts = [*_lines(requirements), "--", "--", sys.version, platform.machine()]
     digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
-    envs = os.environ.get("QUIT_ENVS")
-    return (Path(envs).expanduser().absolute() if envs else cache_folder("envs")) / f"{name}-{digest}"
+    return environments() / f"{name}-{digest}"
 
 
 def ensure_environment(

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import npids
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,7 +30,7 @@ from quit.common.manifests import fault, write_manifest
 from quit.common.progress import note
 from quit.contracts.corpora import EDGES
 from quit.corpora.neighbours import make_neighbours, read_neighbours
-from quit.errors import InputError, SettingsError, refuse_newer, shell_word
+from quit.errors import InputError, SettingsError, importing, refuse_newer, shell_word
 from quit.retrieval.built import BuiltCorpus, building
 from quit.retrieval.search import Neighbours
 from quit.retrieval.vectors import PARTIAL, checkpointed_batches, write_joined
@@ -162,9 +161,11 @@ def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tu
             note(f"{problem}: the graph is built again")
             new = True
         if new:
+            with importing("A neighbourhood graph"):  # said before hours of search
+                from npids import Lookup
             neighbours.prepare()
             steps = _search(neighbours, len(corpus), out / PARTIAL, plan)
-            _finish(neighbours, out, plan, steps)
+            _finish(neighbours, out, plan, steps, Lookup)
         shutil.rmtree(out / PARTIAL, ignore_errors=True)
     return NeighbourhoodGraph.open(out, corpus), new
 
@@ -195,7 +196,9 @@ def _search(neighbours: Neighbours, count: int, partial: Path, plan: dict[str, A
     return checkpointed_batches(partial, plan, ("edges", "weights"), count, CHECKPOINT, make, "neighbours")
 
 
-def _finish(neighbours: Neighbours, out: Path, plan: dict[str, Any], steps: list[list[np.ndarray]]) -> None:
+def _finish(
+    neighbours: Neighbours, out: Path, plan: dict[str, Any], steps: list[list[np.ndarray]], lookup: Any
+) -> None:
     """Put the steps together; a run that is killed here does that again."""
     corpus = neighbours.corpus
     (out / META).unlink(missing_ok=True)
@@ -209,7 +212,7 @@ def _finish(neighbours: Neighbours, out: Path, plan: dict[str, Any], steps: list
     stored = np.array(edges[sample], dtype=np.int64)
     recall = neighbours.recall(sample, np.where(stored == sample[:, None], -1, stored))
     with replacing(out / IDS_FILE) as temporary:
-        npids.Lookup.build(ids, temporary, return_self=False)
+        lookup.build(ids, temporary, return_self=False)
     _write_parquet(out / "edges.parquet", ids, edges, weights)
     facts = {
         "version": VERSION,

@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from quit.annotation.client import Server
 from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
 from quit.settings import Settings, load
 from tests.annotation.browser import Annotator, annotator
 from tests.label_studio import SETTINGS, Live
 from tests.running import call_quit
+
+
+def pytest_collect_file() -> None:
+    pytest.importorskip("label_studio_sdk", reason="the extra review is not installed")
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +48,7 @@ def store(tmp_path: Path) -> ReviewStore:
 
 
 @pytest.fixture
-def server(live: Live, settings: Settings) -> Server:
+def server(live: Live, settings: Settings):
     return live.client(settings)
 
 

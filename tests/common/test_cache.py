@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from quit.common.cache import ContentStore, content_key
+from quit.common.cache import ContentStore, cache_folder, content_key
 from quit.errors import WorkspaceError
 from tests.paths import ROOT
 
@@ -19,6 +19,25 @@ VALUES = {content_key(str(number)): str(number).encode() * 50 for number in rang
 
 def store(path: Path, limit: int | None = None) -> ContentStore:
     return ContentStore(path, "kept", "Things", limit)
+
+
+@pytest.mark.parametrize(
+    ("ours", "everyones", "folder"),
+    [
+        ("/ours", "/caches", "/ours/models"),
+        ("~/ours", "/caches", "/home/ada/ours/models"),
+        (None, "/caches", "/caches/quit/models"),
+        ("", "/caches", "/caches/quit/models"),
+        (None, None, "/home/ada/.cache/quit/models"),
+        (None, "", "/home/ada/.cache/quit/models"),
+        (None, "relative", "/home/ada/.cache/quit/models"),  # to be ignored, says the XDG Base Directory Specification
+    ],
+)
+def test_caches_are_where_the_user_wants_them(ours, everyones, folder, monkeypatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    for name, value in (("QUIT_CACHE", ours), ("XDG_CACHE_HOME", everyones)):
+        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+    assert cache_folder("models") == Path(folder)
 
 
 def test_values_come_back_as_they_were_written(tmp_path: Path) -> None:

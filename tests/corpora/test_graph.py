@@ -45,6 +45,17 @@ def _graph(corpus: BuiltCorpus, out: Path, k: int = 5, encoder: str = "given", s
     return build_graph(corpus, encoder, k, out, Graph(**settings), stages or FirstStages())
 
 
+def test_only_what_writes_a_graph_needs_the_extra_and_says_so_before_it_encodes(tmp_path: Path, monkeypatch) -> None:
+    corpus, encoder, _ = _world(tmp_path, monkeypatch)
+    ours, _ = _graph(corpus, tmp_path / "G")
+    monkeypatch.setitem(sys.modules, "npids", None)
+    encoder.seen = []
+    with pytest.raises(MissingDependency, match=r"npids.*\[retrieval\]"):
+        _graph(corpus, tmp_path / "H")
+    assert encoder.seen == []
+    assert NeighbourhoodGraph.open(tmp_path / "G", corpus).neighbours(3, 5).tolist() == ours.neighbours(3, 5).tolist()
+
+
 def test_pyterrier_adaptive_opens_it_and_names_the_same_neighbours(tmp_path: Path, monkeypatch) -> None:
     adaptive = pytest.importorskip("pyterrier_adaptive", reason="pyterrier-adaptive is not installed")
     corpus, _, matrix = _world(tmp_path, monkeypatch)

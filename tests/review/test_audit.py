@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quit.annotation.project import PushReport
 from quit.annotation.tasks import make_task
 from quit.engine.workspace import Workspace
 from quit.library import jobs
@@ -160,6 +159,9 @@ def test_the_figures_of_a_sample_follow_the_formulas(workspace: Workspace) -> No
 
 
 def test_a_push_draws_and_asks_for_the_audit(workspace: Workspace, monkeypatch) -> None:
+    pytest.importorskip("label_studio_sdk", reason="the extra review is not installed")
+    from quit.annotation.project import PushReport
+
     pushed: dict[str, list] = {}
     monkeypatch.setattr("quit.annotation.client.connect", lambda *_: None)
 
