@@ -1,7 +1,7 @@
 """Write ``docs/images/prefect-*.png``: three builds by a real schedule, and how Prefect's pages show them.
 
-``quit serve`` with a Prefect server of its own builds a piece of the starter collection every minute: the first run
-makes everything, the next finds nothing new, then a second source is added. Seven minutes or so; prints what each run
+``quit serve`` builds a piece of the starter collection every minute: the first run makes everything, the next finds
+nothing new, then the source grows. Seven minutes or so; prints what each run
 took. Called by ``make_screenshots.py``.
 """
 
@@ -21,9 +21,9 @@ from typing import Any
 
 from make_screenshots import IMAGES, ROOT, shoot
 
-from quit.flows.server import prefect_server
-from quit.settings import ServeSettings, profile_file
+from quit.engine.workspace import Workspace
 from tests.annotation.browser import annotator
+from tests.servers.prefect import prefect_server
 
 STARTER = ROOT / "quit" / "starter" / "questions.jsonl"
 SCHEDULES = """
@@ -68,11 +68,9 @@ def until(ready: Callable[[], Any], seconds: float = 600) -> Any:
 
 
 @contextmanager
-def serving(folder: Path, url: str, sources: list[Path]) -> Iterator[None]:
+def serving(folder: Path, url: str) -> Iterator[None]:
     """Run ``quit serve`` for ``folder/quit-starter``."""
     command = [sys.executable, "-m", "quit", "serve", "-w", "quit-starter", "-p", "nightly.toml", "--api-url", url]
-    for source in sources:
-        command += ["-s", f"jsonl:{source}"]
     with (folder / "serve.log").open("ab") as log:
         process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
         try:
@@ -85,20 +83,20 @@ def serving(folder: Path, url: str, sources: list[Path]) -> Iterator[None]:
 def three_runs(folder: Path, url: str) -> dict[str, dict[str, Any]]:
     """Let the schedule make three builds and return their runs: ``all``, ``nothing``, ``more``."""
     lines = STARTER.read_text(encoding="utf-8").splitlines()
-    first, second = folder / "first.jsonl", folder / "second.jsonl"
-    first.write_text("\n".join(lines[:12]) + "\n", encoding="utf-8")
-    second.write_text("\n".join(lines[12:16]) + "\n", encoding="utf-8")
-    profile = profile_file("embedded").read_text(encoding="utf-8")
-    (folder / "nightly.toml").write_text(profile + SCHEDULES, encoding="utf-8")
+    source = folder / "mine.jsonl"
+    source.write_text("\n".join(lines[:12]) + "\n", encoding="utf-8")
+    (folder / "nightly.toml").write_text(SCHEDULES, encoding="utf-8")
+    build = {"profile": "embedded", "overrides": [], "sources": [f"jsonl:{source}"]}
+    Workspace.create(folder / "quit-starter").set_build(build)
 
     def ended(name: str) -> list[dict[str, Any]]:
         found = ask(url, "flow_runs/filter", {"flows": {"name": {"any_": ["build"]}}, "sort": "START_TIME_ASC"})
         return [one for one in found if one["state_type"] == "COMPLETED" and one["state_name"] == name]
 
-    with serving(folder, url, [first]):
+    with serving(folder, url):
         [whole] = until(lambda: ended("Completed"))
         nothing = until(lambda: ended("Nothing new"))[0]
-    with serving(folder, url, [first, second]):
+        source.write_text("\n".join(lines[:16]) + "\n", encoding="utf-8")
         more = until(lambda: ended("Completed")[1:])[0]
     return {"all": whole, "nothing": nothing, "more": more}
 
@@ -124,8 +122,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         os.environ["PREFECT_HOME"] = str(folder / "prefect")
-        with prefect_server(True, ServeSettings(server_port=0)) as url:
-            assert url
+        with prefect_server(folder / "prefect") as url:
             runs = three_runs(folder, url)
             for name, run in runs.items():
                 tasks = ask(url, "task_runs/filter", {"flow_runs": {"id": {"any_": [run["id"]]}}})

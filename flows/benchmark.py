@@ -10,7 +10,6 @@ from typing import Any
 from prefect import flow
 from prefect.artifacts import create_link_artifact, create_table_artifact
 
-from quit.flows.notices import HOOKS
 from quit.flows.parameters import NO_LIMITS, Profile, Split
 from quit.flows.scheduling import run_with_limits
 from quit.flows.tasks import as_task
@@ -19,7 +18,7 @@ from quit.library.jobs import JobResult
 from quit.settings import Limits
 
 
-@flow(name="benchmark", **HOOKS)
+@flow(name="benchmark")
 def benchmark(
     release: str,
     out: str = "benchmark",
@@ -29,7 +28,7 @@ def benchmark(
     readers: Sequence[str] = (),
     corpora: Sequence[str] = (),
     bounds: bool = True,
-    profile: Profile = "embedded",
+    profile: Profile = "",
     settings: Sequence[str] = (),
     anew: bool = False,
     limits: Limits = NO_LIMITS,
@@ -50,14 +49,14 @@ def benchmark(
         readers: Names of the profile's readers, or of plugins.
         corpora: Corpora to benchmark beside the release, relabelled by labelers and judge.
         bounds: Oracles and Optimal as rows too.
-        profile: Name of a profile, or the path of a TOML file.
+        profile: Name of a profile, or the path of a TOML file; that of the workspace's last build if not given.
         settings: key=value over the profile, such as labels.max_new_tokens=16.
         anew: Whether to run where the results are there already; work in `out` that rests on the same inputs is used.
-        limits: Timeout, retries, and who is notified of a failure.
+        limits: Timeout and retries.
     """
 
     def work() -> JobResult:
-        options: dict[str, Any] = {"bounds": bounds, "profile": profile, "settings": settings, "anew": anew}
+        options: dict[str, Any] = {"bounds": bounds, "profile": profile or None, "settings": settings, "anew": anew}
         systems = (retrievers, rerankers, readers, corpora)
         outcome = jobs.benchmark(release, out, split, *systems, **options, step=as_task)
         facts, page = outcome.result, Path(outcome.result["page"])

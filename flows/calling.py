@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import tomllib
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from quit.common.endpoints import address
-from quit.errors import ServerError, SettingsError, Waiting, require
+from quit.errors import SettingsError, Waiting, require
+from quit.library import jobs
 
 
 def run_job(job: str, **parameters: Any) -> Any:
@@ -20,27 +19,25 @@ def run_job(job: str, **parameters: Any) -> Any:
     the job does.
     """
     parameters = {name: value for name, value in parameters.items() if value is not None}
-    url = server_url()
-    if not url:
-        return getattr(import_module("quit.library.jobs"), job)(**parameters).result
-    from quit.common.starting import healthy
+    if not server_url():
+        return getattr(jobs, job)(**parameters).result
     from quit.engine.workspace import Workspace
-    from quit.flows.server import server_watched
 
     require("prefect")
-    from prefect.exceptions import ParameterTypeError
-
-    if not healthy(url):
-        raise ServerError(
-            f"The Prefect server {address(url)} does not answer. Start it (prefect server start), or unset "
-            "PREFECT_API_URL to run without one."
-        )
     # Prefect's log stays off the terminal, which shows progress by itself; its server still gets every line.
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
-    with server_watched(url):
+    from prefect import tags
+    from prefect.exceptions import ParameterTypeError
+
+    from quit.flows.scheduling import COMMAND
+    from quit.flows.serve import FLOWS
+    from quit.flows.server import check_health, server_watched
+
+    check_health()
+    with server_watched(), tags(COMMAND):
         parameters = {name: str(value) if isinstance(value, Workspace) else value for name, value in parameters.items()}
         try:
-            state = getattr(import_module(f"quit.flows.{job}"), job)(**parameters, return_state=True)
+            state = FLOWS[job.replace("_", "-")](**parameters, return_state=True)
             if state.name == Waiting.__name__:
                 raise Waiting(state.message)
             return state.result()

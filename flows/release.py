@@ -13,7 +13,6 @@ from prefect.logging import get_run_logger
 
 from quit.dataset.release import FOLDER, open_release
 from quit.engine.workspace import Workspace
-from quit.flows.notices import HOOKS
 from quit.flows.parameters import NO_LIMITS, Format, Waiver
 from quit.flows.scheduling import run_with_limits
 from quit.flows.tasks import as_task
@@ -24,7 +23,7 @@ from quit.settings import Limits
 from quit.status.summary import markdown_links
 
 
-@flow(name="release", **HOOKS)
+@flow(name="release")
 def release(
     workspace: str,
     name: str,
@@ -51,7 +50,7 @@ def release(
         overwrite: Whether an earlier export may be replaced.
         folder: Folder of the release; WORKSPACE/releases/NAME if not given.
         settings: release.KEY=VALUE, for the gates of this release.
-        limits: Timeout, retries, and who is notified of a failure.
+        limits: Timeout and retries.
     """
 
     waivers = [f"{waiver.gate}={waiver.reason}" for waiver in waive]

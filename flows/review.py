@@ -1,9 +1,9 @@
-"""The review flows: push and pull, update the labels, and both. They can run on a schedule during people's work; all
-are safe to repeat."""
+"""The review flows: push and pull, and update the labels. They can run on a schedule during people's work; both are
+safe to repeat."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from prefect import flow
@@ -12,7 +12,6 @@ from prefect.logging import get_run_logger
 
 from quit.common.endpoints import address
 from quit.engine.workspace import Workspace
-from quit.flows.notices import HOOKS
 from quit.flows.parameters import NO_LIMITS, Step
 from quit.flows.scheduling import run_with_limits
 from quit.flows.tasks import as_task
@@ -28,39 +27,7 @@ Reports = dict[str, dict[str, Any]]
 """What the steps ``push``, ``pull`` and ``update`` did, by step."""
 
 
-@flow(name="review", **HOOKS)
-def review(
-    workspace: str,
-    url: str = "",
-    steps: Sequence[Step] = ("push", "pull", "update"),
-    project: int = 0,
-    new_project: bool = False,
-    repair: bool = False,
-    full: bool = False,
-    withdraw: bool = False,
-    settings: Sequence[str] = (),
-    limits: Limits = NO_LIMITS,
-) -> Reports:
-    """Push what is to be reviewed, pull what people did, update the labels; returns what each step did.
-
-    Args:
-        workspace: Folder of the workspace, as the machine that runs this sees it.
-        url: The Label Studio server; the workspace's local one if not given. Its token comes from the environment
-            alone.
-        steps: What is done, in this order.
-        project: Number of the project, where several belong to this workspace; 0 is the only one.
-        new_project: Whether to make a new project and leave the known one.
-        repair: Whether to put back a labelling page that someone edited.
-        full: Whether to read every task, not only those changed since the last pull.
-        withdraw: Whether to take every review off the labels again.
-        settings: review.KEY=VALUE, remembered from now on.
-        limits: Timeout, retries, and who is notified of a failure.
-    """
-    options = {"new_project": new_project, "repair": repair, "full": full, "withdraw": withdraw}
-    return _run(limits, workspace, url, steps, project, settings=settings, **options)
-
-
-@flow(name="review-sync", **HOOKS)
+@flow(name="review-sync")
 def review_sync(
     workspace: str,
     url: str = "",
@@ -84,13 +51,13 @@ def review_sync(
         repair: Whether to put back a labelling page that someone edited.
         full: Whether to read every task, not only those changed since the last pull.
         settings: review.KEY=VALUE, remembered from now on.
-        limits: Timeout, retries, and who is notified of a failure.
+        limits: Timeout and retries.
     """
-    options = {"new_project": new_project, "repair": repair, "full": full}
-    return _run(limits, workspace, url, steps, project, settings=settings, **options)
+    options: dict[str, Any] = {"new_project": new_project, "repair": repair, "full": full, "settings": settings}
+    return _run(limits, jobs.review_sync, workspace, url, steps, project, **options)
 
 
-@flow(name="label-update", **HOOKS)
+@flow(name="label-update")
 def label_update(
     workspace: str, withdraw: bool = False, settings: Sequence[str] = (), limits: Limits = NO_LIMITS
 ) -> Reports:
@@ -100,14 +67,14 @@ def label_update(
         workspace: Folder of the workspace, as the machine that runs this sees it.
         withdraw: Whether to take every review off the labels again.
         settings: review.KEY=VALUE, remembered from now on.
-        limits: Timeout, retries, and who is notified of a failure.
+        limits: Timeout and retries.
     """
-    return _run(limits, workspace, "", ("update",), withdraw=withdraw, settings=settings)
+    return _run(limits, jobs.label_update, workspace, withdraw=withdraw, settings=settings)
 
 
-def _run(limits: Limits, workspace: str, *arguments: Any, **options: Any) -> Reports:
+def _run(limits: Limits, job: Callable[..., JobResult], workspace: str, *arguments: Any, **options: Any) -> Reports:
     def work() -> JobResult:
-        outcome = jobs.review(workspace, *arguments, **options, step=as_task)
+        outcome = job(workspace, *arguments, **options, step=as_task)
         for step, report in outcome.result.items():
             get_run_logger().info("%s: %s", step, report)
         source = Workspace.open(workspace)

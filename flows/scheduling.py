@@ -13,19 +13,21 @@ from typing import Any
 
 from prefect.exceptions import MissingContextError
 from prefect.logging import get_run_logger
-from prefect.runtime import deployment
-from prefect.settings import PREFECT_API_URL
+from prefect.runtime import deployment, flow_run
 from prefect.states import Completed
 from prefect.utilities.timeout import timeout
 
 from quit.common.progress import Listener, listening
 from quit.errors import QuitError, Waiting, without_secrets_in_errors
+from quit.flows.liveness import alive
 from quit.flows.server import server_watched
 from quit.library.jobs import JobResult
 from quit.settings import Limits
 from quit.text.words import counted
 
 NOTHING_NEW, WAITING = "Nothing new", Waiting.__name__
+COMMAND = "command"
+"""Tag of runs that a command has started: who typed it has named what is to be replaced."""
 
 
 class RunTimeout(TimeoutError):
@@ -66,7 +68,8 @@ def run_with_limits(limits: Limits, work: Callable[[], JobResult]) -> Any:
     start = time.time()
     has_deployment = bool(deployment.id)  # a deployment's run has its own process
     with (
-        server_watched(str(PREFECT_API_URL.value())) if has_deployment else nullcontext(),
+        server_watched() if has_deployment else nullcontext(),
+        alive(str(flow_run.id)) if has_deployment else nullcontext(),
         timeout(seconds=limits.timeout_seconds or None, timeout_exc_type=RunTimeout),
         listening(_RunLog(logger)),
     ):

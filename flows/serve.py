@@ -14,27 +14,29 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 from prefect import Flow, get_client
-from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
+from prefect.client.schemas.actions import DeploymentUpdate
+from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags
+from prefect.client.schemas.responses import DeploymentResponse
 from prefect.deployments.runner import RunnerDeployment
-from prefect.exceptions import ObjectNotFound, ParameterTypeError
+from prefect.exceptions import ParameterTypeError
 from prefect.flows import EntrypointType
 from prefect.runner import Runner
 from prefect.schedules import Schedule as PrefectSchedule
 from prefect.settings import PREFECT_API_URL
 
-from quit.common.endpoints import address
 from quit.common.ids import content_hash
-from quit.engine.planning import check_buildable
+from quit.engine.planning import as_built, last_build_options
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, ServerError, SettingsError, did_you_mean
+from quit.errors import SettingsError, did_you_mean
 from quit.flows.benchmark import benchmark
 from quit.flows.build import build
+from quit.flows.liveness import end_dead_runs
 from quit.flows.release import release
 from quit.flows.review import label_update, review_sync
-from quit.library.arguments import named_source
-from quit.settings import Limits, Notice, Schedule, Settings
-from quit.sources import split_source
+from quit.flows.server import check_health
+from quit.settings import Limits, Schedule, Settings, load
 
 FLOWS: dict[str, Flow[..., Any]] = {
     "build": build,
@@ -44,6 +46,8 @@ FLOWS: dict[str, Flow[..., Any]] = {
     "benchmark": benchmark,
 }
 """The flows by the names that schedules use."""
+_PAUSED = "paused-by-profile"
+"""Tag of a deployment that no person paused."""
 
 
 @dataclass(frozen=True)
@@ -67,68 +71,55 @@ class Planned:
             "timezone": schedule.timezone if schedule.cron else None,
             "enabled": schedule.enabled,
             "next": next_time.isoformat() if next_time else None,
-            "at_once": schedule.at_once,
-            "collision": schedule.collision,
             "parameters": self.parameters,
         }
 
 
 def plan(
-    workspaces: Sequence[str | Path],
-    settings: Settings,
-    profile: str,
-    overrides: Sequence[str],
-    sources: Sequence[str] = (),
+    workspaces: Sequence[str | Path], profile: str | None = None, overrides: Sequence[str] | None = None
 ) -> list[Planned]:
-    """Return the deployments of these workspaces: one for each schedule of the profile, and one for each flow without a
-    schedule.
+    """Return the deployments of these workspaces: one for each schedule, and one for each flow without a schedule.
 
-    ``sources``: of builds, ``kind:path``; if not given, each build takes those of the last one. Raises
-    ``InputError`` for a workspace that has neither, ``SettingsError`` for parameters that a flow does not take, or a
-    profile without labelers.
+    Schedules are all that is taken of ``profile`` and ``overrides``; those of each workspace's last build if not given.
+    Raises ``InputError`` for a workspace that was never built, ``SettingsError`` for parameters that a flow does not
+    take.
     """
-    check_buildable(settings)
-    flows = {schedule.flow for schedule in settings.schedules}
-    schedules = [*settings.schedules, *(Schedule(flow=flow) for flow in FLOWS if flow not in flows)]  # type: ignore[arg-type]
     folders = list({folder.address: folder for folder in map(Workspace, workspaces)}.values())
     names = [re.sub("[%&<>]", "-", folder.name) for folder in folders]  # Prefect refuses these characters
     deployments = []
     for folder, label in zip(folders, names, strict=True):
         label += f"-{content_hash(folder.address, size=3)}" if len({*names}) < len(names) else ""
-        last_build = (folder.build or {}) if folder.exists else {}
-        source_texts = [_absolute(text) for text in sources]
-        if not source_texts and not last_build:
-            raise InputError(f"{folder} has not been built yet: name what to build it from, --source KIND:PATH.")
-        for schedule in schedules:
-            parameters = _parameters(schedule, folder, source_texts, profile, overrides, settings.failure_hook)
+        settings = schedule_settings(folder, profile, overrides)
+        flows = {schedule.flow for schedule in settings.schedules}
+        others = [Schedule(flow=flow) for flow in FLOWS if flow not in flows]  # type: ignore[arg-type]
+        for schedule in (*settings.schedules, *others):
+            parameters = _parameters(schedule, folder)
             name = "-".join(filter(None, (schedule.flow, schedule.name, label)))
             deployments.append(Planned(name, folder.address, folder.name, schedule, parameters))
     return deployments
 
 
-def _absolute(source: str) -> str:
-    kind, path = split_source(named_source(source))
-    return f"{kind}:{Path(path).expanduser().resolve()}"
+def schedule_settings(workspace: Workspace, profile: str | None, overrides: Sequence[str] | None) -> Settings:
+    """Return the settings that a workspace's schedules are taken from. Raises as :func:`plan`."""
+    for text in overrides or ():
+        if text.partition(".")[0].partition("=")[0].strip() not in ("schedules", "serving"):
+            raise SettingsError(
+                f"{text!r}: only schedules and serving can be set here. A scheduled build takes its settings from the "
+                "workspace's last build (quit build --set), or names them: parameters = { settings = [...] }."
+            )
+    last_build_options(workspace)
+    _, name, texts = as_built(workspace, profile, overrides)
+    return load(name, texts).settings
 
 
-def _parameters(
-    schedule: Schedule,
-    workspace: Workspace,
-    sources: Sequence[str],
-    profile: str,
-    overrides: Sequence[str],
-    hook: Notice,
-) -> dict[str, Any]:
-    limits = {**hook.model_dump(), **schedule.model_dump(include={*Limits.model_fields} & schedule.model_fields_set)}
-    profile = str(Path(profile).resolve()) if profile.endswith(".toml") else profile
-    run = {"profile": profile, "settings": list(overrides)}
+def _parameters(schedule: Schedule, workspace: Workspace) -> dict[str, Any]:
     folder = Path(workspace.address)
     defaults: dict[str, dict[str, Any]] = {
-        "build": {"workspace": workspace.address, "sources": list(sources), **run},
+        "build": {"workspace": workspace.address},
         "review-sync": {"workspace": workspace.address},
         "label-update": {"workspace": workspace.address},
         "release": {"workspace": workspace.address, "name": "%Y-%m-%d", "out": str(folder / "exports")},
-        "benchmark": {"release": workspace.address, "out": str(folder / "benchmark"), **run},
+        "benchmark": {"release": workspace.address, "out": str(folder / "benchmark")},
     }
     flow = FLOWS[schedule.flow]
     names = [name for name in flow.parameters.properties if name != "limits"]
@@ -136,72 +127,93 @@ def _parameters(
         raise SettingsError(
             f"Schedule {schedule.title!r}: {schedule.flow} takes no {unknown[0]!r}.{did_you_mean(unknown[0], names)}"
         )
-    parameters = {**defaults[schedule.flow], **schedule.parameters, "limits": Limits(**limits).model_dump()}
+    limits = schedule.model_dump(include={*Limits.model_fields})
+    parameters = {**defaults[schedule.flow], **schedule.parameters, "limits": limits}
     try:
         return flow.serialize_parameters(flow.validate_parameters(parameters))
     except ParameterTypeError as error:
         raise SettingsError(f"Schedule {schedule.title!r}: {str(error).strip().splitlines()[-1].strip()}") from None
 
 
-def deployment(planned: Planned) -> RunnerDeployment:
-    """Return it as Prefect knows it."""
+def deployment(planned: Planned, there: DeploymentResponse | None = None) -> RunnerDeployment:
+    """Return it as Prefect knows it. ``there``: as it stands on the server; what a person paused there stays paused."""
     schedule, flow = planned.schedule, FLOWS[planned.schedule.flow]
+    by_person = there is not None and _PAUSED not in there.tags
+    active = schedule.enabled and not (by_person and any(not each.active for each in there.schedules))
     return flow.to_deployment(  # type: ignore[return-value]  # no coroutine where there is no event loop
         planned.name,
-        schedules=[PrefectSchedule(cron=schedule.cron, timezone=schedule.timezone, active=schedule.enabled)]
+        schedules=[PrefectSchedule(cron=schedule.cron, timezone=schedule.timezone, active=active)]
         if schedule.cron
         else [],
-        concurrency_limit=ConcurrencyLimitConfig(
-            limit=schedule.at_once, collision_strategy=ConcurrencyLimitStrategy(schedule.collision.upper())
-        ),
+        paused=by_person and there.paused,
         parameters=planned.parameters,
         description=(inspect.getdoc(flow.fn) or "").partition("\n\nArgs:")[0],
-        tags=["quit", f"workspace:{planned.folder}"],
+        tags=["quit", f"workspace:{planned.folder}", *([] if schedule.enabled else [_PAUSED])],
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
 
 
-def check_server(planned: Sequence[Planned]) -> str:
-    """Return the address of the Prefect server. Raises ``SettingsError`` where none is named, or one of these
-    deployments belongs to another workspace there; ``ServerError`` where it does not answer."""
-    url = PREFECT_API_URL.value()
-    if not url:
+def on_server(planned: Sequence[Planned]) -> tuple[list[RunnerDeployment], list[str]]:
+    """Return the deployments as the server shall have them, and a line on each that it has otherwise: paused by a
+    person, or of a schedule that is gone, which is paused.
+
+    Raises ``SettingsError`` where no server is named, or it has one of them for another workspace; as
+    :func:`quit.flows.server.check_health` does.
+    """
+    if not PREFECT_API_URL.value():
         raise SettingsError(
-            "No Prefect server is named. Either let this command start one: quit serve --with-server; or start it "
-            "yourself (prefect server start) and set PREFECT_API_URL, as in http://127.0.0.1:4200/api, or give "
-            "--api-url."
+            "No Prefect server is named. Start one (prefect server start) and set PREFECT_API_URL, as in "
+            "http://127.0.0.1:4200/api, or give --api-url."
         )
+    check_health()
+    lines = []
     with get_client(sync_client=True) as client:
-        fault = client.api_healthcheck()
-        if fault is not None:
-            raise ServerError(
-                f"The Prefect server {address(url)} does not answer ({type(fault).__name__}). Start it: prefect "
-                "server start; or name another: --api-url"
-            )
-        for plan in planned:
-            try:
-                there = client.read_deployment_by_name(f"{plan.schedule.flow}/{plan.name}")
-            except ObjectNotFound:
-                continue
-            key = "release" if plan.schedule.flow == "benchmark" else "workspace"
-            if there.parameters.get(key) not in (None, plan.parameters[key]):
-                raise SettingsError(
-                    f"The server has {plan.schedule.flow}/{plan.name} already, for {there.parameters[key]}. Rename one "
-                    f"of the folders, or remove the other: prefect deployment delete {plan.schedule.flow}/{plan.name}"
+        names = {f"{each.schedule.flow}/{each.name}": each for each in planned}
+        tags = DeploymentFilterTags(any_=[f"workspace:{each.folder}" for each in planned])
+        found = client.read_deployments(deployment_filter=DeploymentFilter(tags=tags))
+        there = {f"{client.read_flow(each.flow_id).name}/{each.name}": each for each in found}
+        for name, each in there.items():
+            place = each.parameters.get("workspace", each.parameters.get("release"))
+            if name in names:
+                if place not in (None, names[name].workspace):
+                    raise SettingsError(
+                        f"The server has {name} already, for {place}. Rename one of the folders, or remove the other: "
+                        f"prefect deployment delete {name}"
+                    )
+                if _PAUSED not in each.tags and (each.paused or any(not one.active for one in each.schedules)):
+                    lines.append(f"{name} was paused on the server and stays paused: resume it in Prefect's pages.")
+            elif each.schedules and place in {one.workspace for one in planned}:
+                if not each.paused:
+                    client.update_deployment(each.id, DeploymentUpdate(tags=[*each.tags, _PAUSED]))
+                    client.pause_deployment(each.id)
+                lines.append(
+                    f"{name} is on the server and no longer planned here; it is paused. To remove it: prefect "
+                    f"deployment delete {name}"
                 )
-    return address(url)
+    return [deployment(each, there.get(name)) for name, each in names.items()], lines
 
 
 class _Runner(Runner):
     """Ends at SIGTERM and at Ctrl-C: the runs at work are cancelled, a second signal leaves them.
 
-    Prefect's own handler does not await that: such runs stay "Running", and the next ones wait for their place.
+    Prefect's own handler does not await that: such runs stay "Running". So do runs that died, which are looked for.
     """
 
     async def start(self, run_once: bool = False, webserver: bool | None = None) -> None:
         """Start runs until a signal comes."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self.handle_sigterm)
+        looking = asyncio.create_task(self._look_for_dead_runs())
         await super().start(run_once, webserver)
+        looking.cancel()
+
+    async def _look_for_dead_runs(self) -> None:
+        while True:
+            try:
+                for name in await asyncio.to_thread(end_dead_runs):
+                    self._logger.warning("The process of the run %s is gone: set to Crashed.", name)
+            except (httpx.HTTPError, OSError) as error:  # the server is away: later
+                self._logger.debug("%s", error)
+            await asyncio.sleep(60)
 
     def handle_sigterm(self, *args: Any, **kwargs: Any) -> None:
         """Cancel the runs at work and end."""
@@ -210,10 +222,10 @@ class _Runner(Runner):
         self.execute_in_background(self.astop)
 
 
-def serve(planned: Sequence[Planned], limit: int, poll_seconds: int) -> None:
+def serve(deployments: Sequence[RunnerDeployment], limit: int, poll_seconds: int) -> None:
     """Register the deployments and start their runs until stopped by Ctrl-C or SIGTERM, which cancel the runs at work;
     schedules stay active."""
     runner = _Runner(pause_on_shutdown=False, limit=limit, query_seconds=poll_seconds)
-    for each in planned:
-        runner.add_deployment(deployment(each))  # type: ignore[unused-coroutine]  # none where there is no event loop
+    for each in deployments:
+        runner.add_deployment(each)  # type: ignore[unused-coroutine]  # none where there is no event loop
     asyncio.run(runner.start())

@@ -74,7 +74,7 @@ def run(
             " metrics also with the labels that follow.",
         ),
     ] = None,
-    profile: options.NamedProfile = "embedded",
+    profile: options.Profile = None,
     set_: options.Set = None,
     quiet: QuietOption = False,
     as_json: options.Json = False,

@@ -101,7 +101,7 @@ def push(
     from quit.annotation.client import connect
 
     arguments: dict[str, Any] = {"new_project": new_project, "repair": repair_config, "settings": set_}
-    report = _step("push", workspace, url=url, project=project, **arguments)
+    report = _sync("push", workspace, url=url, project=project, **arguments)
     opened, review = _open(workspace)
     link = connect(opened.path, review, url).invitation(report["project"])
     verb = "Made" if report["created"] else "Updated"
@@ -130,7 +130,7 @@ def pull(
 
     Example: `quit review pull`
     """
-    report = _step("pull", workspace, url=url, project=project, full=full)
+    report = _sync("pull", workspace, url=url, project=project, full=full)
     line = (
         f"{counted(report['versions'], 'new or changed annotation')} ({report['skipped']} skipped), "
         f"{report['withdrawn']} withdrawn: {counted(report['rows'], 'row')}, {report['verdicts']} of them verdicts on "
@@ -154,7 +154,10 @@ def apply(
 
     Example: `quit review apply`
     """
-    report = _step("update", workspace, quiet, withdraw=withdraw, settings=set_)
+    from quit.flows.calling import run_job
+
+    with working("update", quiet):
+        report = run_job("label_update", workspace=str(workspace), withdraw=withdraw, settings=set_)["update"]
     removal_reasons = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"
     names = ("labels from 1 to 2", "labels from 2 to 1", "valid answers added", "valid answers removed")
     what = (*names, "questions removed")
@@ -204,30 +207,19 @@ def status(
 
 
 @app.command()
-def run(
-    workspace: options.Workspace = Path("workspace"),
-    url: UrlOption = None,
-    every: Annotated[
-        str | None, typer.Option("--cron", help="Keep running and repeat on this schedule, such as '0 * * * *'.")
-    ] = None,
-) -> None:
-    """Push, pull and apply in one flow, once or on a schedule.
+def run(workspace: options.Workspace = Path("workspace"), url: UrlOption = None) -> None:
+    """Push, pull and apply.
 
-    Example: `quit review run --cron '*/10 * * * *'`
+    Example: `quit review run`
     """
     from quit.flows.calling import run_job
     from quit.review.report import pieces, review_status
 
     opened, review = _open(workspace)
-    if every:
-        from quit.flows.review import review as flow
-
-        parameters = {"workspace": opened.address, "url": url or ""}
-        flow.serve(name="review", cron=every, parameters=parameters, pause_on_shutdown=False)
-    else:
-        with working("review"):
-            run_job("review", workspace=opened, url=url)
-        show(None, False, pieces(review_status(opened, review)))
+    with working("review"):
+        run_job("review_sync", workspace=opened, url=url)
+        run_job("label_update", workspace=opened)
+    show(None, False, pieces(review_status(opened, review)))
 
 
 def _open(place: Path) -> tuple[Workspace, Review]:
@@ -238,12 +230,12 @@ def _open(place: Path) -> tuple[Workspace, Review]:
     return workspace, settings_of(workspace).review
 
 
-def _step(step: str, workspace: Path, quiet: bool = False, **arguments: Any) -> dict[str, Any]:
-    """Carry out a step of the review and return what it did."""
+def _sync(step: str, workspace: Path, **arguments: Any) -> dict[str, Any]:
+    """Push or pull, and return what was done."""
     from quit.flows.calling import run_job
 
-    with working(step, quiet):
-        return run_job("review", workspace=str(workspace), steps=[step], **arguments)[step]
+    with working(step):
+        return run_job("review_sync", workspace=str(workspace), steps=[step], **arguments)[step]
 
 
 def _print_report(report: dict[str, Any], as_json: bool, lines: list[str]) -> None:

@@ -9,9 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from quit.commands import options
-from quit.commands.options import load_settings, show
+from quit.commands.options import show
 from quit.common.terminal import echo
-from quit.errors import SettingsError
 
 
 def serve(
@@ -19,54 +18,52 @@ def serve(
         list[Path] | None,
         typer.Option("--workspace", "-w", help="Folder of a workspace; repeat for several."),
     ] = None,
-    source: Annotated[
-        list[str] | None,
-        typer.Option("--source", "-s", help="KIND:PATH of builds; those of each workspace's last build if not given."),
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            "-p",
+            help="TOML file with schedules, of which nothing else is taken; the profile of each workspace's last build "
+            "if not given.",
+        ),
     ] = None,
-    profile: options.NamedProfile = "embedded",
-    set_: options.Set = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Override a setting of serving or schedules: serving.limit=2.")
+    ] = None,
     api_url: Annotated[
         str | None, typer.Option("--api-url", help="Prefect server, such as http://127.0.0.1:4200/api.")
     ] = None,
-    with_server: Annotated[
-        bool, typer.Option("--with-server", help="Start a Prefect server on this machine, with its pages.")
-    ] = False,
     list_: Annotated[bool, typer.Option("--list", help="Only say what would be deployed.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Offer build, review-sync, label-update, release and benchmark in Prefect, and start their runs on the profile's
-    schedules.
+    """Offer build, review-sync, label-update, release and benchmark in Prefect, and start their runs on schedules.
 
-    Runs until stopped. --json and --list only say what would be deployed.
+    A build takes sources, profile and settings from the workspace's last build when it starts. Runs until stopped.
+    --json and --list only say what would be deployed.
 
-    Example: `quit serve --profile nightly.toml --with-server`
+    Example: `quit serve --profile nightly.toml --api-url http://127.0.0.1:4200/api`
     """
-    from quit.flows.server import prefect_server
-
-    if with_server and api_url:
-        raise SettingsError(
-            "--with-server starts a Prefect server here, and --api-url names another: leave one out. The port of the "
-            "one here: --set serving.server_port=4201"
-        )
-    effective = load_settings(profile, set_)
     folders = workspace or [Path("workspace")]
     if api_url:
         os.environ["PREFECT_API_URL"] = api_url
-    only_list = list_ or as_json
-    with prefect_server(with_server and not only_list, effective.serving) as url:
-        if url:
-            os.environ["PREFECT_API_URL"] = url
-        from quit.flows.serve import check_server, plan
-        from quit.flows.serve import serve as serve_flows
+    from quit.common.endpoints import address
+    from quit.engine.workspace import Workspace
+    from quit.flows.calling import server_url
+    from quit.flows.serve import on_server, plan, schedule_settings
+    from quit.flows.serve import serve as serve_flows
 
-        deployments = plan(folders, effective, profile, set_ or [], source or [])
-        server = "" if only_list else check_server(deployments)
-        _print([deployment.to_dict() for deployment in deployments], as_json)
-        if only_list:
-            return
-        echo(f"\nPrefect's pages: {server.removesuffix('/api')}", err=True)
-        echo("Serving; Ctrl-C stops it. Runs that are due meanwhile begin at the next start.", err=True)
-        serve_flows(deployments, effective.serving.limit, effective.serving.poll_seconds)
+    planned = plan(folders, profile, set_)
+    only_list = list_ or as_json
+    deployments, differences = ([], []) if only_list else on_server(planned)
+    _print([each.to_dict() for each in planned], as_json)
+    if only_list:
+        return
+    for line in differences:
+        echo(f"Attention: {line}", err=True)
+    echo(f"\nPrefect's pages: {address(str(server_url())).removesuffix('/api')}", err=True)
+    echo("Serving; Ctrl-C stops it. Runs that are due meanwhile begin at the next start.", err=True)
+    serving = schedule_settings(Workspace(folders[0]), profile, set_).serving
+    serve_flows(deployments, serving.limit, serving.poll_seconds)
 
 
 def _print(rows: list[dict[str, Any]], as_json: bool) -> None:

@@ -46,8 +46,10 @@ def settings(
 
 
 def doctor(
-    workspace: Annotated[Path | None, typer.Option("--workspace", "-w", help="Also check this workspace.")] = None,
-    profile: options.NamedProfile = "embedded",
+    workspace: Annotated[
+        Path | None, typer.Option("--workspace", "-w", help="Also check this workspace, with its own profile.")
+    ] = None,
+    profile: options.Profile = None,
     as_json: options.Json = False,
 ) -> None:
     """Check the installation, models, servers and settings, and say what to do about each fault.

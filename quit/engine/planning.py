@@ -16,9 +16,10 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.plan import check_labelers
 from quit.engine.reading import settings_of
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, SettingsError, shell_word
-from quit.settings import Settings, load, of_section, without
+from quit.errors import InputError, SettingsError, WorkspaceError, shell_word
+from quit.settings import Settings, flatten, load, of_section, without
 from quit.sources import SOURCES, SourceRef, parse_source
+from quit.stages.order import STAGES
 from quit.stages.split import read_pins
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -28,34 +29,40 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 def locked_build(
     workspace: str | Path | Workspace,
     sources: Sequence[str],
-    profile: str,
-    overrides: Sequence[str],
+    profile: str | None,
+    overrides: Sequence[str] | None,
     *,
     add: bool = False,
     replace: bool = False,
+    keep_labels: bool = False,
 ) -> Iterator[Pipeline]:
     """Hold a workspace and plan its build; parts that are damaged are removed first. The workspace is created where
     there is none.
 
-    ``sources``: those of the last build where none is named; with ``add`` they come after those. ``replace``: questions
-    that people reviewed may leave the workspace.
+    ``sources``: those of the last build where none is named; with ``add`` they come after those. ``profile`` and
+    ``overrides``: as of :func:`as_built`. ``replace``: questions that people reviewed may leave the workspace.
+    ``keep_labels``: settings that give other labels than those of the last build are refused.
 
     Review settings that were set for the workspace (``quit review push --set``) stay in force unless ``overrides`` name
     them.
 
     Raises ``InputError`` for a source that cannot be read, ``SettingsError``, and ``WorkspaceError`` where another run
-    holds it.
+    holds it, or for settings that are refused.
     """
     target = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
-    settings, _ = checked_build(_sources_of_build(target, sources, add), profile, overrides)
+    _, name, texts = as_built(target, profile, overrides)
+    settings, _ = checked_build(_sources_of_build(target, sources, add), name, texts)
     Workspace.create(target)
     with target.lock(settings.run.lock_seconds, note):
-        texts = (target.build or {}).get("overrides", [])
-        review_settings = (text for text in texts if text.strip().startswith("review."))
-        overrides = [*overrides, *without(review_settings, overrides)]
-        settings, refs = checked_build(_sources_of_build(target, sources, add), profile, overrides)
-        requested = {"profile": profile, "overrides": overrides}
+        _, name, texts = as_built(target, profile, overrides)  # again: the run that held it may have changed them
+        remembered = (target.build or {}).get("overrides", [])
+        review_settings = (text for text in remembered if text.strip().startswith("review."))
+        texts = [*texts, *without(review_settings, texts)]
+        settings, refs = checked_build(_sources_of_build(target, sources, add), name, texts)
+        requested = {"profile": name, "overrides": texts}
         pipeline = Pipeline(target, settings, refs, requested=requested, replace=replace)
+        if keep_labels:
+            _check_labels_stay(pipeline)
         for line in pipeline.discard_damaged():
             note(line, loud=True)
         if others := _other_arithmetics(target):
@@ -65,6 +72,54 @@ def locked_build(
                 loud=True,
             )
         yield pipeline
+
+
+def as_built(
+    workspace: Workspace, profile: str | None, overrides: Sequence[str] | None
+) -> tuple[list[str], str, list[str]]:
+    """Return the sources of a workspace's last build, and profile and overrides: as named, else those of that build.
+
+    Raises as :func:`quit.engine.location.check_build_files`.
+    """
+    last: Mapping[str, Any] = {}
+    if workspace.exists:
+        workspace.check_format()
+        last = workspace.build or {}
+    texts = last.get("overrides", []) if overrides is None else overrides
+    if last:
+        options = (["--set"] if overrides is None else []) + ([] if profile else ["-p"])
+        check_build_files(workspace, last, *options)
+    return last.get("sources", []), profile or last.get("profile", "embedded"), [*texts]
+
+
+def _check_labels_stay(pipeline: Pipeline) -> None:
+    """Raise ``WorkspaceError`` where there are labels, and the settings of the last build give others than these."""
+    last = pipeline.workspace.build
+    if last is None or "label" not in pipeline.workspace.state:
+        return
+    settings = settings_of(pipeline.workspace)
+    before = Pipeline(pipeline.workspace, settings, pipeline.sources)
+    before.source_checksums = pipeline.source_checksums
+    if before.fingerprints["label"] == pipeline.fingerprints["label"]:
+        return
+    old, new = _values(settings), _values(pipeline.settings)
+    differences = [f"{key} was {old[key]}, is {new[key]}" for key in old if new.get(key, old[key]) != old[key]]
+    raise WorkspaceError(
+        f"The labels of {pipeline.workspace} rest on other settings than this run names, which would replace them: "
+        f"{'; '.join(differences)}. Nothing was changed. Name neither profile nor settings, so that they are those of "
+        "the last build, or let labels be replaced (replace = true)."
+    )
+
+
+def _values(settings: Settings) -> dict[str, Any]:
+    """Return dotted keys and values of the settings that tables depend on; readers, judges and servers by their
+    names."""
+    sections = {section.partition(".")[0] for stage in STAGES for section in stage.sections}
+    values = settings.model_dump(mode="json", include={*sections, "models", "judge"})
+    for section in ("readers", "jury", "servers"):
+        entries = {entry.name: entry.model_dump(mode="json") for entry in getattr(settings, section)}
+        values[section] = {"names": [*entries], **entries}
+    return dict(flatten(values))
 
 
 def _other_arithmetics(workspace: Workspace) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quit.common.files import replacing, writing
-from quit.engine.location import check_build_files
+from quit.engine import planning
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError, SettingsError
 from quit.library.arguments import (
@@ -194,22 +194,16 @@ def check(
 def as_built(
     workspace: Workspace, profile: str | Path | None, settings: Overrides | None, changes: dict[str, Any]
 ) -> tuple[list[str], str, list[str]]:
-    """Return the sources of a workspace's last build, and profile and overrides: as given, else those of that build.
+    """Return what :func:`quit.engine.planning.as_built` does, of settings as Python and the command line take them.
 
     ``changes``: settings with an argument of their own. None keeps that of the last build.
     """
     if (changes.get("collect.questions") or 0) < 0:
         raise SettingsError(f"questions is {changes['collect.questions']}: give a number from 1, or 0 for all.")
-    last: dict[str, Any] = {}
-    if workspace.exists:
-        workspace.check_format()
-        last = workspace.build or {}
-    texts = before = override_texts(last.get("overrides"))
+    texts = None
     if settings is not None:
-        texts = override_texts(settings)
-        texts = [*without([text for text in before if text.partition("=")[0] in changes], texts), *texts]
-    if last:
-        remaining = {**last, "overrides": [text for text in before if text in texts]}
-        check_build_files(workspace, remaining, "--set", *([] if profile else ["-p"]))
+        named, before = override_texts(settings), (workspace.build or {}).get("overrides", [])
+        texts = [*without([text for text in before if text.partition("=")[0] in changes], named), *named]
+    sources, name, texts = planning.as_built(workspace, profile and str(profile), texts)
     new = [f"{key}={value}" for key, value in changes.items() if value is not None]
-    return last.get("sources", []), str(profile or last.get("profile", "embedded")), [*without(texts, new), *new]
+    return sources, name, [*without(texts, new), *new]

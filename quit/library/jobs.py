@@ -42,11 +42,12 @@ class JobResult:
 def build(
     workspace: str | Workspace,
     sources: Sequence[str] = (),
-    profile: str = "embedded",
-    settings: Sequence[str] = (),
+    profile: str | None = None,
+    settings: Sequence[str] | None = None,
     *,
     add: bool = False,
     replace: bool = False,
+    keep_labels: bool = False,
     fresh_replies: bool = False,
     carry_out: Callable[[Pipeline], None] | None = None,
 ) -> JobResult:
@@ -62,7 +63,8 @@ def build(
     from quit.operations.replies import check_servers, forget_replies
 
     require("torch", "A build")
-    with locked_build(workspace, sources, profile, settings, add=add, replace=replace) as pipeline:
+    options = {"add": add, "replace": replace, "keep_labels": keep_labels}
+    with locked_build(workspace, sources, profile, settings, **options) as pipeline:
         if fresh_replies:
             forget_replies(pipeline)
         if pipeline.up_to_date:
@@ -82,30 +84,28 @@ def build(
         return JobResult(pipeline.workspace)
 
 
-def review(
+def review_sync(
     workspace: str | Workspace,
     url: str = "",
-    steps: Sequence[str] = ("push", "pull", "update"),
+    steps: Sequence[str] = ("push", "pull"),
     project: int = 0,
     *,
     new_project: bool = False,
     repair: bool = False,
     full: bool = False,
-    withdraw: bool = False,
     settings: Sequence[str] = (),
     step: Step = directly,
 ) -> JobResult:
-    """Push what is to be reviewed, pull what people did, update the labels. The result: step -> what it did.
+    """Push what is to be reviewed and pull what people did. The result: step -> what it did.
 
     Args:
         workspace: Folder of a workspace, or one that is open.
         url: The Label Studio server; the workspace's local one if not given.
-        steps: Of ``push``, ``pull`` and ``update``, in that order.
+        steps: Of ``push`` and ``pull``, in that order.
         project: Number of the project, where several belong to this workspace; 0 is the only one.
         new_project: Make a new project and leave the last one.
         repair: Put back a labelling page that someone edited.
         full: Read every task, not only those changed since the last pull.
-        withdraw: Take every review off the labels again.
         settings: Overrides of ``review.*``, remembered from now on.
         step: Carries out each step.
 
@@ -122,13 +122,26 @@ def review(
             reports["push"] = step("push", _push, pipeline, url, project, new_project, repair)
         if "pull" in steps:  # annotations -> reviews
             reports["pull"] = step("pull", _pull, pipeline, url, project, full)
-        if "update" in steps:  # people's verdicts over the judge's (3.2.4)
-            reports["update"] = step("update", _update, pipeline, withdraw)
-    news = ("created", "new", "changed", "remade", "rows", "ran")
-    nothing = None
-    if not any(report.get(name) for report in reports.values() for name in news):
-        nothing = "Nothing new: the project is up to date, and the labels use every review that was pulled."
-    return JobResult(reports, nothing)
+    news = ("created", "new", "changed", "remade", "rows")
+    if any(report.get(name) for report in reports.values() for name in news):
+        return JobResult(reports)
+    return JobResult(reports, "Nothing new: the project is up to date, and every review was pulled.")
+
+
+def label_update(
+    workspace: str | Workspace, *, withdraw: bool = False, settings: Sequence[str] = (), step: Step = directly
+) -> JobResult:
+    """Update the labels by every review that was pulled: people's verdicts over the judge's (3.2.4). The result: what
+    it did, under ``update``.
+
+    ``withdraw``: take every review off the labels again. Other arguments and errors: as of :func:`review_sync`.
+    """
+    from quit.engine.planning import locked_last_build
+
+    with locked_last_build(workspace, settings) as pipeline:
+        report = step("update", _update, pipeline, withdraw)
+    nothing_new = None if report["ran"] else "Nothing new: the labels use every review that was pulled."
+    return JobResult({"update": report}, nothing_new)
 
 
 def _push(pipeline: Pipeline, url: str, project: int, new_project: bool, repair: bool) -> dict[str, Any]:
@@ -277,7 +290,7 @@ def benchmark(
     corpora: Sequence[str] = (),
     *,
     bounds: bool = True,
-    profile: str = "embedded",
+    profile: str | None = None,
     settings: Sequence[str] = (),
     anew: bool = False,
     step: Step = directly,
@@ -287,15 +300,18 @@ def benchmark(
 
     Nothing is run where ``out`` holds the results of the same arguments, release and settings already (with what
     classes and model folders hold, and the versions of other packages' plugins) and no ``corpora`` are named, except
-    with ``anew``. Arguments: as of the command ``quit benchmark run``.
+    with ``anew``. Arguments: as of the command ``quit benchmark run``; without a profile, settings are those of the
+    workspace's last build.
     """
     from quit.common.files import read_json, write_json, writing
     from quit.common.ids import content_hash
+    from quit.engine.reading import settings_of
+    from quit.engine.workspace import Workspace
     from quit.settings import load
     from quit.systems.benchmark.benchmark import BenchmarkRequest, check, source_identities
     from quit.version import __version__
 
-    loaded = load(profile, settings).settings
+    loaded = load(profile, settings).settings if profile else settings_of(Workspace(release), settings)
     systems = (tuple(retrievers or ("bm25",)), tuple(rerankers), tuple(readers))
     request = BenchmarkRequest(Path(release), split, *systems, tuple(map(Path, corpora)), bounds)
     check(request, loaded)

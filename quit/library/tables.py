@@ -446,7 +446,9 @@ class Tables:
         from quit.library.progress import working
 
         with working(step, not progress):
-            return jobs.review(self._workspace, steps=(step,), **options).result[step]
+            if step == "update":
+                return jobs.label_update(self._workspace, **options).result[step]
+            return jobs.review_sync(self._workspace, steps=(step,), **options).result[step]
 
 
 def open_tables(place: str | Path) -> Tables:

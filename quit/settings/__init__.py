@@ -33,6 +33,6 @@ from quit.settings.loading import (
 )
 from quit.settings.models import JudgeSettings, LanguageModel, ReaderSettings, ServerSettings
 from quit.settings.review import Review
-from quit.settings.schedules import Limits, Notice, Schedule, ServeSettings
+from quit.settings.schedules import Limits, Schedule, ServeSettings
 from quit.settings.settings import Settings
 from quit.settings.sunar import Sunar

@@ -1,8 +1,8 @@
-"""Settings of scheduled runs: deployments, times, limits and notices of failures."""
+"""Settings of scheduled runs: deployments, times and limits."""
 
 from __future__ import annotations
 
-import re
+import sys
 from datetime import UTC, datetime
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
@@ -10,35 +10,12 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 from pydantic import Field, field_validator
 
-from quit.settings.section import Section, Variable
+from quit.settings.section import Section
 
 FlowName = Literal["build", "review-sync", "label-update", "release", "benchmark"]
 
 
-class Notice(Section):
-    """Notification of failed or crashed runs. The profile names environment variables, never secrets."""
-
-    webhook_env: Variable = Field(
-        "",
-        title="Webhook variable",
-        description="Environment variable that holds the URL to which a failure is posted as JSON.",
-    )
-    block: str = Field(
-        "",
-        title="Notification block",
-        description="Prefect notification block that gets a failure's notice, such as slack-webhook/quit or "
-        "quit-mail/team.",
-    )
-
-    @field_validator("block")
-    @classmethod
-    def _is_a_slug(cls, text: str) -> str:
-        if text and not re.fullmatch(r"[a-z0-9-]+/[a-z0-9-]+", text):
-            raise ValueError("write it as block-type/name, such as slack-webhook/quit")
-        return text
-
-
-class Limits(Notice):
+class Limits(Section):
     """Limits of one run of a flow; a parameter of every flow, so that a deployment's form shows them."""
 
     timeout_seconds: float = Field(
@@ -68,14 +45,6 @@ class Schedule(Limits):
     timezone: str = Field("UTC", description="Time zone of `cron`, such as Europe/Vienna.")
     enabled: bool = Field(
         True, description="Whether the schedule is active; one that is not can still be started by hand."
-    )
-    at_once: int = Field(
-        1,
-        ge=1,
-        description="Runs of this deployment at a time. (Only one run at a time works on a workspace in any case.)",
-    )
-    collision: Literal["enqueue", "cancel_new"] = Field(
-        "enqueue", description="A run beyond `at_once` waits for its turn, or is cancelled."
     )
     parameters: dict[str, Any] = Field(
         default_factory=dict, description="Further parameters of the flow, such as { formats = ['huggingface'] }."
@@ -110,10 +79,19 @@ class Schedule(Limits):
         return self.name or self.flow
 
     def next_time(self, after: datetime) -> datetime | None:
-        """Return when it runs next after a moment (with a zone), or None where nothing is planned."""
+        """Return when Prefect runs it next after a moment (with a zone), or None where nothing is planned.
+
+        Of an hour that clocks show twice it is the first. An hour that they leave out counts as the hour before for a
+        server on Python up to 3.12, else as the hour after.
+        """
         if not self.cron or not self.enabled:
             return None
-        return next(CronSim(self.cron, after.astimezone(ZoneInfo(self.timezone))))
+        zone, folds = ZoneInfo(self.timezone), (0, 1) if sys.version_info < (3, 13) else (0,)
+        for wall in CronSim(self.cron, after.astimezone(zone).replace(tzinfo=None)):
+            moment = min(wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in folds)
+            if moment > after:
+                return moment.astimezone(zone)
+        return None
 
 
 class ServeSettings(Section):
@@ -121,4 +99,3 @@ class ServeSettings(Section):
 
     limit: int = Field(4, ge=1, description="Runs at a time, over all workspaces.")
     poll_seconds: int = Field(10, ge=1, description="How often the server is asked for runs that are due.")
-    server_port: int = Field(4200, ge=0, le=65535, description="Port of `--with-server`; 0 takes a free one.")

@@ -28,7 +28,7 @@ Prompt = Annotated[str, File(r"\.txt$")]
 
 def _is_a_name(text: str) -> str:
     if text and not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", text):
-        raise ValueError("give the name of an environment variable, such as QUIT_WEBHOOK, not what it holds")
+        raise ValueError("give the name of an environment variable, such as OPENAI_API_KEY, not what it holds")
     return text
 
 

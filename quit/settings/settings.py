@@ -29,7 +29,7 @@ from quit.settings.models import (
     ServerSettings,
 )
 from quit.settings.review import Review
-from quit.settings.schedules import Notice, Schedule, ServeSettings
+from quit.settings.schedules import Schedule, ServeSettings
 from quit.settings.section import Section
 from quit.settings.sunar import Sunar
 
@@ -85,7 +85,6 @@ class Settings(Section):
     pages: Pages = Pages()
     schedules: tuple[Schedule, ...] = ()
     serving: ServeSettings = ServeSettings()
-    failure_hook: Notice = Notice()
     run: RunSettings = RunSettings()
 
     @model_validator(mode="after")

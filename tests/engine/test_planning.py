@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from quit.common.arithmetic import ARITHMETIC, OWN
 from quit.common.progress import listening
 from quit.engine.pipeline import Pipeline
-from quit.engine.planning import check_buildable, last_build, locked_build, locked_last_build
+from quit.engine.planning import as_built, check_buildable, last_build, locked_build, locked_last_build
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError, WorkspaceError
 from quit.review.store import ReviewStore
@@ -17,7 +18,7 @@ from quit.settings import load
 from quit.sources import parse_source
 from tests.building import carry_out
 from tests.conftest import Notes
-from tests.paths import STARTER, starter_file, starter_lines
+from tests.paths import FEW, STARTER, starter_file, starter_lines
 from tests.release import small
 from tests.rows import write_lines
 from tests.stages.labelling.test_verdicts import said
@@ -177,3 +178,64 @@ def test_tables_of_another_kind_of_machine_are_named(tmp_path: Path, monkeypatch
 def test_settings_of_asking_that_cannot_hold_are_refused(overrides: tuple[str, ...], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         check_buildable(load("server", overrides).settings)
+
+
+_BUILT = {"profile": "embedded", "overrides": ["judge.threshold=0.25"], "sources": [f"jsonl:{STARTER}"]}
+
+
+@pytest.mark.parametrize(
+    ("profile", "overrides", "differences"),
+    [
+        (None, None, []),
+        ("embedded", None, []),
+        (None, ["judge.threshold=0.25", "run.workers=3", "release.examples=2"], []),
+        (None, ["run.workers=3"], ["judge.threshold was 0.25, is 0.5."]),
+        (
+            None,
+            ["judge.threshold=0.5", "labels.sentences=judge"],
+            ["judge.threshold", "labels.sentences was drop, is judge"],
+        ),
+        (str(FEW), None, ["convergence.hints was 5, is 2", "is ['minilm-vector', 'minilm-late']."]),
+    ],
+)
+def test_a_build_that_keeps_labels_refuses_settings_that_would_replace_them(profile, overrides, differences, tmp_path):
+    """What is named is compared with what the last build took, where there are labels."""
+    workspace = Workspace.create(tmp_path / "W")
+    workspace.set_build(_BUILT)
+    for state in ({}, {"label": "x"}):
+        workspace.set_current(state)
+        before = workspace.build
+        try:
+            with locked_build(workspace, [], profile, overrides, keep_labels=True) as pipeline:
+                assert not (differences and state), "it is not refused"
+                _, name, texts = as_built(workspace, profile, overrides)
+                assert pipeline.settings == load(name, texts).settings
+        except WorkspaceError as error:
+            assert differences and state
+            assert all(each in str(error) for each in differences) and "run.workers" not in str(error)
+        assert workspace.build == before
+        with locked_build(workspace, [], profile, overrides):
+            pass
+
+
+def test_a_build_that_waits_takes_what_the_build_before_it_took(tmp_path: Path) -> None:
+    """Not what was in force when it began to wait."""
+    workspace = Workspace.create(tmp_path / "W")
+    workspace.set_build(_BUILT)
+    waits = threading.Event()
+
+    def other() -> None:
+        with locked_build(tmp_path / "W", [], None, ["judge.threshold=0.75"]) as pipeline:
+            ready.set()
+            waits.wait(60)
+            pipeline.begin()
+
+    ready, thread = threading.Event(), threading.Thread(target=other)
+    thread.start()
+    ready.wait(60)
+    with (
+        listening(Notes(lambda _: waits.set())),
+        locked_build(tmp_path / "W", [], None, None, keep_labels=True) as pipeline,
+    ):
+        assert pipeline.settings.judge.threshold == 0.75
+    thread.join()

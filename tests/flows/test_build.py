@@ -1,6 +1,7 @@
 """Jobs of the command line as runs of a named Prefect server: the same bytes, and servers that are gone."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -10,7 +11,9 @@ from typing import Any
 import pytest
 from prefect import get_client
 
+from quit.engine.workspace import Workspace
 from quit.errors import Waiting
+from quit.flows.build import build
 from quit.flows.calling import run_job, server_url
 from quit.library import jobs
 from quit.stages.order import STAGES
@@ -39,6 +42,22 @@ def test_a_command_is_a_run_of_the_named_server_with_a_task_per_stage(few_built,
     assert process.err.startswith("quit: split: ") and "Traceback" not in process.err
 
 
+def test_a_run_takes_the_settings_of_the_last_build_and_replaces_no_labels_by_those_of_others(
+    few_built, tmp_path, prefect_server
+) -> None:
+    """Except of a command, whose user has named the settings."""
+    workspace = Workspace.open(shutil.copytree(few_built, tmp_path / "W"))
+    run_process(*QUIT, "build", "-w", workspace, "--set", "judge.threshold=0.25")
+    tables, last = files_of(workspace.path / "tables"), workspace.build
+    state = build(str(workspace), return_state=True)
+    assert (state.name, workspace.build, files_of(workspace.path / "tables")) == ("Nothing new", last, tables)
+    for named in ({"settings": ["run.shards=1"]}, {"profile": "embedded"}):
+        state = build(str(workspace), **named, return_state=True)
+        assert state.name == "Failed" and ("judge.threshold was 0.25, is 0.5" in state.message) == ("settings" in named)
+        assert (workspace.build, files_of(workspace.path / "tables")) == (last, tables)
+    assert build(str(workspace), settings=["run.shards=1"], replace=True, return_state=True).name == "Completed"
+
+
 def test_a_command_waits_for_a_batch_with_a_server_as_without(prefect_server, tmp_path: Path, monkeypatch) -> None:
     def waits(*_: Any, **__: Any) -> None:
         raise Waiting("r waits for batch_1")
@@ -58,13 +77,14 @@ def test_a_server_that_does_not_answer_is_named_before_anything_is_done(few_sour
 
 def test_a_server_that_dies_ends_the_process_with_a_message() -> None:
     """A stand-in that answers Prefect's question for its health, then nothing any more."""
-    program = "import sys, time\nimport quit.flows.server as s\nwith s.server_watched(sys.argv[1], 1): time.sleep(60)"
+    program = "import time\nimport quit.flows.server as s\nwith s.server_watched(1): time.sleep(60)"
     with serving(lambda method, path, headers, body: (200, b"true", {})) as url:
+        variables = {**os.environ, "PREFECT_API_URL": f"{url}/api"}
         process = subprocess.Popen(
-            [sys.executable, "-c", program, f"{url}/api"], stderr=subprocess.PIPE, text=True, cwd=ROOT
+            [sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, cwd=ROOT, env=variables
         )
         with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(3)
+            process.wait(10)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 6 and "has not answered for 1 s. What is done stays done." in errors
 

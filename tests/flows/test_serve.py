@@ -10,21 +10,18 @@ import tomllib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
 from quit.engine.workspace import Workspace
-from quit.flows.server import prefect_server
-from quit.settings import ServeSettings
 from quit.stages.order import STAGES
-from tests.paths import FEW, PYTHONPATH, starter_lines
+from tests.paths import FEW, PYTHONPATH, ROOT, starter_lines
 from tests.running import run_process, start_quit, until
 from tests.servers import rude
 from tests.servers.builds import TWO_HINTS, served, write_profile
-from tests.servers.prefect import prefect_database
+from tests.servers.prefect import prefect_database, prefect_server
 from tests.servers.rude import RudeServer
 from tests.servers.serving import serving as answering
 
@@ -34,11 +31,8 @@ QUESTIONS = [*LINES[:4], LINES[5]]  # the fifth has too few hints
 FINAL = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 LOOK = 0.4
 """Seconds between two questions to the server."""
-QUICK = {
-    "PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "2",
-    "PREFECT_SERVER_DEPLOYMENTS_CONCURRENCY_SLOT_WAIT_SECONDS": "1",
-}
-"""Seconds between two looks of the server for due schedules (else 60), and of a run for a free slot (else 30)."""
+QUICK = {"PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "2"}
+"""Seconds between two looks of the server for due schedules, else 60."""
 
 
 class Live:
@@ -93,46 +87,53 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"PREFECT_HOME": str(home), **QUICK}.items():
             patch.setenv(name, value)
-        with prefect_server(True, ServeSettings(server_port=0)) as url:
-            assert url
+        with prefect_server(home) as url:
             yield Live(url, home)
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a source of four questions and a profile whose deployments tests start."""
+    """A folder with a source of four questions, a profile whose deployments tests start, and the workspace W, of which
+    no more is there than how it is built."""
     folder = tmp_path_factory.mktemp("served")
     (folder / "mine.jsonl").write_text("\n".join(QUESTIONS[:4]) + "\n", encoding="utf-8")
-    hook = {"webhook_env": "QUIT_TEST_HOOK", "block": "quit-mail/team"}
     schedules = [{"flow": "build"}, {"flow": "build", "name": "short", "timeout_seconds": 15}]
-    sections = {"serving": {"poll_seconds": 1}, "failure_hook": hook, "schedules": schedules}
-    write_profile(folder / "mine.toml", {**tomllib.loads(FEW.read_text(encoding="utf-8")), **sections})
+    sections = {"serving": {"poll_seconds": 1}, "schedules": schedules}
+    profile = write_profile(folder / "mine.toml", {**tomllib.loads(FEW.read_text(encoding="utf-8")), **sections})
+    build = {"profile": str(profile), "overrides": [], "sources": [f"jsonl:{folder / 'mine.jsonl'}"]}
+    Workspace.create(folder / "W").set_build(build)
     return folder
 
 
 @pytest.fixture(scope="module")
-def hook() -> Iterator[SimpleNamespace]:
-    """Takes what the failure hook posts: ``url`` and ``posts``."""
+def notices(server: Live, place: Path) -> Iterator[list[dict[str, str]]]:
+    """What the automation of the docs posts to a block: one that takes JSON, else mostly mail or a chat."""
     posts: list[dict[str, str]] = []
     with answering(lambda method, path, headers, body: (204, b"", posts.append(json.loads(body)) or {})) as url:
-        yield SimpleNamespace(url=url, posts=posts)
+        block = "from prefect.blocks.notifications import CustomWebhookNotificationBlock as Block\n"
+        block += f"Block(name='hook', url={url!r}, json_data={{'subject': '{{{{subject}}}}', 'body': '{{{{body}}}}'}})"
+        run_process(sys.executable, "-c", f"{block}.save('team')", env=server.environment)
+        documents = server.post("block_documents/filter", {"block_documents": {"name": {"any_": ["team"]}}})
+        automation = (ROOT / "automation.yaml").read_text(encoding="utf-8")
+        placeholder = "00000000-0000-0000-0000-000000000000"
+        (place / "automation.yaml").write_text(automation.replace(placeholder, documents[0]["id"]), encoding="utf-8")
+        create = ("automation", "create", "--from-file", place / "automation.yaml")
+        run_process(sys.executable, "-m", "prefect", *create, env=server.environment)
+        yield posts
 
 
 @pytest.fixture(scope="module")
-def serving(server: Live, place: Path, hook: SimpleNamespace) -> Iterator[Callable[[], subprocess.Popen]]:
+def serving(server: Live, place: Path) -> Iterator[Callable[[], subprocess.Popen]]:
     """Starts ``quit serve`` for the workspace W; it runs until the module ends, or a test stops it."""
-    server.environment["QUIT_TEST_HOOK"] = f"{hook.url}/hooks/very-secret"
     server.environment["QUIT_TEST_TOKEN"] = "very-secret"
-    names = ("PREFECT_HOME", "PREFECT_API_URL", "QUIT_TEST_HOOK", "QUIT_TEST_TOKEN")
+    names = ("PREFECT_HOME", "PREFECT_API_URL", "QUIT_TEST_TOKEN")
     variables = {name: server.environment[name] for name in names}
     running: list[subprocess.Popen] = []
 
     def start() -> subprocess.Popen:
         running[:] = [one for one in running if one.poll() is None]
         if not running:
-            command = ["serve", "-w", str(place / "W"), "-p", str(place / "mine.toml")]
-            command += ["-s", f"jsonl:{place / 'mine.jsonl'}"]
-            process = start_quit(*command, log=place / "serve.log", **variables)
+            process = start_quit("serve", "-w", str(place / "W"), log=place / "serve.log", **variables)
             running.append(process)
             until(lambda: len(server.post("deployments/filter", {})) == 6, process, 300, LOOK)
         return running[0]
@@ -180,35 +181,37 @@ def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(se
                 server.client.delete(f"flow_runs/{run['id']}")
 
 
-def test_a_failure_is_told_by_webhook_and_block_without_secrets(server, serving, place, hook) -> None:
-    """A block is a URL of Apprise: here one that posts JSON, else mostly mail."""
+def test_failures_and_dead_runs_are_told_without_secrets(server, serving, place, notices) -> None:
+    """The process of a run dies alone, or with `quit serve`, as in a power cut, which tells of it when it is back."""
     serving()
-    letters: list[str] = []
-    with answering(lambda method, path, headers, body: (204, b"", letters.append(body.decode()) or {})) as url:
-        save = "from quit.flows.notices import QuitMail; QuitMail(url={!r}).save('team', overwrite=True)"
-        run_process(sys.executable, "-c", save.format(url.replace("http", "json")), env=server.environment)
-        [run] = server.ended(server.start("build/build-W", sources=[f"jsonl:{place / 'none-very-secret.jsonl'}"]))
-        assert run["state_type"] == "FAILED"
-        until(lambda: hook.posts and letters, seconds=300)
-    post = hook.posts[-1]
-    assert post["flow"] == "build" and post["run"] == run["name"] and post["workspace"] == str(place / "W")
-    assert "none-(QUIT_TEST_TOKEN).jsonl" in post["error"] and post["what_to_do"].startswith("Fix the input")
-    assert post["url"] == f"{server.url.removesuffix('/api')}/runs/flow-run/{run['id']}"
-    assert "very-secret" not in json.dumps(post)
-    [letter] = letters
-    assert "none-(QUIT_TEST_TOKEN).jsonl" in letter and run["name"] in letter and "very-secret" not in letter
 
+    def told(run: dict[str, Any]) -> dict[str, str]:
+        return until(lambda: next((each for each in notices if run["name"] in each["body"]), None), seconds=300)
 
-def test_a_run_that_is_killed_is_told_too(server, serving, place, hook) -> None:
-    serving()
-    one = server.start("build/build-W", workspace=str(place / "K"), settings=["run.shards=3"])
-    lock = place / "K" / "lock.json"
-    until(lambda: lock.is_file() and (place / "K" / "tables").is_dir(), seconds=300)
-    os.kill(json.loads(lock.read_text())["pid"], 9)
-    [run] = server.ended(one)
-    assert run["state_type"] == "CRASHED"
-    post = until(lambda: [each for each in hook.posts if each["run_id"] == one], seconds=300)[0]
-    assert post["state"] == "Crashed" and "What is done stays done" in post["what_to_do"]
+    def at_work(folder: Path) -> tuple[str, int]:
+        named = {"sources": [f"jsonl:{place / 'mine.jsonl'}"], "profile": str(place / "mine.toml")}
+        run, lock = server.start("build/build-W", workspace=str(folder), **named), folder / "lock.json"
+        until(lambda: lock.is_file() and (folder / "tables").is_dir(), seconds=300)
+        return run, json.loads(lock.read_text())["pid"]
+
+    [run] = server.ended(server.start("build/build-W", sources=[f"jsonl:{place / 'none-very-secret.jsonl'}"]))
+    assert run["state_type"] == "FAILED"
+    notice = told(run)
+    assert "build-W" in notice["subject"] and "Failed" in notice["subject"]
+    assert "none-(QUIT_TEST_TOKEN).jsonl" in notice["body"] and f"flow-run/{run['id']}" in notice["body"]
+    for folder, powered in ((place / "K", True), (place / "L", False)):
+        one, process = at_work(folder)
+        if not powered:
+            serving().kill()
+        os.kill(process, 9)
+        if not powered:
+            assert server.run(one)["state_type"] == "RUNNING"
+            serving()
+        [run] = server.ended(one)
+        assert run["state_type"] == "CRASHED" and "Crashed" in told(run)["subject"]
+    [run] = server.ended(server.start("build/build-W"))
+    assert run["state_type"] == "COMPLETED"
+    assert "very-secret" not in json.dumps(notices)
 
 
 def test_a_run_out_of_time_stops_and_the_next_one_goes_on(server, serving, place) -> None:
@@ -249,8 +252,7 @@ def test_at_sigterm_the_runs_at_work_are_cancelled_and_the_next_one_has_its_plac
 
 
 def test_prefect_yaml_deploys_for_a_worker_that_runs_it(server: Live, place: Path) -> None:
-    variables = {"QUIT_WORKSPACE": str(place / "W"), "QUIT_SOURCE": f"jsonl:{place / 'mine.jsonl'}"}
-    environment = {**server.environment, **variables}
+    environment = {**server.environment, "QUIT_WORKSPACE": str(place / "W")}
 
     def prefect(*arguments: str) -> str:
         return run_process(sys.executable, "-m", "prefect", *arguments, env=environment).out
@@ -262,10 +264,10 @@ def test_prefect_yaml_deploys_for_a_worker_that_runs_it(server: Live, place: Pat
     deployments = {name: server.deployment(name) for name in names}
     nightly = deployments["build/build-nightly"]
     assert nightly["parameters"]["workspace"] == str(place / "W") and nightly["parameters"]["limits"]["retries"] == 2
+    assert not {"sources", "profile", "settings"} & {*nightly["parameters"]}
     assert nightly["parameter_openapi_schema"]["properties"]["sources"]["description"]
     assert [one["active"] for one in nightly["schedules"]] == [True]
-    assert all(one["global_concurrency_limit"]["limit"] == 1 for one in deployments.values())
-    run = server.start("build/build-nightly", workspace=str(place / "W"), sources=[f"jsonl:{place / 'mine.jsonl'}"])
+    run = server.start("build/build-nightly")
     prefect("worker", "start", "--pool", "quit", "--run-once")
     [ended] = server.ended(run)
     assert ended["state_type"] == "COMPLETED"

@@ -1,0 +1,56 @@
+"""Runs whose process is gone: after a power cut, or where no server answered as it ended, nobody else says so.
+
+A run of a deployment holds a file of this machine's cache while its process lives; the system frees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+from filelock import FileLock, Timeout
+from prefect import get_client
+from prefect.client.schemas.filters import FlowRunFilter
+from prefect.client.schemas.objects import FlowRun
+from prefect.exceptions import ObjectNotFound
+from prefect.states import Crashed
+
+from quit.common.cache import cache_folder
+
+_MINUTES = 5
+"""How long the process of a run may take to start."""
+_STARTING = {"tags": {"all_": ["quit"]}, "state": {"type": {"any_": ["PENDING"]}}}
+
+
+@contextmanager
+def alive(run_id: str) -> Iterator[None]:
+    """Say that this process works for a run, as long as the context lasts and the process lives."""
+    folder = cache_folder("runs")
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / f"{run_id}.lock"):
+        try:
+            yield
+        finally:
+            (folder / f"{run_id}.lock").unlink(missing_ok=True)
+
+
+def end_dead_runs() -> list[str]:
+    """Set the runs to Crashed whose process on this machine is gone, or never came; returns their names."""
+    dead: list[FlowRun] = []
+    with get_client(sync_client=True) as client:
+        for path in cache_folder("runs").glob("*.lock"):
+            try:
+                with FileLock(path, blocking=False):
+                    run = client.read_flow_run(path.stem)
+                    path.unlink()
+            except (Timeout, ObjectNotFound):  # it works, or is one of another server
+                continue
+            dead += [run] if run.state and (run.state.is_running() or run.state.is_cancelling()) else []
+        latest = datetime.now(UTC) - timedelta(minutes=_MINUTES)
+        pending = client.read_flow_runs(flow_run_filter=FlowRunFilter.model_validate(_STARTING))
+        dead += [run for run in pending if run.state and run.state.timestamp < latest]
+        for run in dead:
+            message = "The process ended (killed, out of memory, machine restarted). The next run goes on from there."
+            client.set_flow_run_state(run.id, Crashed(message=message), force=True)
+    return [run.name for run in dead]
