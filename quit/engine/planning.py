@@ -112,11 +112,11 @@ def _check_labels_stay(pipeline: Pipeline) -> None:
 
 
 def _values(settings: Settings) -> dict[str, Any]:
-    """Return dotted keys and values of the settings that tables depend on; readers, judges and servers by their
+    """Return dotted keys and values of the settings that tables depend on; readers and servers by their
     names."""
     sections = {section.partition(".")[0] for stage in STAGES for section in stage.sections}
     values = settings.model_dump(mode="json", include={*sections, "models", "judge"})
-    for section in ("readers", "jury", "servers"):
+    for section in ("readers", "servers"):
         entries = {entry.name: entry.model_dump(mode="json") for entry in getattr(settings, section)}
         values[section] = {"names": [*entries], **entries}
     return dict(flatten(values))
