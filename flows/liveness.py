@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 from filelock import FileLock, Timeout
 from prefect import get_client
@@ -42,7 +43,7 @@ def end_dead_runs() -> list[str]:
         for path in cache_folder("runs").glob("*.lock"):
             try:
                 with FileLock(path, blocking=False):
-                    run = client.read_flow_run(path.stem)
+                    run = client.read_flow_run(UUID(path.stem))
                     path.unlink()
             except (Timeout, ObjectNotFound):  # it works, or is one of another server
                 continue
