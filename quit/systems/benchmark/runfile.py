@@ -64,7 +64,7 @@ def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> 
             f"{path} ranks no question of the split {split!r}: it has {quote(next(iter(lines)))}, the split "
             f"{quote(question_ids[0])}. Ids are those of quit export; another split: --split."
         )
-    rankings = [_ranking_of(lines.get(question, {}), passages) for question in question_ids]
+    rankings = [ranking_of(lines.get(question, {}), passages) for question in question_ids]
     unknown = sum(int((ranking.rows < 0).sum()) for ranking in rankings)
     if unknown == sum(map(len, rankings)):
         example = next(iter(next(lines[question] for question in question_ids if question in lines)))
@@ -92,7 +92,7 @@ def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> 
     )
 
 
-def _ranking_of(scores: dict[str, float], passages: ReleasePassages) -> Ranking:
+def ranking_of(scores: dict[str, float], passages: ReleasePassages) -> Ranking:
     """Return a question's passages in trec_eval's order; -1 for unknown ones."""
     ranked = best_first(scores)
     return Ranking(passages.rows([*ranked]), np.array([*ranked.values()], dtype=np.float32))
