@@ -24,14 +24,13 @@ from quit.stages.leaks.reading import (
     Word,
     answer_words,
     plain,
-    plain_text,
     read,
     runs,
     stems,
 )
 from quit.text.normalize import STOP_WORDS, normalize_answer, stem, word_spans
 
-VERSION = 6
+VERSION = 7
 
 _SUFFIXES = ("n", "an", "ian", "ean", "ese", "ish", "i", "ite", "er", "ic", "s", "es", "'s", "ism", "ist", "al", "like")
 _ENDINGS = frozenset("e y ia ic al ical er or ist ism ian ous ate ation ion ive ium ing ed".split()) | {""}
@@ -78,19 +77,6 @@ def _exact(hint: str, answer: str, question: str) -> Iterator[str]:
         if answer.strip() and answer.strip() in hint:
             yield answer.strip()
         return
-    yield from (hint[start:end] for start, end in _places(hint, answer, target))
-
-
-def _disguised(hint: str, answer: str, question: str) -> Iterator[str]:
-    """The answer in letters that only look like its own, in boxes, struck out or spelled out."""
-    target = [word.plain for word in answer_words(answer)]
-    text, places = plain_text(hint)
-    if target and text != hint:
-        yield from (hint[places[start] : places[end - 1] + 1] for start, end in _places(text, answer, target))
-
-
-def _places(hint: str, answer: str, target: list[str]) -> Iterator[tuple[int, int]]:
-    """Yield where each occurrence of an answer begins and ends; ``target``: its words in plain form."""
     if hint.isascii() and target[0] not in hint.casefold():  # no word can be it: none has to be read
         return
     # "it", "us" or "May" in running text is not the answer IT, US or May.
@@ -99,7 +85,7 @@ def _places(hint: str, answer: str, target: list[str]) -> Iterator[tuple[int, in
         if common and len(target) == 1 and not _same_case(first.text, answer):
             continue
         if not _in_a_number(hint, first.start, last.end):
-            yield first.start, last.end
+            yield hint[first.start : last.end]
 
 
 def _same_case(word: str, answer: str) -> bool:
@@ -360,7 +346,6 @@ def _date(hint: str, answer: str, question: str) -> Iterator[str]:
 
 RULES: dict[str, Callable[[str, str, str], Iterator[str]]] = {
     "exact": _exact,
-    "disguised": _disguised,
     "inflection": _inflection,
     "part": _part,
     "reordered": _reordered,
