@@ -14,7 +14,6 @@ from unittest.mock import patch
 import numpy as np
 
 from quit.models.convergence import EmbeddedConvergence
-from quit.models.convergence_scored import SimilarityConvergence
 from quit.models.encoders.cache import CachingEncoder
 from quit.models.equivalence.embedded import EmbeddedEquivalence
 from quit.models.minilm import packed
@@ -26,7 +25,7 @@ from quit.models.readers.embedded import AnswerSet, embedded_reader
 from quit.models.readers.methods import EMBEDDED_READERS
 from quit.models.readers.pool import AnswerPool
 from quit.retrieval.scorers import LateScorer
-from quit.settings import Convergence, Difficulty
+from quit.settings import Difficulty
 from quit.stages.questions.difficulty import RetrievalComplexity
 from quit.systems.sunar.asu import rescored
 from quit.systems.sunar.extract import ExtractiveReader
@@ -71,7 +70,6 @@ def _results(lines: list[str], most_hints: int, most_words: int, others: int) ->
     )
     item = HintSet(questions[0], tuple(hints[:6]), golds[0], tuple(wrong[:3]), "LOC:LOCATION")
     yield "convergence", np.array(EmbeddedConvergence(encoder).values([item]))
-    yield "similarity convergence", np.array(SimilarityConvergence(encoder, Convergence()).values([item]))
     pool = AnswerPool.build([(answer, None, None) for answer in answers], hints)
     prompts = [Prompt("q", questions[0], tuple(hints[:count])) for count in range(1, 6)]
     for name in EMBEDDED_READERS:

@@ -1,7 +1,7 @@
 """Convergence from a score of each (hint, candidate) pair (Mozafari et al. 2024, TriviaHG): how far a hint narrows the
 candidate answers.
 
-A language model writes the candidates and says which of them a hint refers to, as in TriviaHG; or similarity does.
+A language model writes the candidates and says which of them a hint refers to, as in TriviaHG.
 """
 
 from __future__ import annotations
@@ -79,33 +79,6 @@ class ScoredConvergence:
             values.append([convergence(row[:-1], row[-1], cap) for row in refers])
             unread.append([len({answer for answer, score in row if math.isnan(score)}) for row in rows])
         return values, unread
-
-
-class SimilarityConvergence:
-    """The plain stand-in: a hint may refer to every candidate that is about as near to it as the gold answer.
-
-    If most candidates are nearer to a hint than the gold answer, the hint does not refer to it: its convergence is 0.
-    """
-
-    def __init__(self, encoder: Encoder, settings: Convergence) -> None:
-        self._encoder = encoder
-        self._settings = settings
-        self.identity = f"similarity/{VERSION}/margin={settings.margin:g}+{encoder.identity}"
-
-    def values(self, items: Sequence[HintSet]) -> list[list[float]]:
-        """Return the convergence of each hint of each question, 0 to 1; 0 where there is no distractor to tell
-        apart."""
-        self._encoder.encode([text for item in items for text in (*item.hints, *item.distractors, item.gold)])
-        return [self._values(item) for item in items]
-
-    def _values(self, item: HintSet) -> list[float]:
-        if not item.distractors:
-            return [0.0] * len(item.hints)
-        near = products(self._encoder.encode(list(item.hints)), self._encoder.encode([*item.distractors, item.gold]))
-        distractors, gold = near[:, :-1], near[:, -1:]
-        refers = gold >= np.median(distractors, axis=1, keepdims=True)
-        scores = np.hstack([distractors >= gold - self._settings.margin, refers]).astype(int).tolist()
-        return [convergence(row[:-1], row[-1], self._settings.candidate_cap) for row in scores]
 
 
 class LLMHintScorer:

@@ -18,7 +18,6 @@ from quit.models.convergence_scored import (
     LLMCandidates,
     LLMHintScorer,
     ScoredConvergence,
-    SimilarityConvergence,
 )
 from quit.models.encoders.cache import CachingEncoder
 from quit.models.equivalence import BemEquivalence, CachedEquivalence, EmbeddedEquivalence
@@ -98,8 +97,6 @@ class Models:
     def convergence(self) -> ConvergenceModel:
         """The model that values hints whose source says nothing."""
         settings = self._settings.convergence
-        if settings.method == "similarity":
-            return SimilarityConvergence(self.encoder, settings)
         if settings.method == "llm":
             scorer = LLMHintScorer(self._convergence_generator(), load_prompt("refers", REFERS_FIELDS))
             return ScoredConvergence(scorer, settings)

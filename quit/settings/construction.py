@@ -66,18 +66,13 @@ class Convergence(Section):
     hints: int = Field(5, ge=1, le=7, description="Hints kept per question; 5 give 325 passages.")
     candidate_cap: int = Field(11, ge=2, description="Candidates that count: ten distractors and the gold answer.")
     prefer_source: bool = Field(True, description="Use the source's own convergence where it has one.")
-    method: Literal["learned", "similarity", "llm"] = Field(
+    method: Literal["learned", "llm"] = Field(
         "learned",
-        description="What scores hints whose source has neither convergence nor scores: the shipped model, plain "
-        "similarity, or a language model, which writes missing candidates too.",
+        description="What scores hints whose source has neither convergence nor scores: the shipped model, or a "
+        "language model, which writes missing candidates too.",
     )
     language_model: str | None = Field(
         None, description="With `llm`: name of the reader or judge of this profile whose language model is asked."
-    )
-    margin: float = Field(
-        0.02,
-        ge=0,
-        description="With `similarity`: a hint may refer to candidates within this of the gold answer's similarity.",
     )
     candidate_equivalence: float = Field(
         0.5,

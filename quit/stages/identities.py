@@ -57,8 +57,6 @@ def judge_identity(settings: Settings) -> str:
 
 
 def _convergence_identity(settings: Settings) -> str:
-    if settings.convergence.method == "similarity":
-        return f"similarity/{convergence_scored.VERSION}"
     if settings.convergence.method == "llm":
         generator = generator_identity(settings.language_models[settings.convergence.language_model or ""])
         prompts = "+".join(load_prompt(name).identity for name in ("refers", "candidates"))

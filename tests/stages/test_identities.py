@@ -28,10 +28,9 @@ def test_rows_name_the_pinned_producers() -> None:
     assert {name: text.replace(arithmetic(), "MACHINE") for name, text in found.items()} == PINNED["producers"]
 
 
-@pytest.mark.parametrize("method", ["similarity", "llm"])
-def test_other_convergences_have_the_pinned_identities(method: str) -> None:
-    settings = load("paper", [f"convergence.method={method}", "convergence.language_model=gpt-eval"]).settings
-    assert identities(settings, ["convergence"]) == [PINNED["convergences"][method]]
+def test_convergence_by_a_language_model_has_the_pinned_identity() -> None:
+    settings = load("paper", ["convergence.method=llm", "convergence.language_model=gpt-eval"]).settings
+    assert identities(settings, ["convergence"]) == [PINNED["convergence_llm"]]
 
 
 def test_kept_replies_have_the_pinned_identities() -> None:

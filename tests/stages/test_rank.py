@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from quit.models.convergence_scored import ScoredConvergence, SimilarityConvergence, convergence
+from quit.models.convergence_scored import ScoredConvergence, convergence
 from quit.models.protocols import Drawn, HintSet
 from quit.settings import Convergence
 from quit.stages.questions.candidates import CandidatePool
@@ -127,15 +127,6 @@ def test_drawn_candidates_are_written_down_and_used_and_none_drawn_where_none_is
     valued = _tables([{"hint": f"hint {place}", "convergence": 0.5} for place in range(5)])
     valued["candidates"], model = valued["candidates"].slice(0, 0), Fixed()
     assert len(_rank(valued, model)["drawn_candidates"]) == 0 and not model.items
-
-
-def test_similarity_by_hand() -> None:
-    """A rival as near as the gold answer counts, and half of the rivals may be nearer than the gold answer."""
-    near = {"hint": 1.0, "Paris": 0.5, "London": 0.5, "Rome": 0.75, "Oslo": 0.25}
-    stub = SimpleNamespace(identity="stub", encode=lambda texts: np.array([[near[text]] for text in texts]))
-    model = SimilarityConvergence(stub, Convergence(margin=0))
-    items = [HintSet("?", ("hint",), "Paris", names) for names in (("London", "Rome", "Oslo"), ("Rome",), ())]
-    assert model.values(items) == [[0.5], [0.0], [0.0]]  # 1 - 2/4
 
 
 def _scorer(score) -> ScoredConvergence:
