@@ -1,30 +1,25 @@
-"""Convergence from a score of each (hint, candidate) pair (Mozafari et al. 2024, TriviaHG): how far a hint narrows the
-candidate answers.
+"""Convergence from a verdict on each (hint, candidate) pair (Mozafari et al. 2024, TriviaHG): how far a hint narrows
+the candidate answers.
 
 A language model writes the candidates and says which of them a hint refers to, as in TriviaHG.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from quit.common.arithmetic import products
 from quit.models import judges
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
-from quit.models.protocols import Drawn, Encoder, Equivalence, HintPair, HintScorer, HintSet, Pair
+from quit.models.protocols import Drawn, Encoder, Equivalence, HintSet, Pair
 from quit.settings import Convergence
 from quit.text.normalize import normalize_answer
 
 VERSION = 2
-REFERS_FROM = 0.5
-"""Score from which a hint refers to a candidate."""
 REFERS_FIELDS = frozenset({"hint", "candidate"})
 CANDIDATES_FIELDS = frozenset({"question", "answer", "count"})
 PROMPT_VERSION = 2
@@ -48,61 +43,41 @@ def convergence(distractor_scores: Sequence[int], gold_score: int, candidate_cap
     return round(1 - sum(distractors) / n, 2)
 
 
-class ScoredConvergence:
-    """Convergence by the paper's formula, from a scorer that is asked about each (hint, candidate) pair. A pair
-    without a score counts as "does not refer"."""
+class LLMConvergence:
+    """Convergence by the paper's formula: a language model is asked Yes or No about each (hint, candidate) pair.
 
-    def __init__(self, scorer: HintScorer, settings: Convergence) -> None:
-        self._scorer = scorer
-        self._settings = settings
-        self.identity = f"scored/{VERSION}/from={REFERS_FROM:g}+{scorer.identity}"
+    An unreadable reply is asked for again, three times in all; then the pair counts as "does not refer": unreadable
+    replies must not raise the convergence.
+    """
+
+    def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, settings: Convergence) -> None:
+        refers = f"refers-{judges.VERSION}/{generator.identity}|{prompt.identity}|{_ATTEMPTS} attempts"
+        self.identity = f"scored/{VERSION}+{refers}"
+        self._generator, self._prompt, self._cap = generator, prompt, settings.candidate_cap
 
     def values(self, items: Sequence[HintSet]) -> list[list[float]]:
         """Return the convergence of each hint of each question, 0 to 1."""
         return self.counted(items)[0]
 
     def counted(self, items: Sequence[HintSet]) -> tuple[list[list[float]], list[list[int]]]:
-        """Return the convergence of each hint of each question, 0 to 1, and its distinct candidates without a score."""
-        pairs = [
-            HintPair(item.question, hint, answer)
-            for item in items
-            for hint in item.hints
-            for answer in (*item.distractors, item.gold)
-        ]
-        scores = iter(self._scorer.score(pairs).tolist())
-        cap = self._settings.candidate_cap
+        """Return the convergence of each hint of each question, 0 to 1, and its distinct candidates without a
+        verdict."""
+        pairs = [(hint, name) for item in items for hint in item.hints for name in (*item.distractors, item.gold)]
+
+        def request(row: int, attempt: int) -> ChatRequest:
+            hint, candidate = pairs[row]
+            fields = {"hint": hint, "candidate": candidate}
+            return ChatRequest(self._prompt, fields, _REPLY_TOKENS, sample=attempt, group=hint)
+
+        replies = iter(judges.read_verdicts(self._generator, request, len(pairs), range(_ATTEMPTS)))
         values: list[list[float]] = []
         unread: list[list[int]] = []
         for item in items:
-            rows = [[(answer, next(scores)) for answer in (*item.distractors, item.gold)] for _ in item.hints]
-            refers = [[int(score >= REFERS_FROM) for _, score in row] for row in rows]
-            values.append([convergence(row[:-1], row[-1], cap) for row in refers])
-            unread.append([len({answer for answer, score in row if math.isnan(score)}) for row in rows])
+            rows = [[(name, next(replies)[0]) for name in (*item.distractors, item.gold)] for _ in item.hints]
+            refers = [[int(verdict is True) for _, verdict in row] for row in rows]
+            values.append([convergence(row[:-1], row[-1], self._cap) for row in refers])
+            unread.append([len({name for name, verdict in row if verdict is None}) for row in rows])
         return values, unread
-
-
-class LLMHintScorer:
-    """Asks Yes or No about each (hint, candidate) pair; each distinct pair once.
-
-    An unreadable reply is asked for again, three times in all; then the pair has no score and counts as "does not
-    refer": unreadable replies must not raise the convergence.
-    """
-
-    def __init__(self, generator: CachedGenerator, prompt: PromptTemplate) -> None:
-        self.identity = f"refers-{judges.VERSION}/{generator.identity}|{prompt.identity}|{_ATTEMPTS} attempts"
-        self._generator = generator
-        self._prompt = prompt
-
-    def score(self, pairs: Sequence[HintPair]) -> np.ndarray:
-        """Return 1 where the hint refers to the candidate, else 0, NaN where no reply could be read; shape
-        (len(pairs),), float64."""
-
-        def request(row: int, attempt: int) -> ChatRequest:
-            fields = {"hint": pairs[row].hint, "candidate": pairs[row].candidate}
-            return ChatRequest(self._prompt, fields, _REPLY_TOKENS, sample=attempt, group=pairs[row].hint)
-
-        replies = judges.read_verdicts(self._generator, request, len(pairs), range(_ATTEMPTS))
-        return np.array([np.nan if refers is None else float(refers) for refers, _ in replies])
 
 
 @dataclass(eq=False)

@@ -16,8 +16,7 @@ from quit.models.convergence_scored import (
     CANDIDATES_FIELDS,
     REFERS_FIELDS,
     LLMCandidates,
-    LLMHintScorer,
-    ScoredConvergence,
+    LLMConvergence,
 )
 from quit.models.encoders.cache import CachingEncoder
 from quit.models.equivalence import BemEquivalence, CachedEquivalence, EmbeddedEquivalence
@@ -98,8 +97,7 @@ class Models:
         """The model that values hints whose source says nothing."""
         settings = self._settings.convergence
         if settings.method == "llm":
-            scorer = LLMHintScorer(self._convergence_generator(), load_prompt("refers", REFERS_FIELDS))
-            return ScoredConvergence(scorer, settings)
+            return LLMConvergence(self._convergence_generator(), load_prompt("refers", REFERS_FIELDS), settings)
         return EmbeddedConvergence(self.encoder)
 
     def _convergence_generator(self) -> CachedGenerator:

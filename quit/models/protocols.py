@@ -156,25 +156,6 @@ class ConvergenceModel(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class HintPair:
-    """``Does the hint "..." refer to "..."?``, about one candidate answer to ``question``."""
-
-    question: str
-    hint: str
-    candidate: str
-
-
-class HintScorer(Protocol):
-    """Whether a hint may refer to a candidate, for :class:`quit.models.convergence_scored.ScoredConvergence`."""
-
-    identity: str
-
-    def score(self, pairs: Sequence[HintPair]) -> np.ndarray:
-        """Return the probability that each hint refers to its candidate, shape (len(pairs),), float64 in [0, 1]; NaN
-        where it is not known."""
-
-
-@dataclass(frozen=True, slots=True)
 class Drawn:
     """A candidate drawn from the collection, with its cosine to the nearest of the question's gold answers."""
 

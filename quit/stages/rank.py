@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.rows import grouped
-from quit.models.convergence_scored import ScoredConvergence, convergence
+from quit.models.convergence_scored import LLMConvergence, convergence
 from quit.models.limits import ENCODER, note
 from quit.models.protocols import CandidateSource, ConvergenceModel, HintSet
 from quit.settings import Convergence
@@ -81,7 +81,7 @@ def rank_hints(
     drawn_candidates, unread = _add_computed(
         values, questions, by_question, hints_to_rank, candidates, model, types, pool, settings
     )
-    has_notes = settings.method != "llm" or isinstance(model, ScoredConvergence)
+    has_notes = settings.method != "llm" or isinstance(model, LLMConvergence)
     rows = []
     for question in usable_questions:
         hints_of = by_question[question["question_id"]]
@@ -157,7 +157,7 @@ def _add_computed(
     hint_ids = [hint["hint_id"] for name in names for hint in by_question[name]]
     computed: list[list[float]] = []
     unread: list[list[int]] = []
-    if items and isinstance(model, ScoredConvergence):
+    if items and isinstance(model, LLMConvergence):
         computed, unread = model.counted(items)
     elif items:
         computed = model.values(items)

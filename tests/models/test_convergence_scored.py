@@ -6,26 +6,23 @@ import numpy as np
 import pytest
 
 from quit.errors import SettingsError
-from quit.models.convergence_scored import LLMCandidates, LLMHintScorer, ScoredConvergence
+from quit.models.convergence_scored import LLMCandidates, LLMConvergence
 from quit.models.generation import CachedGenerator
 from quit.models.prompting import load_prompt
-from quit.models.protocols import HintPair, HintSet
+from quit.models.protocols import HintSet
 from quit.settings import Convergence, parse
 from tests.systems.scripted import Scripted, scripted
 
 
 def test_an_unreadable_reply_is_asked_for_again_then_counted() -> None:
     llm = Scripted(lambda request: "Yes" if request.sample == 1 and "Lyon" in str(request.messages()) else "Hm")
-    scorer = LLMHintScorer(CachedGenerator(llm, None), load_prompt("refers"))
-    pairs = [HintPair("Which?", "A city.", name) for name in ("Lyon", "Nice")]
-    np.testing.assert_array_equal(scorer.score(pairs), [1.0, np.nan])
-    assert len(llm.requests) == 2 + 2 + 1
-    prompt = 'Does the hint "A city." refer to "Lyon"? Answer with "Yes" or "No" only.'  # as in the spec
-    assert llm.requests[0].messages()[-1]["content"] == prompt
-    model = ScoredConvergence(scorer, Convergence())
+    model = LLMConvergence(CachedGenerator(llm, None), load_prompt("refers"), Convergence())
     # Nothing is known of Nice, the gold answer, so the hint does not refer to it: 0.
     item = HintSet("Which?", ("A city.",), "Nice", ("Lyon",))
     assert model.values([item]) == [[0.0]]
+    assert len(llm.requests) == 2 + 2 + 1
+    prompt = 'Does the hint "A city." refer to "Lyon"? Answer with "Yes" or "No" only.'  # as in the spec
+    assert llm.requests[0].messages()[-1]["content"] == prompt
     # A repeated call, a hint or a candidate that occurs twice, and other candidates of the same hint add nothing.
     assert model.counted([item]) == model.counted([item]) == ([[0.0]], [[1]])
     others = HintSet("Which?", ("A city.", "A city."), "Rome", ("Bonn", "Bonn", "Lyon"))

@@ -1,18 +1,19 @@
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
-from quit.models.convergence_scored import ScoredConvergence, convergence
+from quit.models.convergence_scored import LLMConvergence, convergence
+from quit.models.prompting import load_prompt
 from quit.models.protocols import Drawn, HintSet
 from quit.settings import Convergence
 from quit.stages.questions.candidates import CandidatePool
 from quit.stages.questions.question_type import Typed
 from quit.stages.rank import rank_hints
 from tests.rows import table_of, tuples
+from tests.systems.scripted import scripted
 
 
 def test_hand_computed() -> None:
@@ -129,22 +130,22 @@ def test_drawn_candidates_are_written_down_and_used_and_none_drawn_where_none_is
     assert len(_rank(valued, model)["drawn_candidates"]) == 0 and not model.items
 
 
-def _scorer(score) -> ScoredConvergence:
-    """Return convergence by the scores of pairs of a hint and a candidate."""
-    scorer = SimpleNamespace(identity="scorer", score=lambda pairs: np.array([score(pair) for pair in pairs]))
-    return ScoredConvergence(scorer, Convergence())
+def _says(reply: Callable[[str, str], str]) -> LLMConvergence:
+    """Return convergence by the replies to pairs of a hint and a candidate."""
+    generator = scripted(lambda request: reply(request.fields["hint"], request.fields["candidate"]))
+    return LLMConvergence(generator, load_prompt("refers"), Convergence())
 
 
-def test_pair_scores_become_convergence_by_the_formula() -> None:
-    # A hint refers to every candidate whose first letter it holds: as much as it takes.
-    letters = _scorer(lambda pair: 0.5 * (pair.candidate[0] in pair.hint))
+def test_verdicts_become_convergence_by_the_formula() -> None:
+    # A hint refers to every candidate whose first letter it holds.
+    letters = _says(lambda hint, candidate: "Yes" if candidate[0] in hint else "No")
     item = HintSet("Which city?", ("p", "pl", "plb", "l"), "paris", ("london", "berlin", "madrid"))
     # n = 4 candidates: 1 - rivals / 4, and 0 for the hint that does not refer to the gold answer.
     assert letters.values([item]) == [[1.0, 0.75, 0.5, 0.0]]
 
 
 def test_notes_of_missing_verdicts_do_not_depend_on_earlier_calls() -> None:
-    model = _scorer(lambda pair: np.nan if pair.candidate in ("London", "Rome") else 1.0)
+    model = _says(lambda hint, candidate: "Hm" if candidate in ("London", "Rome") else "Yes")
     tables = _tables([{"hint": f"hint {place}"} for place in range(4)] + [{"hint": "hint", "convergence": 0.9}])
     first, again = (_rank(tables, model, method="llm", language_model="one")["ranked_hints"] for _ in range(2))
     assert first.equals(again)
