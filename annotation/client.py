@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,7 +40,11 @@ class Server:
         self._settings = settings
         try:
             self._studio = LabelStudio(
-                base_url=self.url, api_key=token, timeout=settings.timeout_seconds, max_retries=0
+                base_url=self.url,
+                api_key=token,
+                timeout=settings.timeout_seconds,
+                max_retries=0,
+                follow_redirects=False,  # what is sent would arrive as a question, or elsewhere
             )
         except ApiError:  # the SDK reads in a personal access token itself that it has expired
             raise self._refusal() from None
@@ -81,6 +84,12 @@ class Server:
             raise InputError(f"{self.url} has no such thing: {_detail(error)}") from None
         if 200 <= code < 300:
             return "answered with a page instead of data: it may be starting, or half way through an upgrade"
+        if 300 <= code < 400:
+            target = httpx.URL(f"{self.url}/").join((error.headers or {}).get("location", "")).copy_with(query=None)
+            raise SettingsError(
+                f"{self.url} redirects to {shown(str(target).partition('/api/')[0])}. Redirects are not followed: name "
+                "the address that answers (--url)."
+            ) from None
         if code < 500 and code not in _ABOUT_TO_ANSWER:
             raise InputError(f"{self.url} did not accept a request: {_detail(error)}") from None
         return f"answered {code}: it may be overloaded, or half way through an upgrade"
@@ -91,31 +100,23 @@ class Server:
             f"one under {self.url}/user/account and set {TOKEN} to it."
         )
 
-    def tasks(self, project: int, include: Sequence[str], since: str | None = None) -> Iterator[Any]:
+    def tasks(self, project: int, include: Sequence[str], among: Sequence[int] | None = None) -> Iterator[Any]:
         """Yield a project's tasks (the SDK's) with the fields of ``include`` (``id`` among them), ordered by id.
 
-        ``since``: only those updated after this time (ISO 8601). Pages begin after the last id seen, not at a number of
-        rows, so tasks that are deleted meanwhile make none of the others be skipped.
+        ``among``: only those with these numbers, a hundred at most: they are part of the address. Pages begin after the
+        last id seen, not at a number of rows, so tasks that are deleted meanwhile make none of the others be skipped.
         """
-        conditions = [] if since is None else [_after("tasks:updated_at", since, "Datetime")]
+        conditions = [] if among is None else [_condition("in_list", [*among])]
         size, last = self._settings.page_tasks, 0
         while True:
-            items = [*conditions, _after("tasks:id", last, "Number")]
-            tasks = self._page(project, include, size, ["tasks:id"], items)
+            tasks = self._page(project, include, size, [*conditions, _condition("greater", last)])
             yield from tasks
             if len(tasks) < size:
                 return
             last = max(task.id for task in tasks)
 
-    def newest_change(self, project: int) -> datetime | None:
-        """Return when a task of the project was last updated, or None where it has no task."""
-        tasks = self._page(project, ["id", "updated_at"], 1, ["-tasks:updated_at"])
-        return tasks[0].updated_at if tasks else None
-
-    def _page(
-        self, project: int, include: Sequence[str], size: int, ordering: Sequence[str], items: Sequence[Any] = ()
-    ) -> list[Any]:
-        query = json.dumps({"filters": {"conjunction": "and", "items": items}, "ordering": ordering})
+    def _page(self, project: int, include: Sequence[str], size: int, items: Sequence[Any]) -> list[Any]:
+        query = json.dumps({"filters": {"conjunction": "and", "items": items}, "ordering": ["tasks:id"]})
         pages: Any = self.ask(
             lambda studio: studio.tasks.list(
                 project=project, include=",".join(include), resolve_uri=False, page_size=size, query=query
@@ -195,8 +196,14 @@ def connect(workspace: Path, settings: Review, url: str | None = None) -> Server
     return server
 
 
-def _after(column: str, value: Any, kind: str) -> dict[str, Any]:
-    return {"filter": f"filter:{column}", "operator": "greater", "type": kind, "value": value}
+def _condition(operator: str, value: Any) -> dict[str, Any]:
+    return {"filter": "filter:tasks:id", "operator": operator, "type": "Number", "value": value}
+
+
+def person_of(annotation: Mapping[str, Any], field: str = "completed_by") -> int | None:
+    """Return the number of an annotation's account, which the server gives as a number or as an object."""
+    value = annotation.get(field)
+    return value.get("id") if isinstance(value, Mapping) else value
 
 
 def _detail(error: ApiError) -> str:

@@ -7,6 +7,7 @@ that was killed anywhere is finished by the next one: the project is found by it
 from __future__ import annotations
 
 import re
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +19,16 @@ from typing import Any
 from filelock import FileLock, Timeout
 from markdown_it import MarkdownIt
 
-from quit.annotation.client import Server
-from quit.annotation.tasks import SUGGESTIONS, has_new_answers, make_task, next_version, up_to_date
+from quit.annotation.client import Server, person_of
+from quit.annotation.tasks import (
+    ANNOTATION_FIELDS,
+    SUGGESTIONS,
+    has_new_answers,
+    is_copy,
+    make_task,
+    next_version,
+    up_to_date,
+)
 from quit.common.files import writing
 from quit.common.ids import draw
 from quit.errors import InputError, ServerError, WorkspaceError
@@ -30,6 +39,8 @@ from quit.settings import Review, Settings
 from quit.text.words import counted
 
 HERE = Path(__file__).parent
+STILL_SECONDS = 30.0
+"""How long nothing may arrive at a server before what a lost answer was about counts as not carried out."""
 _CONNECTIONS = 2  # requests at a time where a change has to be sent task by task
 _HIDDEN = (
     *("inner_id", "total_predictions", "annotations_results", "annotations_ids", "predictions_score"),
@@ -135,6 +146,12 @@ def push(
     review = settings.review
     with review_lock(store, settings.run.lock_seconds):
         report = PushReport(url=server.url)
+        if (original := store.original) and not new_project:
+            raise InputError(
+                f"{store.workspace} is a copy of {original}: a push would change the pages of its project. "
+                "Nothing was pushed. Make another project: quit review push --new-project. Or delete that folder, if "
+                "this one takes its place."
+            )
         facts = _project(store, server, settings, project, new_project, report)
         number = report.project = facts.id
         _check_config(server, facts, repair, report)
@@ -158,6 +175,8 @@ def push(
         report.controls = len(question_ids & controls.questions) if controls else 0
         _set_overlaps(server, number, overlaps(question_ids, controls, review, seed))
         _change(server, number, {tasks[item.question_id].id: item for item in updates}, review)
+        if new or updates:
+            _check_tasks(server, number, [*new, *updates], report)
         report.changed = len(updates)
         report.unchanged = len(order) - len(new) - len(updates)
         report.remade = sum(item.question_id in former_ids for item in new)
@@ -195,17 +214,49 @@ def _chunks(values: Sequence[Any], review: Review) -> Iterator[Sequence[Any]]:
 
 
 def _tasks_by_question(server: Server, project: int, report: PushReport) -> dict[str, Any]:
-    """Return question id -> its task on the server; tasks that are not ours or doubled become problems."""
+    """Return question id -> its task on the server. A double on which nobody has worked is deleted; others, and tasks
+    that are not ours, become problems."""
     tasks: dict[str, Any] = {}
-    for task in server.tasks(project, ["id", "meta", "data", "total_annotations"]):
+    problems = []
+    for task in server.tasks(project, ["id", "meta", "data", "total_annotations", "cancelled_annotations", "drafts"]):
         key = task_key(task)
         if key is None:
-            report.problems.append(f"Task {task.id} was not made by quit: it is left alone.")
+            problems.append(f"Task {task.id} was not made by quit: it is left alone.")
         elif key in tasks:
-            report.problems.append(f"Task {task.id} doubles task {tasks[key].id} ({key}): delete one of them.")
+            double, tasks[key] = sorted((tasks[key], task), key=lambda each: (_has_work(each), -each.id))
+            if _has_work(double):
+                problems.append(f"Task {double.id} doubles task {tasks[key].id} ({key}): delete one of them.")
+            else:
+                server.ask(lambda studio, number=str(double.id): studio.tasks.delete(number))
         else:
             tasks[key] = task
+    report.problems += [problem for problem in problems if problem not in report.problems]
     return tasks
+
+
+def _has_work(task: Any) -> bool:
+    return bool(task.total_annotations or task.cancelled_annotations or task.drafts)
+
+
+def _check_tasks(server: Server, project: int, items: Sequence[ReviewItem], report: PushReport) -> None:
+    """Raise :class:`ServerError` unless the server shows these items as they are now."""
+    tasks = _tasks_by_question(server, project, report)
+    names = [item.question_id for item in items]
+    if lost := [name for name, item in zip(names, items) if name not in tasks or not up_to_date(item, tasks[name])]:
+        raise ServerError(
+            f"{server.url} accepted tasks that it does not show: {len(lost)} of {len(items)} ({', '.join(lost[:5])}, "
+            "...). Nothing is lost: run the same command again; if it stays so, ask who runs that server."
+        )
+
+
+def _settled(look: Callable[[], Any]) -> Any:
+    """Return what ``look`` gives once that has stood still: what a lost answer was about may be carried out late."""
+    value, since = look(), time.monotonic()
+    while time.monotonic() - since < STILL_SECONDS:
+        time.sleep(STILL_SECONDS / 20)
+        if (now := look()) != value:
+            value, since = now, time.monotonic()
+    return value
 
 
 def task_key(task: Any) -> str | None:
@@ -258,19 +309,22 @@ def _project(
         # The key is on disk before the project exists: a push killed in between finds its project again.
         store.set_project({"key": uuid.uuid4().hex[:12]})
     key = store.project["key"]
-    response: Any = server.ask(
-        lambda studio: studio.projects.create(
-            title=settings.review.title,
-            description=f"Human verification of generated answers. [quit-review {key}] (this mark belongs to the "
-            "project)",
-            label_config=label_config(),
-            **_project_settings(settings),
-        ),
-        again=False,
-    )
+    try:
+        server.ask(
+            lambda studio: studio.projects.create(
+                title=settings.review.title,
+                description=f"Human verification of generated answers. [quit-review {key}] (this mark belongs to the "
+                "project)",
+                label_config=label_config(),
+                **_project_settings(settings),
+            ),
+            again=False,
+        )
+    except ServerError:
+        if not _settled(lambda: [candidate.id for candidate in find_projects(server, key)]):
+            raise
     report.created = True
-    store.set_project({"key": key, "url": server.url, "id": response.id, "tasks": []})
-    return server.ask(lambda studio: studio.projects.get(response.id))
+    return known_project(store, server)
 
 
 def _project_settings(settings: Settings) -> dict[str, Any]:
@@ -322,7 +376,7 @@ def edited(server: Server, project: Any) -> str:
         return ""
     return (
         f"The labelling page of project {project.id} of {server.url} was edited. Put it back with: quit review push "
-        "--repair-config"
+        "--repair-config."
     )
 
 
@@ -336,10 +390,11 @@ def _check_config(server: Server, project: Any, repair: bool, report: PushReport
 
 
 def _import(server: Server, project: int, chunk: Sequence[ReviewItem]) -> None:
-    """Import tasks in one request; if its answer is lost, look what arrived before sending the rest."""
+    """Import tasks in one request; if its answer is lost, wait until no more tasks arrive before sending the rest."""
     try:
         _import_once(server, project, chunk)
     except ServerError:
+        _settled(lambda: server.ask(lambda studio: studio.projects.get(project)).task_number)
         there = {task_key(task) for task in server.tasks(project, ["id", "meta"])}
         if rest := [item for item in chunk if item.question_id not in there]:
             _import_once(server, project, rest)
@@ -404,13 +459,18 @@ def overlaps(question_ids: Iterable[str], controls: Controls | None, review: Rev
 
 def _set_overlaps(server: Server, project: int, numbers: Mapping[str, int]) -> None:
     """Set how many people do each task (``numbers``, by question), and whether it is finished: the server does not
-    open it again by itself."""
-    tasks = server.tasks(project, ["id", "meta", "overlap", "total_annotations"])
-    differing = {
-        task.id: {"overlap": number, "is_labeled": (task.total_annotations or 0) >= number}
-        for task in tasks
-        if (number := numbers.get(task_key(task) or "", task.overlap)) != task.overlap
-    }
+    open it again by itself.
+
+    Its queue counts annotations, not people: what somebody did twice, or nobody submitted, is added.
+    """
+    differing = {}
+    for task in server.tasks(project, ["id", "meta", "overlap", "is_labeled", *ANNOTATION_FIELDS]):
+        if number := numbers.get(task_key(task) or ""):
+            annotations = [one for one in task.annotations or () if not one.get("was_cancelled")]
+            people = {person_of(one) or -one["id"] for one in annotations if not is_copy(one)}
+            values = {"overlap": number + len(annotations) - len(people), "is_labeled": len(people) >= number}
+            if values != {name: getattr(task, name) for name in values}:
+                differing[task.id] = values
     _each(differing, lambda number: _update(server, number, **differing[number]))
 
 

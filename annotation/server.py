@@ -139,9 +139,9 @@ class LocalServer:
         store_account(self.workspace, account)
         log = self.folder / "server.log"
         with log.open("ab") as out:
-            program = str(programs / "label-studio")
+            program = [str(programs / "python"), "-I", str(Path(__file__).with_name("own_server.py"))]
             self._process = SupervisedProcess(
-                [program, "start", "--no-browser", "--internal-host", HOST, "--port", str(port)],
+                [*program, "start", "--no-browser", "--internal-host", HOST, "--port", str(port)],
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,

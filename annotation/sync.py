@@ -1,22 +1,24 @@
 """Pull: every version of every annotation becomes rows of ``reviews``, once, whatever is killed in between.
 
-A pull reads what changed on the server since the last one, and the list of annotations that exist. The rows of a pull
-are one new part, written before the cursor moves: a pull that was killed is simply done again, and knows by number and
-digest what it has already.
+A pull lists the tasks, each with the time of its last change and its annotations, and reads those that the last pull
+saw otherwise: no clock has to be right. The rows of a pull are one new part, written before it is noted what was seen:
+a pull that was killed is simply done again, and knows by number and digest what it has already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow.compute as pc
 
-from quit.annotation.client import Server
+from quit.annotation.client import Server, person_of
 from quit.annotation.project import edited, known_project, review_lock, task_key
-from quit.annotation.tasks import Reading, intact, read_result
+from quit.annotation.tasks import ANNOTATION_FIELDS, Reading, intact, is_copy, read_result
 from quit.common.ids import content_hash
 from quit.errors import ServerError
 from quit.review.store import ReviewStore
@@ -25,20 +27,18 @@ from quit.stages.labelling.verdicts import unclear_annotations
 from quit.text.normalize import normalize_answer
 from quit.text.words import counted
 
-_LIGHT = ("id", "meta", "annotations_ids")
-# The server applies this list to what is inside a task, too: the fields of annotations have to be named.
-_FULL = (
-    *("id", "meta", "data", "annotations", "updated_at", "created_at", "result", "completed_by"),
-    *("updated_by", "was_cancelled", "lead_time"),
-)
+_LIGHT = ("id", "meta", "annotations_ids", "updated_at")
+_FULL = ("id", "meta", "data", "updated_at", "created_at", *ANNOTATION_FIELDS)
+_FEW, _MANY = 3, 20  # annotations that one person may delete at once
 
 
 @dataclass
 class PullReport:
     """What a pull brought. ``versions``: new versions of annotations, ``rows``: rows appended, ``verdicts``: those that
-    accept or reject an answer, ``withdrawn``: deleted annotations, ``copied``: those on the server that nobody
-    submitted, ``unclear``: those whose annotators have to be asked what they mean, ``tasks``: tasks on the server,
-    ``done``: those with all the annotations they need, ``problems``: in words, each with what to do."""
+    accept or reject an answer, ``withdrawn``: deleted annotations, ``held``: deleted ones that still count,
+    ``copied``: those on the server that nobody submitted, ``unclear``: those whose annotators have to be asked what
+    they mean, ``tasks``: tasks on the server, ``done``: those with all the annotations they need, ``problems``: in
+    words, each with what to do."""
 
     url: str = ""
     project: int = 0
@@ -46,6 +46,7 @@ class PullReport:
     rows: int = 0
     verdicts: int = 0
     withdrawn: int = 0
+    held: int = 0
     skipped: int = 0
     copied: int = 0
     unclear: int = 0
@@ -56,12 +57,19 @@ class PullReport:
 
 
 def pull(
-    store: ReviewStore, server: Server, settings: Settings, *, project: int | None = None, full: bool = False
+    store: ReviewStore,
+    server: Server,
+    settings: Settings,
+    *,
+    project: int | None = None,
+    full: bool = False,
+    accept_withdrawals: bool = False,
 ) -> PullReport:
     """Append what is new on the server to ``reviews`` and return what was brought.
 
-    ``full``: read every task, not only those changed since the last pull. Raises :class:`InputError` when the project
-    is gone or not the only one, and whatever the server's requests raise; nothing is lost then.
+    ``full``: read every task, not only those changed since the last pull. ``accept_withdrawals``: many annotations that
+    are gone at once are withdrawn too. Raises :class:`InputError` when the project is gone or not the only one, and
+    whatever the server's requests raise; nothing is lost then.
     """
     with review_lock(store, settings.run.lock_seconds):
         report = PullReport(url=server.url)
@@ -72,18 +80,21 @@ def pull(
         report.problems += server.absent_adjudicator()
         rows = _Rows(store, server, report)
         mark = [store.project["key"], number]
-        cursor = None if full or store.sync.get("project") != mark else store.sync.get("cursor")
-        since = _earlier(cursor) if cursor else None
-        # Asked before anything is read: what changes while this pull reads is newer, and the next pull's.
-        newest = server.newest_change(number)
-        for task in server.tasks(number, _FULL, since=since):
-            rows.take(task)
-        # Asked after everything was read: an annotation made meanwhile is not known yet, so none is withdrawn by
-        # mistake.
-        present = rows.withdraw_missing(server.tasks(number, _LIGHT))
+        seen = store.sync.get("seen", {}) if store.sync.get("project") == mark and not full else {}
+        # Before anything is read: what changes while this pull reads is seen otherwise by the next.
+        listed = list(server.tasks(number, _LIGHT))
+        stamps = {str(task.id): [str(task.updated_at), task.annotations_ids] for task in listed}
+        changed = [task.id for task in listed if seen.get(str(task.id)) != stamps[str(task.id)]]
+        for start in range(0, len(changed), 100):
+            for task in server.tasks(number, _FULL, among=changed[start : start + 100]):
+                rows.take(task)
+        present = rows.withdraw_missing(listed, accept_withdrawals)
         report.problems += rows.copies(present)
         report.part = store.append(rows.new)
         report.rows = len(rows.new)
+        states = Counter(row["state"] for row in rows.new if row["kind"] == "annotation")
+        report.versions = states.total() - states["withdrawn"] - states["copied"]
+        report.skipped = states["skipped"]
         report.verdicts = sum(row.get("correct") is not None for row in rows.new)
         # Of an earlier project nothing is asked: its tasks are done anew in this one.
         questions = [row for row in unclear_annotations(store.read()) if row["project"] == mark[0]]
@@ -94,29 +105,13 @@ def pull(
         counts: Any = server.ask(lambda studio: studio.projects.get(number))
         report.tasks = counts.task_number
         report.done = counts.finished_task_number
-        store.set_sync(
-            {
-                "project": mark,
-                "cursor": _iso(newest) if newest else cursor,
-                "tasks": report.tasks,
-                "done": report.done,
-                "problems": report.problems,
-            }
-        )
+        facts_of_pull = {"tasks": report.tasks, "done": report.done, "problems": report.problems}
+        store.set_sync({"project": mark, "seen": {} if report.held else stamps, **facts_of_pull})
     return report
 
 
-def _earlier(moment: str) -> str:
-    """Return where a pull begins whose last one's newest change was then: clocks differ, and writes may be open."""
-    return _iso(datetime.fromisoformat(moment) - timedelta(seconds=60))
-
-
 def _utc(moment: str) -> str:
-    return _iso(datetime.fromisoformat(moment))
-
-
-def _iso(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return datetime.fromisoformat(moment).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 _ASK = {
@@ -145,7 +140,8 @@ def _questions(rows: Sequence[Mapping[str, Any]], links: Sequence[str]) -> list[
 class _Rows:
     """Collects the rows of one pull.
 
-    ``new``: those of this pull. ``_headers``: annotation -> the row of kind ``annotation`` of its latest version.
+    ``new``: those of this pull. ``_headers``: annotation -> the row of kind ``annotation`` of its latest version;
+    ``_known``: of the latest version before this pull.
     """
 
     def __init__(self, store: ReviewStore, server: Server, report: PullReport) -> None:
@@ -158,6 +154,7 @@ class _Rows:
         mine = (pc.field("kind") == "annotation") & (pc.field("project") == self._project)
         by_version = sorted(rows.filter(mine).to_pylist(), key=lambda row: row["version"])
         self._headers: dict[int, dict[str, Any]] = {row["annotation"]: row for row in by_version}
+        self._known = {**self._headers}
 
     def take(self, task: Any) -> None:
         """Take every annotation of a task, oldest change first."""
@@ -173,7 +170,7 @@ class _Rows:
             for annotation in by_time:
                 try:
                     self._take(task.id, key, task.data, annotation)
-                except (KeyError, TypeError, ValueError, AttributeError) as error:
+                except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
                     self._report.problems.append(
                         f"Annotation {annotation.get('id')!r} of task {task.id} could not be read "
                         f"({type(error).__name__}: {error}): another program wrote it, or its task's earlier data were "
@@ -186,11 +183,13 @@ class _Rows:
 
     def _take(self, task: int, question: str, data: Mapping[str, Any], annotation: Mapping[str, Any]) -> None:
         number, lead = int(annotation["id"]), annotation.get("lead_time")
+        if max(number, task) >= 2**63 or not math.isfinite(lead or 0):
+            raise ValueError("a number in it is none that a table can hold")
         former = self._headers.get(number)
-        copied = _is_copy(annotation)
+        copied = is_copy(annotation)
         page = former["shown"] if former else int(data["version"]) if copied else None
         reading = read_result([] if copied else annotation["result"], data, page)
-        if _person(annotation.get("completed_by")) is None:
+        if person_of(annotation) is None:
             self._report.problems.append(
                 f"Annotation {number} of task {task} has no account (deleted?): it counts as one person's."
             )
@@ -232,8 +231,6 @@ class _Rows:
         ask = reading.ask if state in ("submitted", "empty") else None
         self.new += [{**header, "text": ask}, *_rows_of(reading, header)]
         self._headers[number] = header
-        self._report.versions += not copied
-        self._report.skipped += state == "skipped"
         if reading.unknown:
             self._report.problems.append(
                 f"Annotation {number} of task {task} holds choices that the task never had: "
@@ -249,10 +246,10 @@ class _Rows:
 
     def _people_and_state(self, annotation: Mapping[str, Any]) -> tuple[str, str | None, str]:
         """Return who made an annotation, who else has changed it since, and its state."""
-        person = _person(annotation.get("completed_by"))
+        person = person_of(annotation)
         # Each annotation of an account that is gone is a person: two of them may be two people.
         annotator = f"unknown-{annotation['id']}" if person is None else self._server.email(person)
-        number = _person(annotation.get("updated_by"))
+        number = person_of(annotation, "updated_by")
         editor = None if number is None else self._server.email(number)
         if editor == annotator:
             editor = None
@@ -261,48 +258,66 @@ class _Rows:
             state = "overwritten"
         return annotator, editor, state
 
-    def withdraw_missing(self, tasks: Iterable[Any]) -> set[int]:
+    def withdraw_missing(self, listed: Sequence[Any], accept_many: bool) -> set[int]:
         """Append a withdrawal for every annotation that is gone while its task is there; return the tasks there are.
 
-        Raises :class:`ServerError` where the server does not say which annotations a task has.
+        Where many are gone at once, none is withdrawn without ``accept_many``. One whose number another has now, on a
+        server put back from a backup, is gone too. Raises :class:`ServerError` where the server does not say which
+        annotations a task has.
         """
         present: dict[int, set[int]] = {}
-        questions: set[str | None] = set()
-        for task in tasks:
+        for task in listed:
             if not isinstance(task.annotations_ids, str):
                 raise ServerError(
                     f"{self._server.url} does not list the annotations of task {task.id}, so deleted ones cannot be "
                     "told. Nothing was pulled. Give that server the version of Label Studio that quit review serve has."
                 )
             present[task.id] = {int(text) for text in task.annotations_ids.split(",") if text}
-            questions.add(task_key(task))
-        lost_tasks: set[int] = set()
-        for number, header in sorted(self._headers.items()):
-            if header["state"] == "withdrawn":
-                continue
-            if header["task"] not in present:
-                if header["question_id"] not in questions:
-                    lost_tasks.add(header["task"])
-            elif number not in present[header["task"]]:
-                version = header["version"] + 1
-                columns = ("question_id", "kind", "annotator", "created", "updated", "project", "task", "annotation")
-                self._headers[number] = {
-                    **{name: header[name] for name in columns},
-                    "review_id": content_hash(self._project, number, version, "withdrawn", size=8),
-                    "state": "withdrawn",
-                    "version": version,
-                    "digest": "withdrawn",
-                    "sync": self._sync,
-                }
-                self.new.append(self._headers[number])
-                self._report.withdrawn += 1
-        if lost_tasks:
+        known = {number: row for number, row in self._known.items() if row["state"] != "withdrawn"}
+        there = {number: row for number, row in known.items() if row["task"] in present}
+        gone = {
+            number
+            for number, row in there.items()
+            if number not in present[row["task"]] or self._headers[number]["created"] != row["created"]
+        }
+        counting = {number for number, row in there.items() if row["state"] not in ("skipped", "copied")}
+        lost, total = len(gone & counting), len(counting)
+        if not accept_many and (1 < lost == total or lost > min(_MANY, max(_FEW, total // 5))):
+            self._report.held = lost
+            self.new = [row for row in self.new if row["annotation"] not in gone]
             self._report.problems.append(
-                f"{len(lost_tasks)} tasks that people had worked on were deleted on the server. Their reviews still "
+                f"{lost} of {counted(total, 'annotation')} that were pulled are gone at once: deleted, or the server "
+                "was put back from a backup. Their reviews still count. If they are to be withdrawn: quit review pull "
+                "--accept-withdrawals."
+            )
+        else:
+            # Where another annotation has the number, that is a newer version.
+            for header in [self._headers[number] for number in sorted(gone)]:
+                if header is self._known[header["annotation"]]:
+                    self._withdraw(header)
+        questions = {task_key(task) for task in listed}
+        deleted = (row for row in known.values() if row["task"] not in present)
+        if tasks := {row["task"] for row in deleted if row["question_id"] not in questions}:
+            self._report.problems.append(
+                f"{len(tasks)} tasks that people had worked on were deleted on the server. Their reviews still "
                 "count: a task that is deleted withdraws nothing. Push again to create the tasks again; to withdraw a "
                 "review, delete the annotation, not the task."
             )
         return {*present}
+
+    def _withdraw(self, header: Mapping[str, Any]) -> None:
+        number, version = header["annotation"], header["version"] + 1
+        columns = ("question_id", "kind", "annotator", "created", "updated", "project", "task", "annotation")
+        self._headers[number] = {
+            **{name: header[name] for name in columns},
+            "review_id": content_hash(self._project, number, version, "withdrawn", size=8),
+            "state": "withdrawn",
+            "version": version,
+            "digest": "withdrawn",
+            "sync": self._sync,
+        }
+        self.new.append(self._headers[number])
+        self._report.withdrawn += 1
 
     def copies(self, present: Set[int]) -> list[str]:
         """Count the annotations that nobody submitted, of the tasks ``present``; return what to say about them."""
@@ -313,20 +328,10 @@ class _Rows:
         who = ", ".join(sorted({row["annotator"] for row in copied}))
         return [
             f"Not submitted on a page: {counted(len(copied), 'annotation')} by {who}. A button (Create Annotations "
-            "From Predictions, Propagate Annotations), an import or another program made what gives no verdict here; "
-            "Label Studio counts the tasks as done. Delete these annotations to open the tasks again; one that its "
-            "annotator opens and updates is a verdict."
+            "From Predictions, Propagate Annotations), an import or another program made what gives no verdict here. "
+            "Label Studio counts the tasks as done until the next push opens them; what its annotator opens and "
+            "updates is a verdict."
         ]
-
-
-def _is_copy(annotation: Mapping[str, Any]) -> bool:
-    """Whether nobody submitted an annotation on a page: it came by a button or an import, of which the server names
-    nobody who saved it, or by a program that gives neither the page's version nor a time."""
-    annotator = annotation.get("completed_by")
-    if annotator is not None and annotation.get("updated_by", annotator) is None:
-        return True
-    names_page = any(entry.get("from_name") == "shown" for entry in annotation["result"])
-    return annotation.get("lead_time") is None and not names_page
 
 
 def _rows_of(reading: Reading, header: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -347,8 +352,3 @@ def _rows_of(reading: Reading, header: Mapping[str, Any]) -> list[dict[str, Any]
         rows.append({"kind": "note", "text": reading.note})
     rows += [{"kind": "unknown", "text": choice} for choice in reading.unknown]
     return [{**header, **row} for row in rows]
-
-
-def _person(value: Any) -> int | None:
-    """Return the number of an account, which the server gives as a number or as an object."""
-    return value.get("id") if isinstance(value, Mapping) else value

@@ -25,6 +25,8 @@ SUGGESTIONS = "quit"
 """Model version of all predictions: the project's must equal it, or nothing is ticked beforehand. Of several
 predictions of this version the page takes the newest; the older ones stay as a task's history."""
 
+ANNOTATION_FIELDS = ("annotations", "result", "completed_by", "updated_by", "was_cancelled", "lead_time")
+"""What has to be asked for with tasks: the server applies the list to what is inside a task, too."""
 _NONE_TEXT = "None of these answers is correct"
 NONE = "none"
 """Alias of the first choice of a page: that none of its answers is correct."""
@@ -159,6 +161,17 @@ def _html(answer: ReviewAnswer, blind: bool) -> str:
 def _opinion(judge: str, verdict: bool | None) -> str:
     name, word = {True: ("correct", "correct"), False: ("wrong", "wrong"), None: ("unread", "unreadable")}[verdict]
     return f'{judge}: <span class="{name}">{word}</span>'
+
+
+def is_copy(annotation: Mapping[str, Any]) -> bool:
+    """Whether nobody submitted an annotation (fields: ``ANNOTATION_FIELDS``) on a page: it came by a button or an
+    import, of which the server names nobody who saved it, or by a program that gives neither the page's version nor a
+    time."""
+    annotator = annotation.get("completed_by")
+    if annotator is not None and annotation.get("updated_by", annotator) is None:
+        return True
+    names_page = any(entry.get("from_name") == "shown" for entry in annotation["result"])
+    return annotation.get("lead_time") is None and not names_page
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ def review_sync(
     new_project: bool = False,
     repair: bool = False,
     full: bool = False,
+    accept_withdrawals: bool = False,
     settings: Sequence[str] = (),
     limits: Limits = NO_LIMITS,
 ) -> Reports:
@@ -50,10 +51,12 @@ def review_sync(
         new_project: Whether to make a new project and leave the known one.
         repair: Whether to put back a labelling page that someone edited.
         full: Whether to read every task, not only those changed since the last pull.
+        accept_withdrawals: Whether to withdraw the reviews of annotations that are gone, many at once too.
         settings: review.KEY=VALUE, remembered from now on.
         limits: Timeout and retries.
     """
     options: dict[str, Any] = {"new_project": new_project, "repair": repair, "full": full, "settings": settings}
+    options["accept_withdrawals"] = accept_withdrawals
     return _run(limits, jobs.review_sync, workspace, url, steps, project, **options)
 
 

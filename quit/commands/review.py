@@ -122,6 +122,10 @@ def pull(
     full: Annotated[
         bool, typer.Option("--full", help="Read every task, not only those changed since the last pull.")
     ] = False,
+    accept_withdrawals: Annotated[
+        bool,
+        typer.Option("--accept-withdrawals", help="Withdraw reviews even if many annotations were deleted at once."),
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Import what people did into the table `reviews`, and say whom to ask about unclear pages.
@@ -130,7 +134,8 @@ def pull(
 
     Example: `quit review pull`
     """
-    report = _sync("pull", workspace, url=url, project=project, full=full)
+    arguments: dict[str, Any] = {"full": full, "accept_withdrawals": accept_withdrawals}
+    report = _sync("pull", workspace, url=url, project=project, **arguments)
     line = (
         f"{counted(report['versions'], 'new or changed annotation')} ({report['skipped']} skipped), "
         f"{report['withdrawn']} withdrawn: {counted(report['rows'], 'row')}, {report['verdicts']} of them verdicts on "

@@ -93,10 +93,13 @@ def review_sync(
     new_project: bool = False,
     repair: bool = False,
     full: bool = False,
+    accept_withdrawals: bool = False,
     settings: Sequence[str] = (),
     step: Step = directly,
 ) -> JobResult:
     """Push what is to be reviewed and pull what people did. The result: step -> what it did.
+
+    A push that is refused fails the job at its end: what people did is pulled all the same.
 
     Args:
         workspace: Folder of a workspace, or one that is open.
@@ -106,6 +109,7 @@ def review_sync(
         new_project: Make a new project and leave the last one.
         repair: Put back a labelling page that someone edited.
         full: Read every task, not only those changed since the last pull.
+        accept_withdrawals: Withdraw the reviews of annotations that are gone on the server, many at once too.
         settings: Overrides of ``review.*``, remembered from now on.
         step: Carries out each step.
 
@@ -117,11 +121,20 @@ def review_sync(
     from quit.engine.planning import locked_last_build
 
     reports: dict[str, dict[str, Any]] = {}
+    refusal: InputError | None = None
     with locked_last_build(workspace, settings) as pipeline:
-        if "push" in steps:  # questions of dev and test, the most informative first (3.2.3)
-            reports["push"] = step("push", _push, pipeline, url, project, new_project, repair)
-        if "pull" in steps:  # annotations -> reviews
-            reports["pull"] = step("pull", _pull, pipeline, url, project, full)
+        work: dict[str, tuple[Any, ...]] = {
+            "push": (_push, url, project, new_project, repair),  # the most informative of dev and test first (3.2.3)
+            "pull": (_pull, url, project, full, accept_withdrawals),  # annotations -> reviews
+        }
+        for name, (function, *arguments) in work.items():
+            try:
+                if name in steps:
+                    reports[name] = step(name, function, pipeline, *arguments)
+            except InputError as error:
+                refusal = refusal or error
+    if refusal:
+        raise refusal
     news = ("created", "new", "changed", "remade", "rows")
     if any(report.get(name) for report in reports.values() for name in news):
         return JobResult(reports)
@@ -165,14 +178,15 @@ def _push(pipeline: Pipeline, url: str, project: int, new_project: bool, repair:
     return asdict(push(store, server, settings, items, controls, **options, say=note))
 
 
-def _pull(pipeline: Pipeline, url: str, project: int, full: bool) -> dict[str, Any]:
+def _pull(pipeline: Pipeline, url: str, project: int, full: bool, accept_withdrawals: bool) -> dict[str, Any]:
     from quit.annotation.client import connect
     from quit.annotation.sync import pull
     from quit.review.store import ReviewStore
 
     workspace, settings = pipeline.workspace, pipeline.settings
     server = connect(workspace.path, settings.review, url or None)
-    return asdict(pull(ReviewStore(workspace), server, settings, project=project or None, full=full))
+    options: dict[str, Any] = {"project": project or None, "full": full, "accept_withdrawals": accept_withdrawals}
+    return asdict(pull(ReviewStore(workspace), server, settings, **options))
 
 
 def _update(pipeline: Pipeline, withdraw: bool) -> dict[str, Any]:

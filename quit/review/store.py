@@ -3,7 +3,7 @@
 ::
 
     W/reviews/part-00003.parquet   one part per pull with news
-    W/reviews/project.json         key of the review project, and where it was last seen
+    W/reviews/project.json         key of the review project, where it was last seen, and the folder W
     W/reviews/sync.json            how far the last pull got
     W/reviews/applied.json         which parts the label update rests on
     W/reviews/audit.json           which passages were drawn for the audit, and of how many
@@ -16,11 +16,13 @@ Without ``audit.json`` the next push draws another audit.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from quit import contracts
+from quit.common.files import read_json
 from quit.common.state_files import read_state
 from quit.engine.logs import Log, applied_reviews
 from quit.engine.parts import log_number
@@ -86,7 +88,7 @@ class ReviewStore:
 
     @property
     def project(self) -> dict[str, Any]:
-        """``key``, and where it was last seen: ``url``, ``id``. Empty before the first push.
+        """``key``, and where it was last seen: ``url``, ``id``, ``folder``. Empty before the first push.
 
         Without the file, the key of the newest review and no ``id``.
         """
@@ -96,14 +98,23 @@ class ReviewStore:
         return note
 
     def set_project(self, values: dict[str, Any]) -> None:
-        """Remember the project."""
+        """Remember the project, and that it is this folder's."""
+        values = {**values, "folder": str(self.workspace.path.resolve())}
         if values != self.project:
             self.workspace.put_json("reviews/project.json", values)
 
     @property
+    def original(self) -> Path | None:
+        """The folder of which this workspace is a copy, where that has the project still; a moved one is no copy."""
+        here, note = self.workspace.path.resolve(), self.project
+        former = Path(note.get("folder") or here)
+        its_note = read_json(former / "reviews" / "project.json") or {}
+        return former if former != here and its_note.get("key") == note.get("key") else None
+
+    @property
     def sync(self) -> dict[str, Any]:
-        """How far the last pull got: ``project`` (key and number), ``cursor`` (newest change seen), ``tasks``,
-        ``done``, ``problems``."""
+        """How far the last pull got: ``project`` (key and number), ``seen`` (task -> when it was last changed, and its
+        annotations), ``tasks``, ``done``, ``problems``."""
         return read_state(self.folder / "sync.json", {})
 
     def set_sync(self, values: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quit.annotation import client
-from quit.annotation.client import connect
+from quit.annotation.client import Server, connect
 from quit.annotation.server import Account, store_account
 from quit.errors import InputError, ServerError, SettingsError
 from quit.settings import Review
@@ -22,13 +22,13 @@ def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def answering(code: int, body: bytes) -> Iterator[tuple[str, list[str]]]:
+def answering(code: int, body: bytes, **headers: str) -> Iterator[tuple[str, list[str]]]:
     """A server that says the same to everyone; yields its address and the list of what it was asked."""
     paths: list[str] = []
 
     def answer(method: str, path: str, *_: object) -> tuple[int, bytes, dict[str, str]]:
         paths.append(path)
-        return code, body, {"Content-Type": "application/json"}
+        return code, body, {"Content-Type": "application/json", **headers}
 
     with serving(answer) as url:
         yield url, paths
@@ -51,6 +51,27 @@ def test_only_a_server_in_trouble_is_tried_again_and_then_said(monkeypatch, code
         with pytest.raises(kind, match=message) as error:
             connect(Path("nowhere"), QUICK, url)
         assert len(paths) == (3 if kind is ServerError else 1) and "t" * 40 not in str(error.value)
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        ("https://labels.example.org/studio/api/current-user/whoami?token=abc", "https://labels.example.org/studio"),
+        ("/login?next=/api/x", "{}/login"),
+        ("", "{}/"),
+    ],
+)
+def test_a_redirect_is_named_and_not_followed(monkeypatch, code, location, target) -> None:
+    monkeypatch.setenv("LABEL_STUDIO_API_KEY", "t" * 40)
+    with answering(code, b"", Location=location) as (url, paths):
+        with pytest.raises(SettingsError) as error:
+            connect(Path("nowhere"), QUICK, url)
+        assert f"{url} redirects to {target.format(url)}. Redirects are not" in str(error.value) and len(paths) == 1
+        server = Server(url, "t" * 40, QUICK)
+        with pytest.raises(SettingsError, match="redirects to"):
+            server.ask(lambda studio: studio.projects.create(title="Any"), again=False)
+        assert len(paths) == 2
 
 
 def test_the_workspaces_own_server_is_told_how_to_start(tmp_path, monkeypatch) -> None:

@@ -110,12 +110,12 @@ def test_what_a_button_an_import_or_a_program_made_is_no_verdict(store, server, 
 
 
 def test_a_strangers_edit_does_not_count_and_the_own_version_does(store, server, settings, pushed, people) -> None:
-    ada, ben = (Server(server.url, people[f"{name}@example.org"], settings.review) for name in ("ada", "ben"))
+    ada = Server(server.url, people["ada@example.org"], settings.review)
     number = annotate(ada, pushed["q003"], page_result("q003", "gold"))
     pull(store, server, settings)
-    _rewrite(ben, number, page_result("q003", NONE))
+    _rewrite(server, number, page_result("q003", NONE))
     report = pull(store, server, settings)
-    assert "by ada@example.org was changed by ben@example.org" in report.problems[0]
+    assert "by ada@example.org was changed by owner@quit.local" in report.problems[0]
     assert _verdicts(store, settings) == {("q003", "gold"): True, ("q003", "tin"): False}
 
 
@@ -159,8 +159,8 @@ def test_a_pull_killed_with_its_server_counts_everything_once(store, live, setti
         annotate(server, task, page_result(question, "gold"))
     real, calls = Server.tasks, []
 
-    def dying(self, project, include, since=None):
-        for task in real(self, project, include, since):
+    def dying(self, project, include, among=None):
+        for task in real(self, project, include, among):
             calls.append(task.id)
             if len(calls) == 3:  # in the middle of the first page of two
                 live.kill()
@@ -174,7 +174,7 @@ def test_a_pull_killed_with_its_server_counts_everything_once(store, live, setti
     finally:
         live.restart()
     assert pull(store, live.client(settings), settings).versions == 6
-    # Killed after the rows were written, before the cursor was: the same again, and nothing new.
+    # Killed after the rows were written, before it was noted what was seen: the same again, and nothing new.
     (store.folder / "sync.json").unlink()
     assert pull(store, live.client(settings), settings).rows == 0
     headers = [row["annotation"] for row in store.read().to_pylist() if row["kind"] == "annotation"]

@@ -2,19 +2,24 @@
 
 import json
 import re
+import shutil
+import threading
 from dataclasses import replace
 from typing import Any
 
+import httpx
 import pytest
 
 from quit.annotation import project
 from quit.annotation.client import Server
 from quit.annotation.project import label_config, overlaps, push
 from quit.annotation.sync import pull
-from quit.annotation.tasks import SUGGESTIONS, alias
+from quit.annotation.tasks import SUGGESTIONS, alias, make_task
+from quit.engine.workspace import Workspace
 from quit.errors import InputError, ServerError
 from quit.review.controls import Controls
 from quit.review.items import ReviewAnswer, ReviewItem
+from quit.review.store import ReviewStore
 from quit.settings import Review
 from tests.label_studio import annotate, page_result
 
@@ -115,18 +120,67 @@ def test_a_push_killed_with_its_server_is_finished_by_the_next(store, live, sett
     assert list(_tasks(server, report.project)) == [question.question_id for question in items]
 
 
-def test_an_import_whose_answer_is_lost_is_not_sent_twice(store, server, settings, monkeypatch) -> None:
-    push(store, server, settings, [item(0)])
-    real = project._import_once
+@pytest.mark.parametrize("late", [0.0, 0.5], ids=["before", "after"])
+@pytest.mark.parametrize("lost", [0, 1, 2], ids=["project", "tasks", "more tasks"])
+def test_what_a_lost_answer_was_about_is_not_sent_twice(store, server, settings, monkeypatch, lost, late) -> None:
+    """It is carried out before or after the line breaks."""
+    real, sent, threads = Server.ask, [], []
 
-    def lossy(*arguments) -> None:
-        real(*arguments)
-        monkeypatch.setattr(project, "_import_once", real)
-        raise ServerError("the line broke after the server had done its work")
+    def lossy(self, call, *, again=True):
+        if again:
+            return real(self, call)
+        sent.append(call)
+        if len(sent) != lost + 1:
+            return real(self, call, again=False)
+        threads.append(threading.Timer(late, real, (self, call)))
+        threads[0].start()
+        if not late:
+            threads[0].join()
+        raise ServerError("the line broke")
 
-    monkeypatch.setattr(project, "_import_once", lossy)
-    report = push(store, server, settings, [item(0), item(1), item(2)])
-    assert list(_tasks(server, report.project)) == ["q000", "q001", "q002"]
+    monkeypatch.setattr(project, "STILL_SECONDS", 2.0)
+    monkeypatch.setattr(Server, "ask", lossy)
+    report = push(store, server, settings, [item(number) for number in range(6)])
+    assert (report.created, report.new, len(sent)) == (True, 6, 3)
+    assert list(_tasks(server, report.project)) == [f"q{number:03d}" for number in range(6)]
+
+
+def test_a_task_that_arrives_twice_is_deleted_where_nobody_has_worked_on_it(store, server, settings, live) -> None:
+    number = push(store, server, settings, [item(number) for number in range(3)]).project
+    first = _tasks(server, number)
+    copies: Any = [make_task(item(question)) for question in range(3)]
+    server.ask(lambda studio: studio.projects.import_tasks(number, request=copies))
+    second = {task.meta["key"]: task.id for task in server.tasks(number, ["id", "meta"])}
+    annotate(server, first["q001"].id, page_result("q001", "gold"))
+    for question in ("q001", "q002"):
+        annotate(server, second[question], page_result(question, "gold"))
+    [problem] = push(store, server, settings, [item(number) for number in range(3)]).problems
+    assert problem == f"Task {second['q001']} doubles task {first['q001'].id} (q001): delete one of them."
+    left = {first["q000"].id, first["q001"].id, second["q001"], second["q002"]}
+    assert {task.id for task in server.tasks(number, ["id"])} == left
+
+
+def test_a_change_that_the_server_accepts_and_does_not_make_is_said(store, server, settings, monkeypatch) -> None:
+    push(store, server, settings, [item(1), item(2)])
+    changed = [replace(item(1), question="Which metal?"), item(2)]
+    with monkeypatch.context() as patched, pytest.raises(ServerError, match=r"does not show: 1 of 1 \(q001"):
+        patched.setattr(project, "_update", lambda *_, **__: None)
+        push(store, server, settings, changed)
+    assert push(store, server, settings, changed).changed == 1
+
+
+def test_a_copy_of_a_workspace_changes_nothing_in_the_projects_pages(store, server, settings, tmp_path) -> None:
+    pushed = push(store, server, settings, [item(1)])
+    before = _tasks(server, pushed.project)
+    here, changed = store.workspace.path, [replace(item(1), question="Which metal?")]
+    copy = ReviewStore(Workspace.open(shutil.copytree(here, tmp_path / "copy")))
+    with pytest.raises(InputError, match=f"is a copy of {here}: .*Nothing was pushed.*--new-project"):
+        push(copy, server, settings, changed)
+    assert _tasks(server, pushed.project) == before
+    assert push(copy, server, settings, changed, new_project=True).created
+    assert push(copy, server, settings, changed).unchanged == 1
+    moved = ReviewStore(Workspace.open(here.rename(tmp_path / "moved")))
+    assert push(moved, server, settings, changed).changed == 1
 
 
 def test_an_edited_configuration_stops_a_push_and_can_be_put_back(store, server, settings) -> None:
@@ -206,6 +260,28 @@ def test_a_share_of_the_questions_is_done_by_several_people_whatever_comes_later
     numbers = overlaps(names[:2000], None, review, "quit")
     assert {*numbers.values()} == {1, 3} and 350 < sum(number == 3 for number in numbers.values()) < 450
     assert overlaps(names, None, review, "quit").items() >= numbers.items()
+
+
+def test_what_one_person_did_twice_is_open_for_another(store, server, settings, live, people) -> None:
+    items = [item(1), item(2)]
+    number = push(store, server, settings, items).project
+    task = _tasks(server, number)["q001"].id
+    for name in ("ada", "ada"):
+        annotate(live.client(settings, people[f"{name}@example.org"]), task, page_result("q001", "gold"))
+    annotate(server, task, page_result("q001", "gold", shown=None), lead_time=None)  # by a program: nobody's
+    twice = settings.model_copy(update={"review": settings.review.model_copy(update={"overlap": 2})})
+
+    def state() -> tuple[int, bool]:
+        push(store, server, twice, items)
+        [found] = [one for one in server.tasks(number, ["id", "overlap", "is_labeled"]) if one.id == task]
+        return found.overlap, found.is_labeled
+
+    assert state() == (4, False)
+    ben = {"Authorization": f"Token {people['ben@example.org']}"}
+    following = httpx.get(f"{server.url}/api/projects/{number}/next/", headers=ben, timeout=60).json()
+    assert following["id"] == task
+    annotate(live.client(settings, people["ben@example.org"]), task, page_result("q001", "gold"))
+    assert state() == (4, True)
 
 
 def test_each_question_is_done_by_as_many_people_as_the_settings_say(store, server, settings, people) -> None:

@@ -8,17 +8,20 @@ import stat
 import subprocess
 import time
 from dataclasses import replace
+from typing import Any
 
 import httpx
 import pytest
 
+from quit.annotation.project import push
 from quit.annotation.server import LocalServer, label_studio_programs, store_account, stored_account
 from quit.common.children import SupervisedProcess
 from quit.common.starting import healthy
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, MissingDependency, ServerError, WorkspaceError
 from quit.review.store import ReviewStore
-from tests.label_studio import first_server
+from tests.annotation.test_push import item
+from tests.label_studio import first_server, page_result
 from tests.paths import ROOT
 from tests.running import PLAIN, QUIT, call_quit, until
 from tests.servers.ports import taken_port
@@ -51,6 +54,73 @@ def test_serve_says_how_to_get_in_and_where_the_tasks_are_once_they_are_pushed(l
     assert httpx.get(f"{live.account.url}/user/signup", follow_redirects=True).status_code in (200, 403)
     log = (path.parent / "server.log").read_text(errors="replace")
     assert account.token not in log and account.password not in log
+
+
+def test_only_the_owner_changes_what_is_not_ones_own(live, people, store, server, settings) -> None:
+    """Every account may read, and do what an annotator does; deny is the default."""
+    headers = {name: {"Authorization": f"Token {people[f'{name}@example.org']}"} for name in ("ada", "ben")}
+    numbers = {user.email.partition("@")[0]: user.id for user in server.ask(lambda studio: studio.users.list())}
+
+    def ask(name: str, method: str, path: str, **body: Any) -> httpx.Response:
+        url = f"{live.account.url}/api/{path}"
+        return httpx.request(method, url, json=body or None, headers=headers[name], timeout=60)
+
+    project = push(store, server, settings, [item(0), item(1)]).project
+    task, other = (task.id for task in server.tasks(project, ["id"]))
+    page = {"result": page_result("q000", "gold"), "lead_time": 3.0}
+    bens = ask("ben", "POST", f"tasks/{task}/annotations/", **page).json()["id"]
+    draft = ask("ben", "POST", f"tasks/{other}/drafts", result=[], lead_time=1.0).json()["id"]
+    before = list(server.tasks(project, ["id", "data", "predictions", "annotations", "result", "completed_by"]))
+    selected = {"selectedItems": {"all": True, "excluded": []}}
+    for method, path, body in [
+        ("DELETE", f"projects/{project}/", {}),
+        ("PATCH", f"projects/{project}/", {"title": "Mine"}),
+        ("PUT", f"projects/{project}/", {"title": "Mine"}),
+        ("DELETE", f"projects/{project}/tasks/", {}),
+        ("POST", f"projects/{project}/import", {"data": {"key": "x"}}),
+        ("POST", "projects/", {"title": "Another"}),
+        ("DELETE", f"tasks/{task}/", {}),
+        ("PATCH", f"tasks/{task}", {"data": {}}),
+        ("POST", "predictions/", {"task": task, "result": []}),
+        *(
+            ("POST", f"dm/actions?id={action}&project={project}", selected)
+            for action in ("delete_tasks", "delete_tasks_annotations", "predictions_to_annotations", "no_such_thing")
+        ),
+        ("POST", "dm/views/", {"project": project, "data": {}}),
+        ("DELETE", f"annotations/{bens}/", {}),
+        ("PATCH", f"annotations/{bens}", {"result": []}),
+        ("POST", f"annotations/{bens}/convert-to-draft", {}),
+        ("POST", f"tasks/{task}/annotations/{bens}/drafts", {"result": []}),
+        ("PATCH", f"drafts/{draft}/", {"result": page["result"]}),
+        ("POST", f"tasks/{task}/annotations/", {**page, "completed_by": numbers["ben"]}),
+        ("PATCH", f"users/{numbers['ben']}/", {"first_name": "Ada"}),
+        ("DELETE", f"users/{numbers['ben']}/", {}),
+        ("POST", "users/", {"email": "eve@example.org"}),
+        ("POST", "invite/reset-token", {}),
+        ("POST", "webhooks/", {"url": "http://example.org"}),
+    ]:
+        assert ask("ada", method, path, **body).status_code == 403, (method, path)
+    assert list(server.tasks(project, ["id", "data", "predictions", "annotations", "result", "completed_by"])) == before
+
+    mine = ask("ada", "POST", f"tasks/{task}/annotations/", **page).json()["id"]
+    skipped = ask("ada", "POST", f"tasks/{other}/annotations/", **page, was_cancelled=True).json()["id"]
+    own = ask("ada", "POST", f"tasks/{other}/drafts", result=[], lead_time=1.0).json()["id"]
+    for method, path, body in [
+        ("PATCH", f"annotations/{mine}/", page),
+        ("PUT", f"annotations/{mine}", {**page, "completed_by": numbers["ada"]}),
+        ("POST", f"tasks/{task}/annotations/{mine}/drafts", {"result": []}),
+        ("PATCH", f"drafts/{own}/", {"result": page["result"]}),
+        ("POST", f"annotations/{skipped}/convert-to-draft", {}),
+        ("POST", f"dm/actions?id=next_task&project={project}", selected),
+        ("PATCH", f"users/{numbers['ada']}/", {"first_name": "Ada"}),
+        ("DELETE", f"drafts/{own}/", {}),
+        ("DELETE", f"annotations/{mine}/", {}),
+    ]:
+        answer = ask("ada", method, path, **body)
+        assert answer.status_code < 300, (method, path, answer.text)
+    headers["ada"] = {"Authorization": "Token no-such-token"}
+    assert ask("ada", "DELETE", f"projects/{project}/").status_code in (401, 403)
+    assert server.ask(lambda studio: studio.projects.update(project, title="Ours")).title == "Ours"
 
 
 def test_a_taken_port_and_newer_data_are_said(live, tmp_path) -> None:

@@ -1,7 +1,6 @@
 """What a pull makes of annotations, without a server: edits at earlier times, lost accounts, bad data."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,6 +54,8 @@ class Memory:
 
     def __init__(self) -> None:
         self.annotations: dict[int, list[dict[str, Any]]] = {7: [annotation()], 8: []}
+        self.changed = "2026-01-02T00:00:00Z"
+        self.read: list[Any] = []
 
     def ask(self, call: Any, **_: Any) -> Any:
         counts = {"task_number": 2, "finished_task_number": 0, "skipped_annotations_number": 0}
@@ -66,15 +67,14 @@ class Memory:
         """The settings of these tests name none."""
         return []
 
-    def newest_change(self, project: int) -> None:
-        """Every pull reads every task."""
-
-    def tasks(self, project: int, include: Any, since: str | None = None) -> Any:
+    def tasks(self, project: int, include: Any, among: Any = None) -> Any:
         ours = make_task(item(0))
+        self.read += among or ()
         for number, rows in self.annotations.items():  # the second task was made by hand
             task = {"meta": ours["meta"], "data": ours["data"]} if number == 7 else {"meta": {}, "data": {}}
             ids = ",".join(str(row["id"]) for row in rows)
-            yield SimpleNamespace(id=number, annotations=rows, annotations_ids=ids, **task)
+            if among is None or number in among:
+                yield SimpleNamespace(id=number, annotations=rows, annotations_ids=ids, updated_at=self.changed, **task)
 
 
 @pytest.fixture
@@ -84,10 +84,6 @@ def memory(store: ReviewStore) -> Any:
 
 
 def test_a_project_with_the_number_of_an_earlier_one_is_read_and_told_anew(memory: Any, store: ReviewStore) -> None:
-    times: list[Any] = []
-    memory.newest_change = lambda project: datetime(2026, 1, 2, tzinfo=UTC)
-    every = memory.tasks
-    memory.tasks = lambda project, include, since=None: (times.append(since), every(project, include))[1]
     pull(store, memory, Settings())
     store.set_sync({**store.sync, "done": 2})
     assert review_status(store.workspace, Review())["project"]["done"] == 2
@@ -96,7 +92,48 @@ def test_a_project_with_the_number_of_an_earlier_one_is_read_and_told_anew(memor
     assert review_status(store.workspace, Review())["project"]["done"] == 0
     pull(store, memory, Settings())
     pull(store, memory, Settings())
-    assert times[::2] == [None, None, "2026-01-01T23:59:00.000000Z"]
+    assert memory.read == [7, 8, 7, 8]
+    pull(store, memory, Settings(), full=True)
+    assert memory.read == [7, 8, 7, 8, 7, 8]
+
+
+@pytest.mark.parametrize("at", ["2026-01-02T00:00:00Z", "2020-01-01T00:00:00Z", "2050-01-01T00:00:00Z"])
+def test_a_pull_misses_nothing_because_a_clock_was_wrong(memory: Any, store: ReviewStore, at: str) -> None:
+    pull(store, memory, Settings())
+    memory.changed = at  # when the server says that it has changed
+    memory.annotations[7].append(annotation(11, 2, at, ticks=("gold",)))
+    assert pull(store, memory, Settings()).versions == 1 and tin(store) == (None, 1, 1)
+    assert pull(store, memory, Settings()).versions == 0
+
+
+@pytest.mark.parametrize("reused", [False, True])
+@pytest.mark.parametrize(
+    ("total", "lost", "held"),
+    [(1, 1, 0), (2, 1, 0), (2, 2, 2), (6, 3, 0), (6, 4, 4), (30, 6, 0), (30, 7, 7), (200, 20, 0), (200, 21, 21)],
+)
+def test_many_annotations_that_are_gone_at_once_count_until_that_is_accepted(
+    memory: Any, store: ReviewStore, settings: Settings, total: int, lost: int, held: int, reused: bool
+) -> None:
+    """All, more than a fifth, or more than a few. A server put back from a backup gives their numbers again."""
+    everyone = [annotation(number, number) for number in range(1, total + 1)]
+    memory.email = "person-{}@example.org".format
+    memory.annotations[7] = everyone
+    pull(store, memory, settings)
+    again = [annotation(row["id"], 999, created_at="2026-02-01T00:00:00Z", ticks=("gold",)) for row in everyone[:lost]]
+    memory.annotations[7], memory.changed = [*(again if reused else ()), *everyone[lost:]], "2026-02-01T00:00:00Z"
+    report = pull(store, memory, settings)
+    assert report.held == held
+    if held:
+        assert report.problems[0].startswith(f"{lost} of {total} annotations that were pulled are gone at once")
+        assert (report.rows, report.withdrawn, tin(store)) == (0, 0, (True, total, 0))
+        report = pull(store, memory, settings, accept_withdrawals=True)
+    assert (report.held, report.withdrawn, report.versions) == (0, 0 if reused else lost, lost if reused else 0)
+    if reused:
+        assert tin(store)[1:] == (total - lost, 1)
+    elif total > lost:
+        assert tin(store) == (True, total - lost, 0)
+    else:
+        assert not len(live_reviews(store.read()))
 
 
 def test_a_deletion_is_seen_whatever_else_is_new(memory: Any, store: ReviewStore, settings: Settings) -> None:
@@ -141,7 +178,7 @@ def test_a_project_whose_note_is_lost_is_found_by_its_reviews(memory: Any, store
     del memory.description
     report = pull(store, memory, settings)
     assert (report.project, report.rows) == (1, 0)
-    assert store.project == {"key": "0123456789ab", "url": Memory.url, "id": 1}
+    assert store.project.items() >= {"key": "0123456789ab", "url": Memory.url, "id": 1}.items()
 
 
 def tin(store: ReviewStore) -> tuple[bool | None, int, int]:
@@ -210,6 +247,8 @@ def test_annotations_without_an_account_are_of_several_people(take, store: Revie
         {"at": "soon"},
         {"number": "x"},
         {"lead_time": "long"},
+        *({"lead_time": seconds} for seconds in (float("nan"), float("inf"), 10**400)),
+        *({"number": number} for number in (2**63, 2**70, float("inf"))),
         {"result": [7]},
         {"created_at": None},
         *(

@@ -68,3 +68,19 @@ def test_a_benchmark_with_any_other_argument_is_no_old_one(tmp_path: Path, monke
     assert not nothing_new() and nothing_new()
     for name, value in OTHERS.items():
         assert [nothing_new(**{name: value}), nothing_new(), nothing_new()] == [False, False, True], name
+
+
+@pytest.mark.parametrize("refused", [("push",), ("push", "pull")])
+def test_a_refused_push_keeps_nobodys_work_from_being_pulled(tmp_path: Path, monkeypatch, refused) -> None:
+    plan_build(tmp_path / "W").begin()
+    tried = []
+
+    def step(name: str, *_: object) -> dict:
+        tried.append(name)
+        if name in refused:
+            raise InputError(f"the {name} is refused")
+        return {}
+
+    with pytest.raises(InputError, match="the push is refused"):
+        jobs.review_sync(str(tmp_path / "W"), step=step)
+    assert tried == ["push", "pull"]
