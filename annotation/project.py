@@ -227,11 +227,15 @@ def _tasks_by_question(server: Server, project: int, report: PushReport) -> dict
             if _has_work(double):
                 problems.append(f"Task {double.id} doubles task {tasks[key].id} ({key}): delete one of them.")
             else:
-                server.ask(lambda studio, number=str(double.id): studio.tasks.delete(number))
+                _delete_task(server, double.id)
         else:
             tasks[key] = task
     report.problems += [problem for problem in problems if problem not in report.problems]
     return tasks
+
+
+def _delete_task(server: Server, number: int) -> None:
+    server.ask(lambda studio: studio.tasks.delete(str(number)))
 
 
 def _has_work(task: Any) -> bool:
