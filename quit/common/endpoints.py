@@ -1,4 +1,4 @@
-"""The address of a model as logs, metrics and notices show it: without user, password, query or token."""
+"""The address of a model as logs and metrics show it: without user, password, query or token."""
 
 from __future__ import annotations
 
