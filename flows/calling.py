@@ -37,7 +37,8 @@ def run_job(job: str, **parameters: Any) -> Any:
     with server_watched(), tags(COMMAND):
         parameters = {name: str(value) if isinstance(value, Workspace) else value for name, value in parameters.items()}
         try:
-            state = FLOWS[job.replace("_", "-")](**parameters, return_state=True)
+            flow: Any = FLOWS[job.replace("_", "-")]
+            state = flow(**parameters, return_state=True)
             if state.name == Waiting.__name__:
                 raise Waiting(state.message)
             return state.result()

@@ -138,14 +138,14 @@ def _parameters(schedule: Schedule, workspace: Workspace) -> dict[str, Any]:
 def deployment(planned: Planned, there: DeploymentResponse | None = None) -> RunnerDeployment:
     """Return it as Prefect knows it. ``there``: as it stands on the server; what a person paused there stays paused."""
     schedule, flow = planned.schedule, FLOWS[planned.schedule.flow]
-    by_person = there is not None and _PAUSED not in there.tags
-    active = schedule.enabled and not (by_person and any(not each.active for each in there.schedules))
+    by_person = there if there and _PAUSED not in there.tags else None
+    active = schedule.enabled and not (by_person and any(not each.active for each in by_person.schedules))
     return flow.to_deployment(  # type: ignore[return-value]  # no coroutine where there is no event loop
         planned.name,
         schedules=[PrefectSchedule(cron=schedule.cron, timezone=schedule.timezone, active=active)]
         if schedule.cron
         else [],
-        paused=by_person and there.paused,
+        paused=bool(by_person and by_person.paused),
         parameters=planned.parameters,
         description=(inspect.getdoc(flow.fn) or "").partition("\n\nArgs:")[0],
         tags=["quit", f"workspace:{planned.folder}", *([] if schedule.enabled else [_PAUSED])],

@@ -204,6 +204,6 @@ def as_built(
     if settings is not None:
         named, before = override_texts(settings), (workspace.build or {}).get("overrides", [])
         texts = [*without([text for text in before if text.partition("=")[0] in changes], named), *named]
-    sources, name, texts = planning.as_built(workspace, profile and str(profile), texts)
+    sources, name, texts = planning.as_built(workspace, str(profile) if profile else None, texts)
     new = [f"{key}={value}" for key, value in changes.items() if value is not None]
     return sources, name, [*without(texts, new), *new]

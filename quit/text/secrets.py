@@ -1,7 +1,8 @@
 """Texts without secrets: what may be shown, logged or stored by Prefect.
 
 The one place that takes secrets out. Every :class:`quit.errors.QuitError` passes its message through here as it is
-made, and every log record (:func:`quit.common.logs.without_secrets_in_logs`). Truncate a foreign text with :func:`shown`: it takes secrets out first, since a truncated key can no longer be recognised.
+made, and every log record (:func:`quit.common.logs.without_secrets_in_logs`). Truncate a foreign
+text with :func:`shown`: it takes secrets out first, since a truncated key can no longer be recognised.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import pytest
 
 from quit.common.cache import equivalence_store, vector_store
 from quit.engine.planning import check_buildable
+from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
 from quit.models.generation import Completion, GenerationCache
 from quit.models.generation.cache import Entry
@@ -54,8 +55,10 @@ def test_servers_are_checked(tmp_path: Path, server: str) -> None:
     assert "server of r" in call_quit("doctor", "--profile", _profile(tmp_path, server)).out
     other = call_quit("doctor", "--profile", _profile(tmp_path, server, "large"), code=1)
     assert f"fault server of r: {server} serves tiny, not large" in other.out
-    down = call_quit("doctor", "--profile", _profile(tmp_path, "http://127.0.0.1:9/v1"), code=1)
-    assert "does not answer" in down.out
+    build = {"profile": str(_profile(tmp_path, "http://127.0.0.1:9/v1")), "overrides": [], "sources": []}
+    Workspace.create(tmp_path / "W").set_build(build)
+    for which in (("--profile", build["profile"]), ("-w", tmp_path / "W")):  # a workspace's own is that of its build
+        assert "does not answer" in call_quit("doctor", *which, code=1).out
 
 
 SERVER = {"flavour": "openai", "batch": True, "concurrency": 1}
