@@ -195,7 +195,7 @@ class Pipeline(BuildPlan):
                 self._release_previous_reader(run)
                 optional = [name for name in stage.optional if self.producers_of(run, name)]
                 inputs = {name: self._input(run, name, shard) for name in (*stage.inputs, *optional)}
-                tables = stage.function(self._context(run), **inputs)
+                tables = stage.carry_out(self._context(run), inputs)
                 parts = {name: tables[name] for name in stage.outputs}
                 return self.workspace.write_part(self.folder(run), shard, parts)
             except OSError as error:

@@ -18,16 +18,28 @@ from quit.stages.labelling.strategy import LabellingStrategy
 from quit.stages.stage import Context, LazyTable, Tables, stage
 
 
-@stage("judge", outputs=("verdicts", "second_verdicts"), sections=("judge.name",), models=("judge",))
-def judge_stage(context: Context, questions: pa.Table, answers: LazyTable, distinct_answers: LazyTable) -> Tables:
-    """One verdict on each distinct answer."""
+def answers_to_judge(
+    context: Context, questions: pa.Table, answers: LazyTable, distinct_answers: LazyTable
+) -> DistinctAnswers:
+    """Return the distinct answers of all readers."""
     strategy = LabellingStrategy(context.settings)
     by_reader = [answers_of(name, answers, distinct_answers) for name in strategy.readers]
+    return DistinctAnswers.of(questions, by_reader, strategy.in_turn)
+
+
+@stage(
+    "judge",
+    before=answers_to_judge,
+    outputs=("verdicts", "second_verdicts"),
+    sections=("judge.name",),
+    models=("judge",),
+)
+def judge_stage(context: Context, answers: DistinctAnswers) -> Tables:
+    """One verdict on each distinct answer."""
     judge, second = context.models.judge, context.models.second_judge
-    judged = _Judged.of(questions, by_reader, strategy.in_turn)
     return {
-        "verdicts": contracts.table("verdicts").from_rows(judged.rows(judge)),
-        "second_verdicts": contracts.table("second_verdicts").from_rows(judged.rows(second) if second else []),
+        "verdicts": contracts.table("verdicts").from_rows(answers.rows(judge)),
+        "second_verdicts": contracts.table("second_verdicts").from_rows(answers.rows(second) if second else []),
     }
 
 
@@ -40,12 +52,12 @@ def judge_answers(
     alphabetical): of all readers, or of the first reader that gave the answer (``first_reader_wins``), so that the
     verdict is the same whatever later readers say.
     """
-    judged = _Judged.of(questions, answers, first_reader_wins)
+    judged = DistinctAnswers.of(questions, answers, first_reader_wins)
     return contracts.table("verdicts").from_rows(judged.rows(judge))
 
 
 @dataclass(frozen=True)
-class _Judged:
+class DistinctAnswers:
     """The distinct answers to judge, by question and normalised answer, and how many passages gave each."""
 
     keys: list[str]
@@ -53,7 +65,7 @@ class _Judged:
     passages: list[int]
 
     @classmethod
-    def of(cls, questions: pa.Table, answers: Sequence[Answers], first_reader_wins: bool) -> _Judged:
+    def of(cls, questions: pa.Table, answers: Sequence[Answers], first_reader_wins: bool) -> DistinctAnswers:
         forms: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         passages: Counter[tuple[str, str]] = Counter()
         for of_reader in answers:

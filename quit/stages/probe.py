@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 
 from quit import contracts
-from quit.common.rows import tuples
+from quit.common.rows import grouped, tuples
 from quit.errors import all_of
-from quit.models.judges import rule
+from quit.models.judges import Ruling, rule
 from quit.models.protocols import Judge, JudgeItem, Reader
 from quit.models.readers.cleaning import as_written
 from quit.stages.read import prompts_without_hints
 from quit.stages.stage import ANSWER_POOL_TABLES, Context, Tables, stage
+
+
+def judged_replies(context: Context, tables: Tables, questions: pa.Table) -> Tables:
+    """Return the reader's replies with the judge's verdicts."""
+    return {"probe_answers": judged(tables["probe_answers"], questions, context.models.judge)}
 
 
 @stage(
@@ -23,6 +27,7 @@ from quit.stages.stage import ANSWER_POOL_TABLES, Context, Tables, stage
     outputs=("probe_answers",),
     sections=("probe",),
     models=("reader", "judge"),
+    after=judged_replies,
     per_reader=True,
     version=2,
 )
@@ -30,35 +35,44 @@ def probe_stage(context: Context, questions: pa.Table, descriptions: pa.Table) -
     """Each reader answers the question alone."""
     assert context.reader is not None
     reader = context.models.reader(context.reader, context.whole)
-    repetitions = context.settings.probe.repetitions
-    return {"probe_answers": probe(questions, descriptions, reader, context.models.judge, repetitions)}
+    return {"probe_answers": probe(questions, descriptions, reader, context.settings.probe.repetitions)}
 
 
-def probe(questions: pa.Table, descriptions: pa.Table, reader: Reader, judge: Judge, repetitions: int) -> pa.Table:
-    """Return the table ``probe_answers``: a reader's answer to every described question, ``repetitions`` times, judged.
+def probe(questions: pa.Table, descriptions: pa.Table, reader: Reader, repetitions: int) -> pa.Table:
+    """Return the table ``probe_answers`` without verdicts: a reader's answer to every described question,
+    ``repetitions`` times."""
+    prompts = prompts_without_hints(questions, descriptions)
+    samples = range(repetitions)
+    answers = all_of(partial(reader.answer, [*prompts.values()], sample=sample) for sample in samples)
+    rows = [
+        {"question_id": question_id, "repetition": sample, "raw": reply.raw, "answer": reply.answer}
+        | {"reader": reader.name, "producer": reader.identity}
+        for sample in samples
+        for question_id, reply in zip(prompts, answers[sample], strict=True)
+    ]
+    rows.sort(key=lambda row: (row["question_id"], row["repetition"]))
+    return pa.Table.from_pylist(rows, contracts.table("probe_answers").schema)
+
+
+def judged(probe_answers: pa.Table, questions: pa.Table, judge: Judge) -> pa.Table:
+    """Return the table ``probe_answers`` with verdicts.
 
     The judge sees the reply as the reader wrote it: a full sentence may be right, though as an answer to a passage it
     is none.
     """
-    prompts = prompts_without_hints(questions, descriptions)
-    rows_of_questions = [row for row in questions.to_pylist() if row["question_id"] in prompts]
-    samples = range(repetitions)
-    answers = all_of(partial(reader.answer, [*prompts.values()], sample=sample) for sample in samples)
+    texts = {name: (text, tuple(gold)) for name, text, gold in tuples(questions, "question_id", "question", "answers")}
+    by_sample = grouped((row["repetition"], row) for row in probe_answers.to_pylist())
 
-    def judged(sample: int) -> list[dict[str, Any]]:
-        items = [
-            JudgeItem(row["question_id"], row["question"], tuple(row["answers"]), as_written(reply.raw))
-            for row, reply in zip(rows_of_questions, answers[sample], strict=True)
-        ]
-        rulings = rule(items, judge, sample)
-        identities = {"reader": reader.name, "producer": reader.identity, "judge": judge.identity}
-        return [
-            {"question_id": item.question_id, "repetition": sample, "raw": reply.raw, "answer": reply.answer}
-            | {"correct": ruling.verdict.correct, **identities}
-            for item, reply, ruling in zip(items, answers[sample], rulings, strict=True)
-        ]
+    def rulings(sample: int) -> list[Ruling]:
+        rows = by_sample[sample]
+        items = [JudgeItem(row["question_id"], *texts[row["question_id"]], as_written(row["raw"])) for row in rows]
+        return rule(items, judge, sample)
 
-    rows = [row for of_sample in all_of(partial(judged, sample) for sample in samples) for row in of_sample]
+    rows = [
+        {**row, "correct": ruling.verdict.correct, "judge": judge.identity}
+        for sample, of_sample in zip(by_sample, all_of(partial(rulings, sample) for sample in by_sample), strict=True)
+        for row, ruling in zip(by_sample[sample], of_sample, strict=True)
+    ]
     rows.sort(key=lambda row: (row["question_id"], row["repetition"]))
     return contracts.table("probe_answers").from_rows(rows)
 

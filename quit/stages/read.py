@@ -19,8 +19,28 @@ NOT_ASKED = Reply("", NO_ANSWER)
 """The reply to a passage about which the reader was not asked."""
 
 
+def open_passages(
+    context: Context,
+    questions: pa.Table,
+    ranked_hints: pa.Table,
+    passages: pa.Table,
+    answers: LazyTable | None = None,
+    distinct_answers: LazyTable | None = None,
+) -> np.ndarray:
+    """Return about which passages the reader is asked: bool, shape (passages,). ``answers`` and ``distinct_answers``:
+    of labelers whose correct answers spare it passages."""
+    if answers is None or distinct_answers is None:
+        return np.ones(len(passages), dtype=bool)
+    names = LabellingStrategy(context.settings).earlier_labelers(context.reader)
+    earlier = [answers_of(name, answers, distinct_answers) for name in names]
+    current = contents(questions, ranked_hints, [question_id for question_id, _, _ in context.rejected])
+    rejected = {(name, key) for name, content, key in context.rejected if content in current.get(name, ())}
+    return unsolved_passages(questions, earlier, context.models.judge, rejected)
+
+
 @stage(
     "read",
+    before=open_passages,
     whole=ANSWER_POOL_TABLES,
     outputs=("answers", "distinct_answers"),
     sections=("labels",),
@@ -29,22 +49,14 @@ NOT_ASKED = Reply("", NO_ANSWER)
 )
 def read_stage(
     context: Context,
+    to_ask: np.ndarray,
     questions: pa.Table,
     ranked_hints: pa.Table,
     descriptions: pa.Table,
     passages: pa.Table,
-    answers: LazyTable | None = None,
-    distinct_answers: LazyTable | None = None,
 ) -> Tables:
     """Each reader answers from every passage."""
     assert context.reader is not None
-    to_ask = np.ones(len(passages), dtype=bool)
-    if answers is not None and distinct_answers is not None:
-        names = LabellingStrategy(context.settings).earlier_labelers(context.reader)
-        earlier = [answers_of(name, answers, distinct_answers) for name in names]
-        current = contents(questions, ranked_hints, [question_id for question_id, _, _ in context.rejected])
-        rejected = {(name, key) for name, content, key in context.rejected if content in current.get(name, ())}
-        to_ask &= unsolved_passages(questions, earlier, context.models.judge, rejected)
     reader = context.models.reader(context.reader, context.whole)
     replies = np.full(len(passages), NOT_ASKED, dtype=object)
     replies[to_ask] = reader.answer(

@@ -57,10 +57,14 @@ class Context:
 class Stage:
     """A declared stage: see :func:`stage`.
 
-    The names of the function's parameters after the context are its inputs. An input is a table that earlier stages
+    The names of its functions' parameters after the context are its inputs. An input is a table that earlier stages
     make, shard by shard (annotated ``LazyTable``: only the columns, readers and questions that the stage reads), or one
     of :data:`OUTSIDE`. An input with a default is optional: the stage gets it where an earlier run, also one of the
     same stage, makes it for this one (:meth:`quit.engine.plan.BuildPlan.producers_of`).
+
+    ``function`` may be carried out in another process, which has its arguments and nothing else; ``before`` and
+    ``after`` are steps of the build. What ``before`` returns is the function's argument after the context; ``after``
+    gets the function's tables after the context, and returns those of the stage.
 
     Args:
         name: Name of the stage, and of its folder in a workspace.
@@ -84,6 +88,8 @@ class Stage:
     whole: tuple[str, ...] = ()
     sections: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
+    before: Callable[..., Any] | None = None
+    after: Callable[..., Tables] | None = None
     scope: Literal["shard", "collection"] = "shard"
     shard_factor: int = 1
     per_reader: bool = False
@@ -93,15 +99,33 @@ class Stage:
     number: int = 0
 
     def __post_init__(self) -> None:
-        _, *parameters = inspect.signature(self.function).parameters.values()
-        self.inputs = tuple(each.name for each in parameters if each.default is each.empty)
-        self.optional = tuple(each.name for each in parameters if each.default is not each.empty)
-        self.lazy_inputs = {each.name for each in parameters if str(each.annotation).startswith("LazyTable")}
+        own = _parameters(self.function, 2 if self.before else 1)
+        parameters = {**own, **_parameters(self.before, 1), **_parameters(self.after, 2)}
+        self.inputs = tuple(name for name, each in parameters.items() if each.default is each.empty)
+        self.optional = tuple(name for name in parameters if name not in self.inputs)
+        self.lazy_inputs = {name for name, each in parameters.items() if str(each.annotation).startswith("LazyTable")}
+        self.takes_tables_alone = self.scope == "shard" and self.lazy_inputs.isdisjoint(own)
+
+    def carry_out(
+        self, context: Context, inputs: Mapping[str, Any], function: Callable[..., Tables] | None = None
+    ) -> Tables:
+        """Return the stage's tables. ``function``: carries out the stage's own elsewhere."""
+
+        def given(step: Callable[..., Any], first: int) -> dict[str, Any]:
+            return {name: inputs[name] for name in _parameters(step, first) if name in inputs}
+
+        chosen = [self.before(context, **given(self.before, 1))] if self.before else []
+        tables = (function or self.function)(context, *chosen, **given(self.function, 1 + len(chosen)))
+        return self.after(context, tables, **given(self.after, 2)) if self.after else tables
 
     @property
     def doc(self) -> str:
         """What it does, in one sentence."""
         return (self.function.__doc__ or "").partition("\n")[0]
+
+
+def _parameters(step: Callable[..., Any] | None, first: int) -> dict[str, inspect.Parameter]:
+    return dict([*inspect.signature(step).parameters.items()][first:]) if step else {}
 
 
 def stage(name: str, **declared: Any) -> Callable[[Callable[..., Tables]], Stage]:

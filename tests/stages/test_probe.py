@@ -11,7 +11,7 @@ from quit.models.judges import EquivalenceJudge
 from quit.models.protocols import NO_ANSWER, Prompt, Reply
 from quit.models.readers.cleaning import clean_answer
 from quit.settings import Settings
-from quit.stages.probe import parametric, probe, probe_stage
+from quit.stages.probe import judged, parametric, probe, probe_stage
 from quit.stages.stage import Context
 from tests.answers import Reads, Rules
 from tests.rows import table_of
@@ -34,7 +34,9 @@ def test_every_described_question_is_asked_without_a_hint_as_often_as_set() -> N
         judge=Rules({"The Big Apple": True, "Perhaps": None}),
     )
     context = Context({}, Settings(probe={"repetitions": 2}), models, reader="r")
-    answers = probe_stage.function(context, *_tables("a", "b", "c", described=["a", "c"]))["probe_answers"]
+    questions, descriptions = _tables("a", "b", "c", described=["a", "c"])
+    inputs = {"questions": questions, "descriptions": descriptions}
+    answers = probe_stage.carry_out(context, inputs)["probe_answers"]
     assert [tuple(row.values())[:6] for row in answers.to_pylist()] == [
         ("a", "scripted", 0, "new york", "new york", True),  # equals the gold answer
         ("a", "scripted", 1, "Perhaps", "Perhaps", None),
@@ -49,7 +51,7 @@ def test_a_reader_that_leaves_a_question_out_moves_no_answer_to_another() -> Non
     reader = _knows({})
     reader.answer = lambda prompts, sample: [Reply("x", "x")]
     with pytest.raises(ValueError, match="shorter"):
-        probe(*_tables("a", "b", described=["a", "b"]), reader, Rules({}), repetitions=1)
+        probe(*_tables("a", "b", described=["a", "b"]), reader, repetitions=1)
 
 
 def test_the_judge_reads_the_reply_as_written_and_so_full_sentences_count() -> None:
@@ -58,7 +60,8 @@ def test_the_judge_reads_the_reply_as_written_and_so_full_sentences_count() -> N
     sentence, declined = "The city is New York.", f"{NO_ANSWER} (best guess: New York, margin 0.01)"
     replies = {("a", 0): sentence, ("b", 0): declined, ("c", 0): f"({NO_ANSWER.lower()}"}
     judge = EquivalenceJudge("equivalence", EmbeddedEquivalence(), 0.5)
-    answers = probe(*_tables("a", "b", "c", described=["a", "b", "c"]), _knows(replies), judge, repetitions=1)
+    questions, descriptions = _tables("a", "b", "c", described=["a", "b", "c"])
+    answers = judged(probe(questions, descriptions, _knows(replies), repetitions=1), questions, judge)
     assert [(row["answer"], row["correct"]) for row in answers.to_pylist()] == [
         (NO_ANSWER, True),  # cleaned, it is no answer of a passage
         (NO_ANSWER, False),
