@@ -1,7 +1,7 @@
 """Shards on Ray (``run.runner = "ray..."``): a Ray of this machine that the build starts, or a cluster.
 
-Workers share only files with the build (:mod:`quit.engine.workers`) and need no server. Ray is imported with the first
-shard.
+Ray carries tables between the build and its workers (:mod:`quit.engine.workers`), which share nothing else. It is
+imported with the first shard.
 """
 
 from __future__ import annotations
@@ -9,18 +9,23 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from concurrent.futures import Future
+import threading
+from concurrent.futures import Future, wait
+from itertools import count
 from typing import Any
 
+import pyarrow as pa
+
+from quit.common.progress import note
 from quit.common.ranges import Range
 from quit.engine import workers
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.engine.workers import LostPlace, LostWorker
-from quit.errors import QuitError, SettingsError, fault_of_the_machine, importing
-from quit.models.generation.ledger import Amount, Ledger
+from quit.errors import QuitError, ServerError, SettingsError, fault_of_the_machine, importing
 from quit.settings import RunSettings
 from quit.settings.runner import parse_runner
+from quit.stages.stage import Context, Tables
 from quit.text.secrets import shown
 
 # By name: Ray is imported only where it is used.
@@ -32,9 +37,13 @@ _PASSES = ("Starting Ray client server failed", "ZombieProcess")
 """What a head says when the process of a new session took too long, or that of the last one is just ending."""
 
 
+HEARTBEAT = 5.0
+"""Seconds between looks at a cluster that has not said anything."""
+
+
 class Cluster:
-    """A Ray cluster as a place for shards. ``text``: as in :func:`quit.settings.runner.parse_runner`; ``count``: shards
-    at a time, where the build itself starts Ray."""
+    """A Ray cluster, called from the threads of a build. ``text``: as in :func:`quit.settings.runner.parse_runner`;
+    ``count``: shards at a time, where the build itself starts Ray."""
 
     def __init__(self, text: str, settings: RunSettings, count: int) -> None:
         self.address = parse_runner(text)[1]
@@ -42,38 +51,68 @@ class Cluster:
         self._settings = settings
         self._count = count
         self._work_on: Any = None
+        self._whole: dict[str, tuple[pa.Table, Any]] = {}  # with where Ray has it
+        self._lock = threading.Lock()
 
-    def submit(self, pipeline: Pipeline, run: StageRun, shard: Range) -> Future[workers.ShardResult | None]:
-        """Give a shard to a worker of the cluster; one of a stage with a reader or judge reserves ``run.gpus``."""
-        if self._work_on is None:
-            self._work_on = self._start()
+    def carry_out(
+        self, pipeline: Pipeline, run: StageRun, shard: Range, context: Context, *chosen: Any, **tables: pa.Table
+    ) -> Tables:
+        """Carry out a stage's function by a worker, and by another one where that is lost.
+
+        Raises ``LostPlace`` where the cluster cannot be reached, ``MissingDependency`` without its client,
+        ``ServerError`` where too many workers were lost, and what the worker raised.
+        """
+        task = workers.task_of(pipeline, run, context, chosen, tables)
+        for losses in count(1):
+            try:
+                result = self._result(self._submit(run, task, context.whole))
+                pipeline.models.meter.merge(result.usage, self._settings.workers)
+                return result.tables
+            except LostWorker as error:
+                if losses > self._settings.lost_workers:
+                    raise ServerError(
+                        f"Part {shard.index} of {run.key} has lost its worker {losses} times; the last time: {error}. "
+                        "What is done stays done. If memory is short, use fewer run.workers or more shards (--shards), "
+                        "then run the same command again."
+                    ) from error
+                note(f"{run.key}: part {shard.index} has lost its worker ({error}); another one takes it.")
+        raise AssertionError("the last attempt returns or raises")
+
+    def _submit(self, run: StageRun, task: workers.Task, whole: Tables) -> Future[workers.ShardResult]:
+        """Give a task to a worker; one of a stage with a reader or judge reserves ``run.gpus``."""
         gpus = self._settings.gpus if {"reader", "judge"} & {*run.stage.models} else 0
         # Ray would repeat a lost task unseen, and end a process after each task that has a GPU.
         options: dict[str, Any] = {"name": f"shard of {run.key}", "max_retries": 0}
         options |= {"num_gpus": gpus, "max_calls": 0} if gpus else {}
-        build, ledger = workers.remote_build(pipeline, run, pipeline.workers), pipeline.models.ledger
-        part = ledger.part(1 / pipeline.workers)
-        try:
-            future = self._work_on.options(**options).remote(build, run.key, shard, part).future()
-        except Exception as error:
-            raise self._fault(error) from error
-        future.add_done_callback(lambda done: _settle(ledger, part, done))
-        return future
+        with self._lock:
+            if self._work_on is None:
+                self._work_on = self._start()
+            try:
+                places = [self._put(name, table) for name, table in whole.items()]
+                return self._work_on.options(**options).remote(task, *places).future()
+            except Exception as error:
+                raise self._fault(error) from error
 
-    def result(self, future: Future[workers.ShardResult | None]) -> workers.ShardResult | None:
-        """Return a worker's report. Raises ``LostWorker``, ``LostPlace``, or what the worker raised."""
+    def _put(self, name: str, table: pa.Table) -> Any:
+        """Return where Ray has a whole table: it travels to each machine once."""
+        import ray
+
+        if name not in self._whole or self._whole[name][0] is not table:
+            self._whole[name] = table, ray.put(table)
+        return self._whole[name][1]
+
+    def _result(self, future: Future[workers.ShardResult]) -> workers.ShardResult:
+        """Return a worker's result. Raises ``LostWorker``, ``LostPlace``, or what the worker raised."""
+        import ray
+
+        while not wait([future], HEARTBEAT).done:
+            if not ray.is_initialized():  # Ray itself does not report that
+                raise self._lost("it does not answer any more")
         try:
             return future.result()
         except Exception as error:
             cause = getattr(error, "cause", None) or error  # Ray wraps what a worker raised
             raise (cause if isinstance(cause, QuitError) else self._fault(cause)) from error
-
-    def check(self) -> None:
-        """Raise ``LostPlace`` where the cluster is gone: Ray itself does not report that."""
-        import ray
-
-        if self._work_on is not None and not ray.is_initialized():
-            raise self._lost("it does not answer any more")
 
     def close(self) -> None:
         """Disconnect; a Ray that was started here ends."""
@@ -136,12 +175,6 @@ class Cluster:
                 f"A worker has no quit-builder, or another one: {_last_line(error)}. Install the same on every machine."
             )
         return self._lost(_last_line(error)) if names & _CLUSTER_LOST else error
-
-
-def _settle(ledger: Ledger, part: Amount, future: Future[Any]) -> None:
-    """Give back what a worker did not spend; all of its part is spent where it does not say."""
-    if not future.cancelled() and future.exception() is None:
-        ledger.settle(part, future.result().spent, request=False)
 
 
 def _is_grpc(where: str, seconds: float) -> bool:

@@ -1,8 +1,8 @@
-"""Carry out a build's plan: give each missing shard to a place, wait for it, and finish the stage runs in order.
+"""Carry out a build's plan: give each missing shard to a thread, wait for it, and finish the stage runs in order.
 
-A place (:class:`Place`) works on shards: threads of this process (:class:`Threads`), or a Ray cluster
-(:mod:`quit.engine.cluster`). The loop is the same for all places, and so are the bytes. A shard that meets a fault of
-the system is tried again where it is (``run.retries``). A shard of a lost worker goes to another worker.
+A thread reads a shard's inputs and writes its tables, and alone asks servers. What only needs processors or GPUs it has
+done on Ray where ``run.runner`` says so (:mod:`quit.engine.cluster`). A shard that meets a fault of the system is tried
+again (``run.retries``).
 """
 
 from __future__ import annotations
@@ -10,100 +10,54 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from quit.common.progress import build_begins, note, shards_done
 from quit.common.ranges import Range
-from quit.engine import workers
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
-from quit.errors import ServerError, Stopped, Waiting, without_secrets_in_errors
+from quit.errors import Stopped, Waiting, without_secrets_in_errors
 from quit.settings.runner import parse_runner
 from quit.stages.order import STAGES
-from quit.stages.stage import Stage
+from quit.stages.stage import Stage, Tables
 from quit.text.secrets import without_secrets
 from quit.text.words import counted
 
 Shard = tuple[StageRun, Range]
 
 HEARTBEAT = 5.0
-"""Seconds between looks at a place that has not said anything."""
+"""Seconds between looks at whether use is to be logged."""
 USAGE_SECONDS = 60.0
 """Seconds of which a kill forgets the use of language models; their replies are kept."""
 
 
-class Place(Protocol):
-    """Where shards are worked on. Nothing starts before the first shard."""
-
-    def submit(self, pipeline: Pipeline, run: StageRun, shard: Range) -> Future[workers.ShardResult | None]:
-        """Give a shard away. A worker that shares only files with this process reports its result.
-
-        Raises ``LostPlace`` where the place cannot be reached, ``MissingDependency`` without its client.
-        """
-        ...
-
-    def result(self, future: Future[workers.ShardResult | None]) -> workers.ShardResult | None:
-        """Return the result of a finished shard. Raises ``LostWorker``, ``LostPlace``, or the stage's
-        error."""
-        ...
-
-    def check(self) -> None:
-        """Raise ``LostPlace`` where the place is gone."""
-        ...
-
-    def close(self) -> None:
-        """Leave the place without waiting for shards at work."""
-        ...
-
-
-class Threads:
-    """Threads of this process: all share its plan and its models. BLAS starts no threads in them until the last place
-    of the process is closed."""
+class Threads(ThreadPoolExecutor):
+    """Threads of this process. BLAS starts no threads in them until the last ones of the process are closed."""
 
     _lock = threading.Lock()
-    _places = 0
+    _users = 0
     _limits: threadpool_limits
 
     def __init__(self, count: int) -> None:
-        self._pool = ThreadPoolExecutor(count, "shard")
+        super().__init__(count, "shard")
         with Threads._lock:
-            if not Threads._places:
+            if not Threads._users:
                 Threads._limits = threadpool_limits(1, "blas")
-            Threads._places += 1
-
-    def submit(self, pipeline: Pipeline, run: StageRun, shard: Range) -> Future[workers.ShardResult | None]:
-        """Queue a shard."""
-        return self._pool.submit(pipeline.work_on, run, shard)
-
-    def result(self, future: Future[workers.ShardResult | None]) -> workers.ShardResult | None:
-        """Return nothing, or raise the stage's error."""
-        return future.result()
-
-    def check(self) -> None:
-        """Do nothing: this process is there."""
+            Threads._users += 1
 
     def close(self) -> None:
-        """Start no further shard."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Start no further shard; those at work are not waited for."""
+        self.shutdown(wait=False, cancel_futures=True)
         with Threads._lock:
-            Threads._places -= 1
-            if not Threads._places:
+            Threads._users -= 1
+            if not Threads._users:
                 Threads._limits.restore_original_limits()
-
-
-def place_of(text: str, pipeline: Pipeline) -> Place:
-    """Return the place that ``run.runner`` names (:func:`quit.settings.runner.parse_runner`)."""
-    settings = pipeline.settings.run
-    count = pipeline.workers * (len(pipeline.settings.readers) if settings.parallel_readers else 1)
-    if parse_runner(text)[0] == "threads":
-        return Threads(count)
-    from quit.engine.cluster import Cluster
-
-    return Cluster(text, settings, count)
 
 
 def execute(pipeline: Pipeline) -> None:
@@ -116,14 +70,21 @@ def execute(pipeline: Pipeline) -> None:
 class Execution(ExitStack):
     """Carries out stages in the order in which they are called. Use as a context manager.
 
-    ``runner``: where, instead of the place that the settings name.
+    ``runner``: instead of the one that the settings name.
     """
 
     def __init__(self, pipeline: Pipeline, runner: str | None = None) -> None:
         super().__init__()
         self.pipeline = pipeline
-        self._place = place_of(runner or pipeline.settings.run.runner, pipeline)
-        self.callback(self._place.close)
+        settings = pipeline.settings.run
+        count = settings.workers * (len(pipeline.settings.readers) if settings.parallel_readers else 1)
+        self._threads, self._cluster = Threads(count), None
+        self.callback(self._threads.close)
+        if parse_runner(runner or settings.runner)[0] != "threads":
+            from quit.engine.cluster import Cluster
+
+            self._cluster = Cluster(runner or settings.runner, settings, count)
+            self.callback(self._cluster.close)
         self._recorded, self._record_time = pipeline.models.meter.snapshot(), time.monotonic()
         self._run_name = ""
         build_begins(pipeline)
@@ -152,29 +113,22 @@ class Execution(ExitStack):
     def _work_on(self, queue: deque[Shard]) -> None:
         """Have all shards of a queue worked on. After a fault or an interrupt, wait for the shards at work: they are
         paid for, and no other run may hold the workspace meanwhile."""
-        remaining, losses = Counter(run for run, _ in queue), Counter[Shard]()
+        remaining = Counter(run for run, _ in queue)
         at_work: dict[Future[Any], Shard] = {}
         waits: list[Waiting] = []
         try:
             while queue or at_work:
                 while (item := self._next(queue, at_work)) is not None:
-                    at_work[self._place.submit(self.pipeline, *item)] = item
+                    at_work[self._threads.submit(self.pipeline.work_on, *item, self._elsewhere(*item))] = item
                 for future in self._finished(at_work):
-                    run, shard = item = at_work.pop(future)
+                    run, shard = at_work.pop(future)
                     try:
-                        self._accept(run, shard, self._place.result(future))
-                    except workers.LostWorker as error:
-                        losses[item] += 1
-                        self._check_losses(item, losses[item], error)
-                        queue.appendleft(item)
-                        continue
+                        future.result()
                     except Waiting as waiting:  # the other shards submit what they need
                         waits.append(waiting)
                         continue
                     remaining[run] -= 1
                     shards_done(run.stage.number, run.key, shard.count - remaining[run], shard.count)
-        except workers.LostPlace:
-            raise
         except BaseException as fault:
             self._drain(at_work, fault)
             raise
@@ -183,8 +137,8 @@ class Execution(ExitStack):
 
     def _drain(self, at_work: dict[Future[Any], Shard], fault: BaseException) -> None:
         """Wait for the shards at work; other faults than the first are noted. After an interrupt they begin no further
-        request to a server or an own model, and transformers no further token; those of Ray have their own ledgers and
-        work to their end. An interrupt while they are waited for ends the wait."""
+        request to a server or an own model, and transformers no further token; those on Ray work to their end. An
+        interrupt while they are waited for ends the wait."""
         ledger = self.pipeline.models.ledger
         if not isinstance(fault, Exception):
             ledger.stop()
@@ -195,7 +149,7 @@ class Execution(ExitStack):
                 for future in self._finished(at_work):
                     run, shard = at_work.pop(future)
                     try:
-                        self._accept(run, shard, self._place.result(future))
+                        future.result()
                     except Stopped:
                         continue
                     except Exception as error:
@@ -219,40 +173,27 @@ class Execution(ExitStack):
 
     def _next(self, queue: deque[Shard], at_work: dict[Future[Any], Shard]) -> Shard | None:
         """Take the next shard of a run that has fewer at work than it may; None where there is none."""
-        busy = Counter(run for run, _ in at_work.values())
-        item = next((item for item in queue if busy[item[0]] < self.pipeline.workers), None)
+        busy, workers = Counter(run for run, _ in at_work.values()), self.pipeline.settings.run.workers
+        item = next((item for item in queue if busy[item[0]] < workers), None)
         if item is not None:
             queue.remove(item)
         return item
 
+    def _elsewhere(self, run: StageRun, shard: Range) -> Callable[..., Tables] | None:
+        """Return what carries out a stage's function on Ray; None where it works in the build."""
+        if self._cluster is None or not self.pipeline.may_work_elsewhere(run):
+            return None
+        return partial(self._cluster.carry_out, self.pipeline, run, shard)
+
     def _finished(self, at_work: dict[Future[Any], Shard]) -> set[Future[Any]]:
-        """Wait until some shards have ended, one way or another, and return their futures. Raises
-        ``LostPlace``."""
+        """Wait until some shards have ended, one way or another, and return their futures."""
         while True:
             if time.monotonic() - self._record_time >= USAGE_SECONDS:
                 self._record_usage()
             if finished := wait(at_work, HEARTBEAT, FIRST_COMPLETED).done:
                 return finished
-            self._place.check()
 
     def _record_usage(self) -> None:
         """Log the use of language models since the last time."""
         self._recorded = self.pipeline.record_usage(self._run_name, self._recorded)
         self._record_time = time.monotonic()
-
-    def _accept(self, run: StageRun, shard: Range, result: workers.ShardResult | None) -> None:
-        """Accept the report of a worker elsewhere: its parts must be visible here, its usage is counted here."""
-        if result is not None:
-            workers.wait_for_parts(self.pipeline, run, shard, result.host)
-            self.pipeline.models.meter.merge(result.usage, self.pipeline.workers)
-
-    def _check_losses(self, item: Shard, losses: int, error: workers.LostWorker) -> None:
-        """Note a lost worker; raises ``ServerError`` where this shard has lost too many."""
-        run, shard = item
-        if losses > self.pipeline.settings.run.lost_workers:
-            raise ServerError(
-                f"Part {shard.index} of {run.key} has lost its worker {losses} times; the last time: {error}. What "
-                "is done stays done. If memory is short, use fewer run.workers or more shards (--shards), then run "
-                "the same command again."
-            ) from error
-        note(f"{run.key}: part {shard.index} has lost its worker ({error}); another one takes it.")

@@ -6,7 +6,7 @@ A stage run with a manifest under its fingerprint is done; one with some parts i
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from threading import Lock
@@ -27,7 +27,7 @@ from quit.models.factory import Models
 from quit.settings import Settings
 from quit.sources import SourceRef, read_sources
 from quit.stages.collect import collect_stage
-from quit.stages.stage import Context
+from quit.stages.stage import Context, Tables
 from quit.text.words import counted
 
 
@@ -54,14 +54,6 @@ class Pipeline(BuildPlan):
         self._whole: dict[tuple[str, ...], pa.Table] = {}
         self._whole_lock = Lock()
         self._turn, self._at_work = Lock(), ""
-
-    @property
-    def workers(self) -> int:
-        """Shards of a run that are worked on at a time: not more than a server may have requests in flight, where
-        processes share it."""
-        run = self.settings.run
-        limits = [] if run.runner == "threads" else [server.concurrency for server in self.settings.servers]
-        return min([run.workers, *limits])
 
     # What remains
 
@@ -185,9 +177,10 @@ class Pipeline(BuildPlan):
             self.workspace.set_build({"profile": profile, "overrides": overrides, "sources": sources})
         self._set_current({run.key for run in self.runs if self.is_done(run)})
 
-    def work_on(self, run: StageRun, shard: Range) -> None:
+    def work_on(self, run: StageRun, shard: Range, function: Callable[..., Tables] | None = None) -> None:
         """Carry out one shard of a stage run and write its parts; again after a fault of this system (``run.retries``).
-        Clients of servers have attempts of their own. Raises the last fault.
+        Clients of servers have attempts of their own. ``function``: carries out the stage's elsewhere. Raises the last
+        fault.
         """
         stage, settings = run.stage, self.settings.run
         for attempt in range(settings.retries + 1):
@@ -195,7 +188,7 @@ class Pipeline(BuildPlan):
                 self._release_previous_reader(run)
                 optional = [name for name in stage.optional if self.producers_of(run, name)]
                 inputs = {name: self._input(run, name, shard) for name in (*stage.inputs, *optional)}
-                tables = stage.carry_out(self._context(run), inputs)
+                tables = stage.carry_out(self._context(run), inputs, function)
                 parts = {name: tables[name] for name in stage.outputs}
                 return self.workspace.write_part(self.folder(run), shard, parts)
             except OSError as error:
@@ -298,7 +291,7 @@ class Pipeline(BuildPlan):
         of now."""
         now = self.models.meter.snapshot()
         with writing(self.workspace.path / "usage.jsonl"):
-            record(self.workspace.path, name, before, now, self.workers)
+            record(self.workspace.path, name, before, now, self.settings.run.workers)
         return now
 
     def _set_current(self, keys: set[str]) -> None:

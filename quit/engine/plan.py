@@ -21,7 +21,7 @@ from quit.common.ids import content_hash
 from quit.engine.logs import Log, applied_reviews, contents, in_force
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
-from quit.settings import IN_IDENTITIES, Settings
+from quit.settings import IN_IDENTITIES, JudgeSettings, ReaderSettings, Settings
 from quit.sources import SourceRef, source_checksum
 from quit.stages.identities import identities, reader_identity
 from quit.stages.labelling.strategy import LabellingStrategy
@@ -203,16 +203,35 @@ class BuildPlan:
 
     def models_of(self, run: StageRun) -> list[str]:
         """Return the identities of the models that a stage run asks."""
-        models: list[str] = []
-        for name in run.stage.models:
-            if name == "labelers":
-                models += [labeler.name for labeler in self.settings.labelers]
-            elif name == "reader":
-                spec = next(reader for reader in self.settings.readers if reader.name == run.reader)
-                models.append(reader_identity(spec, self.settings))
-            else:
-                models += identities(self.settings, [name])
-        return models
+        return models_of(run.stage, run.reader, self.settings)
+
+    def may_work_elsewhere(self, run: StageRun) -> bool:
+        """Whether a run needs processors or GPUs and waits for no server: its function asks models of this program and
+        gets nothing but tables."""
+        settings = self.settings
+        specs: list[ReaderSettings | JudgeSettings] = []
+        if run.reader:
+            specs += [reader for reader in settings.readers if reader.name == run.reader]
+        elif "judge" in run.stage.models:
+            specs.append(settings.judge)
+        elif "convergence" in run.stage.models and settings.convergence.method == "llm":
+            specs.append(settings.language_models[settings.convergence.language_model or ""])
+        asks_server = any(spec.kind == "server" for spec in specs)
+        return bool({*run.stage.models} - {"labelers"}) and run.stage.takes_tables_alone and not asks_server
+
+
+def models_of(stage: Stage, reader: str | None, settings: Settings) -> list[str]:
+    """Return the identities of the models that a stage asks."""
+    models: list[str] = []
+    for name in stage.models:
+        if name == "labelers":
+            models += [labeler.name for labeler in settings.labelers]
+        elif name == "reader":
+            spec = next(spec for spec in settings.readers if spec.name == reader)
+            models.append(reader_identity(spec, settings))
+        else:
+            models += identities(settings, [name])
+    return models
 
 
 def check_labelers(settings: Settings) -> None:

@@ -181,12 +181,6 @@ def checked_build(sources: Sequence[str], profile: str, overrides: Sequence[str]
 def check_buildable(settings: Settings) -> None:
     """Raise ``SettingsError`` for settings that can label nothing, or leave open what only the user can give."""
     check_labelers(settings)
-    batch = next((server.name for server in settings.servers if server.batch), None)
-    if batch and settings.run.runner != "threads":
-        raise SettingsError(
-            f'The server {batch} is asked in batches, which are noted on one machine: set run.runner = "threads", or '
-            "batch = false."
-        )
     max_cost, max_tokens = settings.run.max_cost, settings.run.max_tokens
     for model in settings.replying_models if (max_cost, max_tokens) != (None, None) else ():
         if model.kind == "server" and model.missing_prices and max_cost is not None:

@@ -1,9 +1,7 @@
-"""Shards worked on by other processes, here or on other machines: the build that a worker gets, its checks and its
-report.
+"""Stages carried out by other processes, here or on other machines: what a worker gets, its checks and its result.
 
-A worker shares only files with the build: the sources and the workspace, under the same paths. Before it works, it
-checks four things: it is the same program; it sees the workspace that the build holds; it would make the same tables;
-and the tables that it reads have arrived.
+A worker gets tables and gives tables. It opens no workspace and no source, asks no server, and writes only to the
+caches of its machine. Before it works, it checks that it is the same program with the same models.
 """
 
 from __future__ import annotations
@@ -11,66 +9,58 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 import socket
 import threading
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from quit import contracts
-from quit.common.cache import VARIABLE
-from quit.common.ranges import Range
+from quit.common.cache import VARIABLE, cache_folder
+from quit.common.files import replacing
 from quit.engine.pipeline import Pipeline
-from quit.engine.plan import StageRun
-from quit.engine.workspace import Workspace
+from quit.engine.plan import StageRun, models_of
 from quit.errors import QuitError, ServerError, WorkspaceError
 from quit.models.factory import Models
-from quit.models.generation.ledger import UNLIMITED, Amount
 from quit.settings import Settings, parse
-from quit.sources import parse_source
+from quit.stages.order import STAGES
+from quit.stages.stage import Context, Tables
 from quit.version import __version__
-
-_POLL_SECONDS = 0.5  # between looks at a folder that another machine writes to
-_PATIENCE = 90.0  # seconds after which every network file system shows what another machine has written
 
 
 @dataclass(frozen=True)
-class RemoteBuild:
-    """A build as a worker elsewhere gets it. Hashable and serialisable.
+class Task:
+    """A stage's work on a shard.
 
-    ``settings_json``: the effective settings; ``sources``: ``kind:path`` with whole paths; ``override_parts``: how many
-    parts of the log of overrides count (later ones are for the next build); ``program``: the build's :func:`program`;
-    ``holder``: who holds the workspace; ``fingerprint``: of the stage run in the build; ``processes``: how many work at
-    a time and share the servers' limits; ``cache``: the build's ``QUIT_CACHE``, if set.
+    ``settings_json``: the effective settings; ``prompts``: contents of the files of prompts that they name;
+    ``program``: the build's :func:`program`; ``models``: what the results of its models depend on; ``whole``: names of
+    the whole tables, which travel beside it; ``chosen`` and ``tables``: the arguments of the stage's function;
+    ``cache``: the build's ``QUIT_CACHE``, if set.
     """
 
-    workspace: str
+    stage: str
+    reader: str | None
     settings_json: str
-    sources: tuple[str, ...]
-    override_parts: int
+    prompts: Mapping[str, bytes]
     program: str
-    holder: str
-    fingerprint: str
-    processes: int
+    models: list[str]
+    whole: tuple[str, ...]
+    overrides: pa.Table | None
+    chosen: Sequence[Any]
+    tables: Tables
     cache: str | None
-
-    @property
-    def settings(self) -> Settings:
-        """The effective settings."""
-        return parse(json.loads(self.settings_json))
 
 
 @dataclass(frozen=True)
 class ShardResult:
-    """A worker's result. ``usage``: of language models; ``spent``: what that cost."""
+    """A worker's result. ``usage``: of language models."""
 
+    tables: Tables
     usage: dict[str, dict[str, Any]]
-    spent: Amount
-    host: str
 
 
 class LostWorker(Exception):
@@ -91,119 +81,66 @@ def program() -> str:
     return f"{__version__}, workspaces {contracts.WORKSPACE_FORMAT}, code {digest.hexdigest()[:10]}"
 
 
-def remote_build(pipeline: Pipeline, run: StageRun, processes: int) -> RemoteBuild:
-    """Return the build as workers get it for shards of a stage run. The caller holds the workspace."""
-    return RemoteBuild(
-        pipeline.workspace.address,
+def task_of(pipeline: Pipeline, run: StageRun, context: Context, chosen: Sequence[Any], tables: Tables) -> Task:
+    """Return what a worker gets of a shard, beside the whole tables of ``context``."""
+    readers = [reader for reader in pipeline.settings.readers if reader.name == run.reader]
+    names = [pipeline.settings.judge.prompt, *(name for each in readers for name in (each.prompt, each.probe_prompt))]
+    return Task(
+        run.stage.name,
+        run.reader,
         pipeline.settings.model_dump_json(),
-        tuple(f"{source.kind}:{source.path.resolve()}" for source in pipeline.sources),
-        pipeline.override_parts,
+        {name: Path(name).read_bytes() for name in names if name.endswith(".txt")},
         program(),
-        pipeline.workspace.holder,
-        pipeline.fingerprints[run.key],
-        processes,
+        pipeline.models_of(run),
+        tuple(context.whole),
+        context.overrides,
+        chosen,
+        tables,
         os.environ.get(VARIABLE),
     )
 
 
-def work_on(build: RemoteBuild, run: str, shard: Range, part: Amount = UNLIMITED) -> ShardResult:
-    """Carry out one shard of a stage run in a worker of another process. Every refusal names the worker's machine.
-    ``part``: of the build's cap.
+def work_on(task: Task, *whole: pa.Table) -> ShardResult:
+    """Carry out a task in a worker. Every refusal names the worker's machine.
 
-    Raises :class:`WorkspaceError` where this worker must not work: another program, another folder, other inputs, or
-    tables that have not arrived; and whatever the stage raises.
+    Raises :class:`WorkspaceError` where this worker must not work: another program, other models; and whatever the
+    stage raises.
     """
-    host = socket.gethostname()
     try:
-        pipeline = _ready_pipeline(build, run)
-        stage_run, ledger = pipeline.stage_run(run), pipeline.models.ledger
-        ledger.grant(part)
-        if not pipeline.workspace.part_done(pipeline.folder(stage_run), stage_run.stage.outputs, shard):
-            pipeline.work_on(stage_run, shard)
-        return ShardResult(pipeline.models.meter.take(), ledger.spent, host)
+        if task.program != program():
+            raise WorkspaceError(
+                f"A worker has another program than the build: {program()} there, {task.program} here. Install the "
+                "same on both."
+            )
+        if task.cache:
+            os.environ.setdefault(VARIABLE, task.cache)
+        [stage] = (stage for stage in STAGES if stage.name == task.stage)
+        with _LOADING:
+            settings, models = _loaded(task.settings_json, tuple(task.prompts.items()))
+        own = models_of(stage, task.reader, settings)
+        if others := [
+            f"{there} there, {here} here" for there, here in zip(own, task.models, strict=True) if there != here
+        ]:
+            raise WorkspaceError(f"A worker has other models than the build: {'; '.join(others)}. Give it the same.")
+        if task.reader and not settings.run.parallel_readers:
+            models.release_readers(but=task.reader)
+        context = Context(dict(zip(task.whole, whole, strict=True)), settings, models, task.reader, task.overrides)
+        tables = stage.function(context, *task.chosen, **task.tables)
+        return ShardResult({name: tables[name] for name in stage.outputs}, models.meter.take())
     except QuitError as error:
-        raise type(error)(f"{error} (Worker on {host}.)") from error
+        raise type(error)(f"{error} (Worker on {socket.gethostname()}.)") from error
 
 
-def _ready_pipeline(build: RemoteBuild, key: str) -> Pipeline:
-    """Return this worker's pipeline when it may work on a stage run."""
-    if build.program != program():
-        raise WorkspaceError(
-            f"A worker has another program than the build: {program()} there, {build.program} here. Install the same "
-            "on both."
-        )
-    if build.cache:
-        os.environ.setdefault(VARIABLE, build.cache)
-    folder = build.workspace
-    if not _wait(lambda: Workspace(folder).exists):
-        raise WorkspaceError(
-            f"A worker cannot see the workspace {folder}. Mount the shared folder there under the same path, or use "
-            "a runner of this machine."
-        )
-    pipeline = _same_pipeline(build, key)
-    if not _wait(lambda: pipeline.workspace.holder == build.holder):
-        raise WorkspaceError(
-            f"A worker sees another folder at {folder}: it is held by {pipeline.workspace.holder or 'nobody'} there, "
-            f"by {build.holder} here. Mount the shared folder there under the same path."
-        )
-    run = pipeline.stage_run(key)
-    if not _wait(lambda: not pipeline.missing_inputs(run)):
-        raise WorkspaceError(
-            f"A worker does not see the tables of {', '.join(pipeline.missing_inputs(run))} after {_PATIENCE:g} s. "
-            f"Check the shared folder {folder}."
-        )
-    return pipeline
-
-
-def _same_pipeline(build: RemoteBuild, key: str) -> Pipeline:
-    """Return this worker's pipeline, planned again where sources or reviews have changed since it was planned; refuse
-    another one."""
-    all_shards = replace(build, fingerprint="", holder="")  # what does not change between the shards of a build
-    for fresh in (False, True):
-        with _PLANNING:
-            if fresh:
-                _pipeline.cache_clear()
-            pipeline = _pipeline(all_shards)
-        fingerprint = pipeline.fingerprints[pipeline.stage_run(key).key]
-        if fingerprint == build.fingerprint:
-            return pipeline
-    raise WorkspaceError(
-        f"A worker would make other tables in {key} ({fingerprint}) than the build ({build.fingerprint}): its "
-        "sources, prompts, models or reviews differ. Give it the same files; it runs Python "
-        f"{platform.python_version()}."
-    )
-
-
-_PLANNING = threading.Lock()
+_LOADING = threading.Lock()
 
 
 @lru_cache(maxsize=1)
-def _pipeline(build: RemoteBuild) -> Pipeline:
-    """Plan the build in this worker: once, so that its models are loaded once."""
-    settings = build.settings
-    sources = [parse_source(text) for text in build.sources]
-    models = Models(settings, build.processes)
-    return Pipeline(
-        Workspace.open(build.workspace), settings, sources, override_parts=build.override_parts, models=models
-    )
-
-
-def wait_for_parts(pipeline: Pipeline, run: StageRun, shard: Range, host: str) -> None:
-    """Wait until the parts that a worker has written are seen here. Raises :class:`WorkspaceError` when they do not
-    come."""
-    folder = pipeline.folder(run)
-    if not _wait(lambda: pipeline.workspace.part_done(folder, run.stage.outputs, shard)):
-        raise WorkspaceError(
-            f"{host} says that it has written part {shard.index} of {run.key}, but {folder} does not show it after "
-            f"{_PATIENCE:g} s. Is {pipeline.workspace} the same shared folder on both machines?"
-        )
-
-
-def _wait(condition: Callable[[], bool]) -> bool:
-    """Whether something is so, now or soon: network file systems remember for a while what was not there."""
-    until = time.monotonic() + _PATIENCE
-    while not condition():
-        if time.monotonic() >= until:
-            return False
-        time.sleep(_POLL_SECONDS)
-    return True
+def _loaded(settings_json: str, prompts: Sequence[tuple[str, bytes]]) -> tuple[Settings, Models]:
+    """Return settings, whose prompts are files of this machine, and models, loaded once."""
+    for name, content in prompts:
+        path = cache_folder("prompts") / hashlib.sha256(content).hexdigest()[:16] / Path(name).name
+        with replacing(path) as temporary:
+            temporary.write_bytes(content)
+        settings_json = settings_json.replace(json.dumps(name), json.dumps(str(path)))
+    settings = parse(json.loads(settings_json))
+    return settings, Models(settings)

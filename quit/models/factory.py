@@ -41,14 +41,11 @@ from quit.settings import JudgeSettings, ReaderSettings, Settings
 
 
 class Models:
-    """The models of one run, each loaded when first asked for and then shared by all shards of a process (thread-safe).
+    """The models of one run, each loaded when first asked for and then shared by all shards of a process
+    (thread-safe)."""
 
-    ``processes``: how many processes at a time ask the same servers; this one keeps to its share of their limits.
-    """
-
-    def __init__(self, settings: Settings, processes: int = 1) -> None:
-        servers = tuple(server.divided(processes) for server in settings.servers)
-        self._settings = settings.model_copy(update={"servers": servers})
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self._loaded: dict[Any, Any] = {}
         self._lock = RLock()
         self.meter = Meter()

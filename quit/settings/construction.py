@@ -202,8 +202,8 @@ class RunSettings(Section):
     runner: str = Field(
         "threads",
         description="Where shards are worked on: `threads` of this process, `ray` (processes, started here), "
-        "`ray:auto` or `ray:HOST:PORT` (a cluster this machine belongs to), `ray://HOST:10001` (one it does not). With "
-        "all except `threads`, limits of `servers` are divided by `workers`.",
+        "`ray:auto` or `ray:HOST:PORT` (a cluster this machine belongs to), `ray://HOST:10001` (one it does not). "
+        "Servers are asked by threads of this process in any case.",
     )
     gpus: float = Field(0, ge=0, description="GPUs that a shard of `read` or `judge` reserves on Ray.")
     lost_workers: int = Field(3, ge=0, description="How often a shard goes to another worker when its own is lost.")

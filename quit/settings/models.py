@@ -178,17 +178,6 @@ class ServerSettings(Section):
     batch_price: float = Field(0.5, ge=0, description="With `batch`: its price, as a share of the models' prices.")
     patience_seconds: float = Field(60, ge=0, description="How long to wait while no connection can be made.")
 
-    def divided(self, processes: int) -> ServerSettings:
-        """Return the share of each of ``processes`` processes: together they keep the limits per replica."""
-        if processes == 1:
-            return self
-        share = {
-            "concurrency": max(1, self.concurrency // processes),
-            "requests_per_minute": self.requests_per_minute / processes,
-            "tokens_per_minute": self.tokens_per_minute / processes,
-        }
-        return self.model_copy(update=share)
-
     @property
     def remedy(self) -> str:
         """The advice for a server that does not answer, for messages."""

@@ -102,10 +102,10 @@ def _reply(payload: dict[str, Any]) -> str:
     return ("Yes", "No")[draw % 2] if payload["model"] == "judge" else ("NO ANSWER", "Paris", "the moon")[draw % 3]
 
 
-def test_processes_together_keep_a_servers_limit_pay_once_report_what_they_asked_and_make_the_same_rows(
+def test_on_ray_the_build_asks_servers_pays_once_reports_what_own_classes_asked_and_makes_the_same_rows(
     few_source: Path, tmp_path: Path
 ) -> None:
-    """In another number of shards; the second reader is a user's own class, which its server does not limit."""
+    """In another number of shards; the second reader is a user's own class, which works on Ray."""
     outcomes = {}
     with RudeServer(lambda number, payload: rude.slow(0.05), reply=_reply) as server, RudeServer() as other:
         few = {"convergence": {"hints": 3}, "split": {"method": "share"}, "probe": {"repetitions": 1}}

@@ -167,7 +167,6 @@ def test_tables_of_another_kind_of_machine_are_named(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (("servers.0.batch=true", "run.runner=ray"), "noted on one machine: set run.runner = .threads., or batch"),
         (("run.max_cost=5",), "prices of gemma-3-1b: set its price_prompt and price_completion"),
         (("run.max_cost=5", "readers.0.price_prompt=2"), "prices of gemma-3-1b: set its price_completion in"),
         (("run.max_tokens=5", "readers.1.extra.max_tokens=9"), "the longest reply of .*: take max_tokens out of its"),

@@ -1,27 +1,30 @@
-"""What a worker in another process checks before it works, and what it reports."""
+"""What goes to other processes, what a worker checks before it works, and what it returns."""
 
 import dataclasses
 import json
 import os
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from quit import errors
 from quit.common.ranges import WHOLE
-from quit.engine import workers
-from quit.engine.parts import read_part
+from quit.engine import location, workers
 from quit.engine.pipeline import Pipeline
-from quit.engine.workers import RemoteBuild, remote_build, wait_for_parts, work_on
-from quit.engine.workspace import Workspace
-from quit.errors import InputError, QuitError, WorkspaceError
+from quit.engine.plan import StageRun
+from quit.engine.workers import Task, task_of, work_on
+from quit.errors import QuitError, WorkspaceError
 from quit.models.generation.meter import Meter
-from quit.settings import ServerSettings
+from quit.models.prompting import PROMPTS
 from quit.settings.runner import parse_runner
+from quit.stages.stage import Context, Tables
 from tests.building import plan_build
-from tests.paths import starter_file
+from tests.comparing import files_of
+from tests.paths import FEW, starter_file
 from tests.servers.builds import served, write_profile
 
 
@@ -30,91 +33,110 @@ def source(tmp_path: Path) -> Path:
     return starter_file(tmp_path / "few.jsonl", 3)
 
 
-@pytest.fixture
-def planned(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipeline]:
-    """A build that holds its workspace and has carried out nothing."""
-    monkeypatch.setattr(workers, "_POLL_SECONDS", 0.05)
-    monkeypatch.setattr(workers, "_PATIENCE", 0.1)
-    pipeline = plan_build(tmp_path / "W", source=source, profile="embedded")
-    with pipeline.workspace.lock(0):
-        pipeline.begin()
-        yield pipeline
+def _packed(pipeline: Pipeline, run: StageRun, work: Callable[..., Any]) -> Callable[..., Tables]:
+    """Return what carries out a stage's function as Ray does: task and result are bytes on their way."""
+
+    def carry_out(context: Context, *chosen: Any, **tables: pa.Table) -> Tables:
+        task = pickle.dumps((task_of(pipeline, run, context, chosen, tables), *context.whole.values()))
+        return pickle.loads(pickle.dumps(work(*pickle.loads(task)))).tables
+
+    return carry_out
 
 
-def _remote(pipeline: Pipeline, stage: str = "collect") -> RemoteBuild:
-    return remote_build(pipeline, pipeline.stage_run(stage), 1)
+def _first_task(source: Path, folder: Path, *overrides: str, profile: str | Path = "embedded") -> Task:
+    """Return the first task of a build: the filter's."""
+    pipeline, tasks = plan_build(folder, *overrides, source=source, profile=profile), []
+    pipeline.begin()
+    collect, run = (pipeline.stage_run(name) for name in ("collect", "filter"))
+    pipeline.work_on(collect, WHOLE)
+    pipeline.finish(collect)
+    with pytest.raises(ZeroDivisionError):
+        pipeline.work_on(run, WHOLE, _packed(pipeline, run, lambda task: tasks.append(task) or 1 / 0))
+    return tasks[0]
 
 
-def test_a_worker_writes_the_part_once_and_clocks_of_machines_may_differ(planned: Pipeline) -> None:
-    """Files from the past and the future, as a worker with a wrong clock leaves them: nothing looks at their times."""
-    build, run, before = _remote(planned), planned.stage_run("collect"), planned.fingerprints
-    first = work_on(build, "collect", WHOLE)
-    folder = planned.folder(run)
-    assert first.host and [read_part(path).num_rows for path in folder.glob("questions/part-*")] == [3]
-    half = folder / "questions" / ".part-00000-of-00001.parquet.1-1-0000abcd.tmp"
-    half.write_bytes(b"half")
-    for path in planned.workspace.path.rglob("*"):
-        os.utime(path, (4e9, 4e9) if path == half else (0, 0))
-    work_on(build, "collect", WHOLE)
-    parts = list(folder.rglob("part-*"))
-    assert parts and {path.stat().st_mtime for path in parts} == {0}, "nothing is written twice"
-    wait_for_parts(planned, run, WHOLE, first.host)
-    planned.finish(run)
-    again = Pipeline(planned.workspace, planned.settings, planned.sources)
-    assert again.fingerprints == before and again.is_done(again.stage_run("collect"))
-    assert not again.missing_inputs(again.stage_run("filter"))
-    assert planned.workspace.damaged() == []
+@pytest.mark.slow
+def test_workers_that_get_tables_alone_give_the_same_bytes(few_source: Path, few_built: Path, tmp_path, monkeypatch):
+    """... without workspace and sources: nothing of these can be opened while one works."""
+
+    def work(*task: Any) -> workers.ShardResult:
+        with monkeypatch.context() as away:
+            away.setattr(location.Location, "__init__", None)
+            away.setattr("quit.sources.read_source", None)
+            return work_on(*task)
+
+    pipeline = plan_build(tmp_path / "W", "run.shards=3", source=few_source, profile=FEW)
+    pipeline.begin()
+    elsewhere = set()
+    for run in pipeline.runs:
+        for shard in pipeline.pending(run):
+            away = pipeline.may_work_elsewhere(run)
+            elsewhere |= {run.stage.name} if away else set()
+            pipeline.work_on(run, shard, _packed(pipeline, run, work) if away else None)
+        pipeline.finish(run)
+    assert elsewhere == {"filter", "rank", "probe", "read", "judge"}
+    assert files_of(tmp_path / "W" / "tables") == files_of(few_built / "tables")
+
+
+@pytest.mark.parametrize(
+    ("changes", "elsewhere"),
+    [
+        ({}, "filter rank"),  # readers and judge at a server
+        ({"convergence": {"method": "llm", "language_model": "a"}}, "filter"),
+        ({"judge": {"name": "equivalence", "kind": "equivalence"}}, "filter rank judge"),
+        ({"readers": [{"name": "minilm-late", "role": "labeler", "kind": "embedded"}]}, "filter rank probe read"),
+    ],
+)
+def test_what_waits_for_a_server_works_in_the_build(
+    source: Path, tmp_path: Path, changes: dict, elsewhere: str
+) -> None:
+    sections = {**served("http://h/v1", "a"), **changes}
+    sections["judge"] = changes.get("judge", {"name": "j", "kind": "server", "server": "s", "model": "j"})
+    pipeline = plan_build(tmp_path / "W", source=source, profile=write_profile(tmp_path / "p.toml", sections))
+    assert {run.stage.name for run in pipeline.runs if pipeline.may_work_elsewhere(run)} == {*elsewhere.split()}
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"program": "9.9, workspaces 1, code 0123"}, r"another program.*code 0123.*Worker on"),
-        ({"workspace": "/not-mounted/W"}, "cannot see the workspace.*not-mounted.*Mount"),
+        (
+            {"models": ["rules", "bem@other", "minilm"]},
+            r"other models than the build: .* there, bem@other here.*Worker on",
+        ),
     ],
 )
-def test_another_program_and_a_workspace_out_of_sight_are_refused(planned, change: dict, message: str) -> None:
+def test_a_worker_with_another_program_or_other_models_refuses(source, tmp_path, change: dict, message: str) -> None:
+    task = dataclasses.replace(_first_task(source, tmp_path / "W"), **change)
     with pytest.raises(WorkspaceError, match=message) as raised:
-        work_on(dataclasses.replace(_remote(planned), **change), "collect", WHOLE)
+        work_on(task)
     assert not raised.value.retryable
-    assert not list(planned.workspace.path.rglob("part-*")) and not Path("/not-mounted").exists()
 
 
-def test_another_folder_of_the_same_name_is_refused(planned: Pipeline, tmp_path: Path) -> None:
-    """A machine's own folder under the path of the shared one: a workspace, but nobody or somebody else holds it."""
-    other = Workspace.create(tmp_path / "elsewhere")
-    own = dataclasses.replace(_remote(planned), workspace=str(other.path))
-    for holder in ("sees another folder.*held by nobody", "process 1 on far since then"):
-        with pytest.raises(WorkspaceError, match=holder):
-            work_on(own, "collect", WHOLE)
-        (other.path / "lock.json").write_text('{"pid": 1, "host": "far", "since": "then"}')
-    assert not (other.path / "tables").exists()
+def test_prompts_travel_with_their_contents(source: Path, tmp_path: Path) -> None:
+    prompt = tmp_path / "mine.txt"
+    prompt.write_bytes((PROMPTS / "judge.txt").read_bytes() + b" Yes or No?")
+    sections = served(
+        "http://h/v1", "a", judge={"name": "j", "kind": "transformers", "model": "m", "prompt": str(prompt)}
+    )
+    profile = write_profile(tmp_path / "p.toml", sections)
+    task = _first_task(source, tmp_path / "W", profile=profile)
+    [identity] = workers.models_of(*_judge(task), workers._loaded(task.settings_json, ())[0])
+    prompt.unlink()
+    settings, _ = workers._loaded(task.settings_json, tuple(task.prompts.items()))
+    assert workers.models_of(*_judge(task), settings) == [identity] and "mine@" in identity
 
 
-def test_a_source_that_differs_there_is_refused(planned, source, monkeypatch) -> None:
-    build = _remote(planned)
-    workers._pipeline.cache_clear()  # a worker's own process has none yet
-    source.write_text(source.read_text(encoding="utf-8").replace("?", "??", 1), encoding="utf-8")
-    with pytest.raises(WorkspaceError, match="would make other tables in collect"):
-        work_on(build, "collect", WHOLE)
-    source.unlink()
-    with pytest.raises(InputError, match=r"few.jsonl.*Worker on"):
-        work_on(build, "collect", WHOLE)
+def _judge(task: Task) -> tuple[Any, None]:
+    return next(stage for stage in workers.STAGES if stage.name == "judge"), None
 
 
-def test_parts_that_have_not_arrived_are_not_taken_for_empty_ones(planned: Pipeline) -> None:
-    with pytest.raises(WorkspaceError, match="does not see the tables of collect"):
-        work_on(_remote(planned, "filter"), "filter", WHOLE)
-    assert not list(planned.workspace.path.rglob("part-*"))
-    with pytest.raises(WorkspaceError, match="far says that it has written part 0 of collect"):
-        wait_for_parts(planned, planned.stage_run("collect"), WHOLE, "far")
-
-
-def test_the_builds_cache_is_the_workers_unless_it_has_its_own(planned, monkeypatch) -> None:
+def test_the_builds_cache_is_the_workers_unless_it_has_its_own(source, tmp_path, monkeypatch) -> None:
+    task = _first_task(source, tmp_path / "W")
     monkeypatch.delenv("QUIT_CACHE")
     for cache in ("/local/cache", "/other"):
-        work_on(dataclasses.replace(_remote(planned), cache=cache), "collect", WHOLE)
-        assert os.environ["QUIT_CACHE"] == "/local/cache"
+        work_on(dataclasses.replace(task, cache=str(tmp_path) + cache))
+        assert os.environ["QUIT_CACHE"] == f"{tmp_path}/local/cache"
 
 
 def test_every_error_travels_with_what_it_says() -> None:
@@ -150,23 +172,6 @@ def test_what_workers_asked_is_counted_once_each() -> None:
     expected = {"a": {"requests": 5, "cached": 1, "prompt_tokens": 30, "seconds": 3.0}, "judge": {"requests": 1}}
     counts = build.snapshot()
     assert {name: {key: counts[name][key] for key in expected[name]} for name in expected} == expected
-
-
-@pytest.mark.parametrize("processes", [1, 2, 3, 8])
-def test_processes_together_keep_a_servers_limits(processes: int) -> None:
-    server = ServerSettings(name="s", base_urls=("http://h/v1",), concurrency=32, requests_per_minute=600)
-    share = server.divided(processes)
-    assert 1 <= share.concurrency * processes <= server.concurrency
-    assert share.requests_per_minute * processes == pytest.approx(600)
-    assert share.tokens_per_minute == 0, "no budget stays no budget"
-    assert share.name == server.name and share.urls() == server.urls()
-
-
-@pytest.mark.parametrize(("runner", "at_a_time"), [("threads", 6), ("ray", 2)])
-def test_fewer_shards_at_a_time_than_requests_in_flight_allowed(source, tmp_path: Path, runner, at_a_time) -> None:
-    profile = write_profile(tmp_path / "p.toml", served("http://h/v1", "a", server={"concurrency": 2}))
-    overrides = ["run.workers=6", f"run.runner={runner}"]
-    assert plan_build(tmp_path / "W", *overrides, source=source, profile=profile).workers == at_a_time
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,6 @@ class Amount(NamedTuple):
         return self.cost <= cap.cost and self.tokens <= cap.tokens
 
 
-UNLIMITED = Amount(math.inf, math.inf)
-
-
 class Ledger:
     """What requests have cost, with those in flight at their worst: never above ``cap``. For threads and one loop.
 
@@ -93,17 +90,6 @@ class Ledger:
         if self._is_stopped:
             raise Stopped("The build was interrupted. All replies are kept.")
 
-    def grant(self, part: Amount) -> None:
-        """Begin anew, with a part of another ledger's cap."""
-        self.cap, self.spent = part, Amount()
-
-    def part(self, share: float) -> Amount:
-        """Reserve a share of what is left, for a worker elsewhere; :meth:`settle` takes its report."""
-        with self._lock:
-            part = Amount(*(max(0.0, cap - spent) * share for cap, spent in zip(self.cap, self.spent)))
-            self._put(self.spent.plus(part))
-            return part
-
     async def reserve(self, max_amount: Amount, *, request: bool = True) -> None:
         """Reserve the worst case of a request, after those in flight where it does not fit. Raises ``CapReached``, and
         ``Stopped`` as :meth:`check_not_stopped`.
@@ -132,7 +118,7 @@ class Ledger:
             await self._settled.wait()
 
     def settle(self, max_amount: Amount, actual: Amount, *, request: bool = True) -> None:
-        """Put what a request, or a worker, cost in the place of what was reserved for it."""
+        """Put what a request cost in the place of what was reserved for it."""
         with self._lock:
             self._put(self.spent.plus(max_amount, -1).plus(actual))
             self._in_flight -= request
