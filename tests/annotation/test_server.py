@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -18,7 +19,7 @@ from quit.annotation.server import LocalServer, label_studio_programs, store_acc
 from quit.common.children import SupervisedProcess
 from quit.common.starting import healthy
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, MissingDependency, ServerError, WorkspaceError
+from quit.errors import InputError, MissingDependency, ServerError, SettingsError, WorkspaceError
 from quit.review.store import ReviewStore
 from tests.annotation.test_push import item
 from tests.label_studio import first_server, page_result
@@ -118,6 +119,16 @@ def test_only_the_owner_changes_what_is_not_ones_own(live, people, store, server
     ]:
         answer = ask("ada", method, path, **body)
         assert answer.status_code < 300, (method, path, answer.text)
+    # However she signs in: with a personal token, or in a browser.
+    token = live.client(settings, people["ada@example.org"]).ask(lambda studio: studio.tokens.create()).token
+    with pytest.raises(SettingsError):
+        live.client(settings, token).ask(lambda studio: studio.projects.delete(project))
+    with httpx.Client(base_url=live.account.url, follow_redirects=True, timeout=60) as browser:
+        form = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', browser.get("/user/login/").text)
+        values = {"csrfmiddlewaretoken": form[1], "email": "ada@example.org", "password": "quit-test-1"}
+        browser.post("/user/login/", data=values, headers={"Referer": live.account.url}).raise_for_status()
+        assert browser.get("/api/current-user/whoami").json()["email"] == "ada@example.org"
+        assert browser.delete(f"/api/projects/{project}/").status_code == 403
     headers["ada"] = {"Authorization": "Token no-such-token"}
     assert ask("ada", "DELETE", f"projects/{project}/").status_code in (401, 403)
     assert server.ask(lambda studio: studio.projects.update(project, title="Ours")).title == "Ours"
