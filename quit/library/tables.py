@@ -399,19 +399,28 @@ class Tables:
         return self._review("push", progress, url=url, settings=override_texts(settings), **options)
 
     def review_pull(
-        self, url: str | None = None, *, project: int | None = None, full: bool = False, progress: bool = True
+        self,
+        url: str | None = None,
+        *,
+        project: int | None = None,
+        full: bool = False,
+        accept_withdrawals: bool = False,
+        progress: bool = True,
     ) -> dict[str, Any]:
         """Import what people did so far into the table ``reviews``.
 
         Args:
             url, project, progress: As of :meth:`review_push`, whose errors it has.
             full: Read every task, not only those changed since the last pull.
+            accept_withdrawals: Withdraw reviews even if many annotations were deleted at once.
 
         Returns:
             ``versions`` of annotations that are new or changed, the ``rows`` and ``verdicts`` in them, ``withdrawn``
-            annotations; of the project's ``tasks`` those that are ``done``.
+            annotations, deleted ones that are ``held``: they count until that is accepted; of the project's ``tasks``
+            those that are ``done``.
         """
-        return self._review("pull", progress, url=url, project=project, full=full)
+        options = {"full": full, "accept_withdrawals": accept_withdrawals}
+        return self._review("pull", progress, url=url, project=project, **options)
 
     def review_status(self) -> dict[str, Any]:
         """Return how far the review is, as ``quit review status --json`` prints it. Asks no server."""
