@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, is_typeddict
 
 import typer
 from pydantic import BaseModel
@@ -127,7 +127,7 @@ def python() -> str:
     for name in quit.__all__:
         offered = getattr(quit, name)
         lines += [f"## quit.{name}\n", *_documented(offered, f"quit.{name}")]
-        has_members = inspect.isclass(offered) and not is_dataclass(offered)
+        has_members = inspect.isclass(offered) and not is_dataclass(offered) and not is_typeddict(offered)
         for member, value in vars(offered).items() if has_members else ():
             if not member.startswith("_"):
                 lines += [f"### {name}.{member}\n", *_documented(value, member)]
@@ -139,6 +139,9 @@ def _documented(value: Any, name: str) -> list[str]:
     if inspect.isfunction(value) or is_dataclass(value):
         signature = re.sub(r"(: |-> )'([^']+)'", r"\1\2", str(inspect.signature(value)))  # annotations are texts
         shown = [f"`{name}{re.sub(r'[(]self(, )?', '(', signature)}`\n"]
+    if is_typeddict(value):
+        fields = ", ".join(f"{key}: {kind.__forward_arg__}" for key, kind in value.__annotations__.items())
+        shown = [f"`{name}({fields})`\n"]
     return [*shown, _markdown(inspect.cleandoc(value.__doc__ or "")) + "\n"]
 
 

@@ -16,28 +16,36 @@ if TYPE_CHECKING:
     from quit.library.building import build as build
     from quit.library.building import check as check
     from quit.library.building import plan as plan
+    from quit.library.checking import SourceCheck as SourceCheck
     from quit.library.instruments import convergence as convergence
     from quit.library.instruments import evaluate_run as evaluate_run
     from quit.library.instruments import find_leaks as find_leaks
     from quit.library.instruments import judge as judge
     from quit.library.instruments import labels as labels
     from quit.library.instruments import passages as passages
+    from quit.library.results import ExportResult as ExportResult
     from quit.library.tables import Tables as Tables
     from quit.library.tables import open_tables
     from quit.models.protocols import JudgeItem as JudgeItem
     from quit.models.protocols import Prompt as Prompt
     from quit.models.protocols import Reply as Reply
     from quit.models.protocols import Verdict as Verdict
+    from quit.review.report import ReviewStatus as ReviewStatus
     from quit.stages.leaks.find import Finding as Finding
+    from quit.status.story import Story as Story
 
     open = open_tables  # mypy --strict exports `import x as x`, but not `import x as y`
 
 _MODULES = {
     "library.building": ("build", "check", "plan"),
+    "library.checking": ("SourceCheck",),
+    "library.results": ("ExportResult",),
     "library.tables": ("Tables", "open"),
     "library.instruments": ("convergence", "evaluate_run", "find_leaks", "judge", "labels", "passages"),
     "models.protocols": ("JudgeItem", "Prompt", "Reply", "Verdict"),
+    "review.report": ("ReviewStatus",),
     "stages.leaks.find": ("Finding",),
+    "status.story": ("Story",),
 }
 __all__ = sorted(["errors", *(name for names in _MODULES.values() for name in names)])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -168,7 +169,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _lines(findings: dict[str, Any], limit: int) -> list[str]:
+def _lines(findings: Mapping[str, Any], limit: int) -> list[str]:
     from quit.models.readers.pool import about_small_pool
 
     lines = []

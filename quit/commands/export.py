@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -116,7 +117,7 @@ def export(
     show(facts, as_json, [] if quiet else _lines(out, facts, public))
 
 
-def _lines(out: Path, facts: dict[str, Any], public: bool) -> list[str]:
+def _lines(out: Path, facts: Mapping[str, Any], public: bool) -> list[str]:
     lines = [f"{out / row['format']}: {row['files']} files, {row['bytes'] / 1e6:,.1f} MB" for row in facts["formats"]]
     if push := facts.get("published"):
         files, tag = push["files"], f", tag {push['tag']}" if push["tag"] else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rich.markup import escape
@@ -28,7 +29,7 @@ def override_line(row: dict[str, Any]) -> str:
     return f"Override {row['override_id']}{mark}: {describe_override(row)}{remark}"
 
 
-def print_question(life: dict[str, Any], passages: int) -> None:
+def print_question(life: Mapping[str, Any], passages: int) -> None:
     """Print one question's story; ``passages`` limits how many passages are listed (0: all)."""
     _OUT.print(f"[bold]{escape(life['question_id'])}[/]")
     if question := life["question"]:
@@ -43,7 +44,7 @@ def print_question(life: dict[str, Any], passages: int) -> None:
     _print_reviews(life)
 
 
-def _print_origins(life: dict[str, Any]) -> None:
+def _print_origins(life: Mapping[str, Any]) -> None:
     for row in life["origins"]:
         _OUT.print(f"From {row['source']} {escape(row['where'])} ({escape(row['record_id'])})")
     for row in life["rejects"]:
@@ -58,7 +59,7 @@ def _print_origins(life: dict[str, Any]) -> None:
         _OUT.print(f"Candidates drawn from the collection: {escape(names)}")
 
 
-def _print_hints(life: dict[str, Any]) -> None:
+def _print_hints(life: Mapping[str, Any]) -> None:
     several = len({row["file"] for row in life["hints"]}) > 1  # one file is named above
     rows = [
         (row["rank"] if row["selected"] else "", row["hint_id"].rpartition("-")[2],
@@ -80,7 +81,7 @@ def _print_hints(life: dict[str, Any]) -> None:
         terminal.sentence(override_line(row), _OUT)
 
 
-def _print_probe_and_split(life: dict[str, Any]) -> None:
+def _print_probe_and_split(life: Mapping[str, Any]) -> None:
     if (row := life["description"]) and row["coarse"]:
         producer = escape(row["type_producer"].partition("@")[0])
         difficulty = f"difficulty {row['difficulty']:.2f} ({row['difficulty_bin']})"
@@ -94,7 +95,7 @@ def _print_probe_and_split(life: dict[str, Any]) -> None:
         _OUT.print(f"Split: {row['split']}{parametric[row['parametric']]}")
 
 
-def _print_passages(life: dict[str, Any], limit: int) -> None:
+def _print_passages(life: Mapping[str, Any], limit: int) -> None:
     """Print passages with their labels and each distinct answer with the numbers of the readers that gave it."""
     rows = life["passages"]
     by_answers = sorted(rows, key=lambda row: -len(row["answers"]))  # not every reader is asked about every passage
@@ -113,7 +114,7 @@ def _print_passages(life: dict[str, Any], limit: int) -> None:
     terminal.show([Table("", ("passage", "label", "answers"), lines, (2,), more=len(rows) - len(lines))], _OUT)
 
 
-def _print_verdicts(life: dict[str, Any]) -> None:
+def _print_verdicts(life: Mapping[str, Any]) -> None:
     has_votes = any(row["votes"] for row in life["verdicts"])
     rows = [
         ("unknown" if (row["correct"], row["basis"]) == (None, None) else VERDICTS[row["correct"]], row["answer"],
@@ -128,7 +129,7 @@ def _print_verdicts(life: dict[str, Any]) -> None:
         _OUT.print(f"Valid answers: {escape('; '.join(row['answer'] for row in life['valid_answers']))}")
 
 
-def _print_reviews(life: dict[str, Any]) -> None:
+def _print_reviews(life: Mapping[str, Any]) -> None:
     for row in life["reviews"]:
         if row["kind"] == "annotation":
             aside = "" if row["counts"] else ", does not count"

@@ -27,6 +27,7 @@ from quit.settings import load, without
 from quit.sources import parse_source
 
 if TYPE_CHECKING:
+    from quit.library.checking import SourceCheck
     from quit.operations.plan import Plan
 
 
@@ -162,7 +163,7 @@ def check(
     *,
     models: bool = True,
     progress: bool = True,
-) -> dict[str, Any]:
+) -> SourceCheck:
     """Read sources and look for leaks as a build would. Writes nothing.
 
     Args:
@@ -173,9 +174,8 @@ def check(
         progress: Show how far it is.
 
     Returns:
-        ``records``, ``questions`` and ``hints`` (usable ones), and distinct ``answers`` (gold ones and candidates),
-            counted; ``faults`` (what would be left out) and
-        ``notes`` (what looks odd), each with file, reason (of faults) and detail; ``skipped``: what was not looked for.
+        A dictionary of the type ``quit.SourceCheck``: counts, ``faults`` (what would be left out) and ``notes`` (what
+        looks odd).
 
     Raises:
         InputError: A source cannot be read.

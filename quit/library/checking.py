@@ -6,15 +6,42 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from quit.common.progress import advance
 from quit.sources.fields import shown_file, unit
 
 
-def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
-    """Return what the stages collect and filter make of sources: counts, ``faults`` and ``notes`` (``file``,
-    ``reason``, ``detail``).
+class Fault(TypedDict):
+    """What would be left out: ``detail`` has place and reason in words."""
+
+    file: str | None
+    reason: str
+    detail: str
+
+
+class Note(TypedDict):
+    """What looks odd in a file."""
+
+    file: str
+    detail: str
+
+
+class SourceCheck(TypedDict):
+    """What a build would take from sources: numbers of ``records``, usable ``questions`` and ``hints``, and distinct
+    ``answers``, candidates among them. ``skipped``: what was not looked for."""
+
+    records: int
+    questions: int
+    hints: int
+    answers: int
+    skipped: str
+    faults: list[Fault]
+    notes: list[Note]
+
+
+def examine(refs: Any, settings: Any, models: Any = None) -> SourceCheck:
+    """Return what the stages collect and filter make of sources.
 
     ``models`` None: leaks are sought by rules alone, and ``skipped`` says so. Raises ``InputError`` where nothing can
     be collected, and what the readers raise.
@@ -53,7 +80,7 @@ class _Records:
     def __init__(self, refs: Any, units: dict[str, str]) -> None:
         self._refs, self._units = refs, units
         self.count = 0
-        self.notes: list[dict[str, str]] = []
+        self.notes: list[Note] = []
         self.without_candidates, self.with_gold = Counter[str](), Counter[str]()
 
     def __iter__(self) -> Iterator[Any]:
@@ -74,14 +101,14 @@ class _Records:
             yield record
 
 
-def _faults(tables: Mapping[str, Any], leaks: Any, units: dict[str, str]) -> list[dict[str, str]]:
+def _faults(tables: Mapping[str, Any], leaks: Any, units: dict[str, str]) -> list[Fault]:
     """Return what would be left out, by file and position; a leak is where its question came from first."""
     origins = {row["question_id"]: row for row in reversed(tables["origins"].to_pylist())}
     rows = tables["rejects"].to_pylist()
     for row in leaks.to_pylist():
         origin = origins[row["question_id"]]
         rows.append({**row, **{name: origin[name] for name in ("file", "position", "record_id")}})
-    faults = []
+    faults: list[Fault] = []
     for row in sorted(rows, key=lambda row: (row["file"] or "", row["position"] or 0)):
         detail = row["detail"]
         if not detail.startswith(("line ", "record ", "row ")):
@@ -90,11 +117,11 @@ def _faults(tables: Mapping[str, Any], leaks: Any, units: dict[str, str]) -> lis
     return faults
 
 
-def _notes_on_files(refs: Any, records: _Records) -> list[dict[str, str]]:
+def _notes_on_files(refs: Any, records: _Records) -> list[Note]:
     from quit.sources.csv import column_notes
     from quit.sources.notes import key_notes
 
-    notes = []
+    notes: list[Note] = []
     for ref in refs:
         if ref.kind == "csv" or (ref.kind == "jsonl" and ref.path.suffix.lower() != ".parquet"):
             remarks = (column_notes if ref.kind == "csv" else key_notes)(ref.path)

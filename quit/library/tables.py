@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import duckdb
 import pyarrow as pa
@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     import datasets
     import pandas as pd
     import polars as pl
+
+    from quit.annotation.project import PushReport
+    from quit.annotation.sync import PullReport
+    from quit.library.results import ExportResult
+    from quit.review.apply import ApplyReport
+    from quit.review.report import ReviewStatus
+    from quit.status.story import Story
 
 _COUNTS = """
     SELECT split, count(DISTINCT question_id) AS questions, count(*) AS passages, count(*) FILTER (label = 2) AS fully
@@ -167,9 +174,9 @@ class Tables:
         except duckdb.Error as error:
             raise InputError(f"DuckDB refuses the query: {error}") from None
 
-    def question(self, question_id: str | int) -> dict[str, Any]:
-        """Return everything about one question: ``question``, ``hints``, ``passages`` (text, label, answers),
-        ``verdicts``, ``reviews``, ``rejects`` and more.
+    def question(self, question_id: str | int) -> Story:
+        """Return everything about one question, as a dictionary of the type ``quit.Story``: ``question``, ``hints``,
+        ``passages`` (text, label, answers), ``verdicts``, ``reviews``, ``rejects`` and more.
 
         Args:
             question_id: Its id, or its source's id where only one question has it.
@@ -196,7 +203,7 @@ class Tables:
         overwrite: bool = False,
         progress: bool = True,
         **fine_tuning: Any,
-    ) -> dict[str, Any]:
+    ) -> ExportResult:
         """Write the labelled dataset in formats that other tools read, and publish it.
 
         Args:
@@ -216,9 +223,7 @@ class Tables:
                 most), ``kind`` of negatives, ``miner``, ``seed``.
 
         Returns:
-            ``out``; ``formats``: ``format``, ``files`` and ``bytes`` of each; with ``push`` also ``published``:
-            ``repository``, ``visibility``, ``tag`` (a release's name), ``dry_run``, ``files`` (``path``, ``bytes``)
-            and, if pushed, ``url``.
+            A dictionary of the type ``quit.ExportResult``: ``formats``, and with ``push`` also ``published``.
 
         Raises:
             InputError: A format needs answers or labels that are missing.
@@ -229,7 +234,7 @@ class Tables:
         from quit.export import FineTuning
         from quit.export import export as export_tables
         from quit.export.card_facts import licence_header
-        from quit.export.push import Target, token
+        from quit.export.push import Target, publish, token
         from quit.library.progress import working
 
         options = [*(each.name for each in fields(FineTuning)), *(Tables.export.__kwdefaults__ or ())]
@@ -262,11 +267,11 @@ class Tables:
                 evaluation=evaluation,
             )
         formats_written = [{"format": each.format, **_size(Path(out, each.format))} for each in manifests]
-        facts = {"out": str(out), "formats": formats_written}
-        if not target:
-            return facts
-        licence = licence_header(labelled, about)["license"]
-        return {**facts, "published": {**_publish(Path(out, "huggingface"), target, dry_run), "licence": licence}}
+        facts: Any = {"out": str(out), "formats": formats_written}
+        if target:
+            licence = licence_header(labelled, about)["license"]
+            facts["published"] = {**publish(Path(out, "huggingface"), target, dry_run), "licence": licence}
+        return cast("ExportResult", facts)
 
     def _labelled(self, card: Path | None) -> tuple[Any, Settings, Any]:
         """Return the labelled tables, the settings of their models, and the card's."""
@@ -374,7 +379,7 @@ class Tables:
         repair: bool = False,
         settings: Overrides | None = None,
         progress: bool = True,
-    ) -> dict[str, Any]:
+    ) -> PushReport:
         """Make or update the project in Label Studio where people review. Of a workspace only.
 
         Args:
@@ -386,17 +391,15 @@ class Tables:
             settings: Of the section ``review``, remembered from now on.
             progress: Show how far it is.
 
-        Returns:
-            ``url`` of the server, number of the ``project``, ``created``; tasks that are ``new``, ``changed``,
-            ``unchanged`` and ``blind``.
-
         Raises:
             InputError: There is nothing to review.
             ServerError: Label Studio does not answer.
             SettingsError: The token is refused, or a setting is of another section.
         """
+        from quit.annotation.project import PushReport
+
         options: dict[str, Any] = {"project": project, "new_project": new_project, "repair": repair}
-        return self._review("push", progress, url=url, settings=override_texts(settings), **options)
+        return PushReport(**self._review("push", progress, url=url, settings=override_texts(settings), **options))
 
     def review_pull(
         self,
@@ -406,23 +409,20 @@ class Tables:
         full: bool = False,
         accept_withdrawals: bool = False,
         progress: bool = True,
-    ) -> dict[str, Any]:
+    ) -> PullReport:
         """Import what people did so far into the table ``reviews``.
 
         Args:
             url, project, progress: As of :meth:`review_push`, whose errors it has.
             full: Read every task, not only those changed since the last pull.
             accept_withdrawals: Withdraw reviews even if many annotations were deleted at once.
-
-        Returns:
-            ``versions`` of annotations that are new or changed, the ``rows`` and ``verdicts`` in them, ``withdrawn``
-            annotations, deleted ones that are ``held``: they count until that is accepted; of the project's ``tasks``
-            those that are ``done``.
         """
-        options = {"full": full, "accept_withdrawals": accept_withdrawals}
-        return self._review("pull", progress, url=url, project=project, **options)
+        from quit.annotation.sync import PullReport
 
-    def review_status(self) -> dict[str, Any]:
+        options = {"full": full, "accept_withdrawals": accept_withdrawals}
+        return PullReport(**self._review("pull", progress, url=url, project=project, **options))
+
+    def review_status(self) -> ReviewStatus:
         """Return how far the review is, as ``quit review status --json`` prints it. Asks no server."""
         from quit.engine.reading import settings_of
         from quit.review.report import review_status
@@ -431,7 +431,7 @@ class Tables:
 
     def review_apply(
         self, *, withdraw: bool = False, settings: Overrides | None = None, progress: bool = True
-    ) -> dict[str, Any]:
+    ) -> ApplyReport:
         """Update labels and valid answers with the reviews pulled so far. Of a workspace only; twice changes nothing.
 
         Args:
@@ -439,18 +439,15 @@ class Tables:
             settings: Of the section ``review``, remembered from now on.
             progress: Show how far it is.
 
-        Returns:
-            ``ran``, ``applied``, ``decided``, ``open``; since the build ``labels_up``, ``labels_down``,
-            ``answers_added``, ``answers_removed`` and ``questions_removed`` (reason -> count); ``now``: how much more
-            or less these sums are by this call.
-
         Raises:
             SettingsError: A setting is of another section.
             WorkspaceError: Another run holds the workspace.
         """
-        return self._review("update", progress, withdraw=withdraw, settings=override_texts(settings))
+        from quit.review.apply import ApplyReport
 
-    def _review(self, step: str, progress: bool, **options: Any) -> dict[str, Any]:
+        return ApplyReport(**self._review("update", progress, withdraw=withdraw, settings=override_texts(settings)))
+
+    def _review(self, step: str, progress: bool, **options: Any) -> Any:
         from quit.library import jobs
         from quit.library.progress import working
 
@@ -492,17 +489,3 @@ def _size(folder: Path) -> dict[str, int]:
     """Return how many files an export has, its manifest included, and their bytes."""
     sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
     return {"files": len(sizes), "bytes": sum(sizes)}
-
-
-def _publish(folder: Path, target: Any, dry_run: bool) -> dict[str, Any]:
-    """Publish an export, or list its files; return what was done."""
-    from quit.export.push import published_files, push
-
-    files = [{"path": name, "bytes": size} for name, size in published_files(folder)]
-    visibility = "public" if target.public else "private"
-    facts = {"repository": target.repository, "visibility": visibility, "tag": target.tag or None, "dry_run": dry_run}
-    facts["files"] = files
-    if not dry_run:
-        published = push(folder, target)
-        facts |= {"url": published.url, "visibility": "public" if published.public else "private"}
-    return facts

@@ -10,7 +10,7 @@ import duckdb
 
 from quit.engine.reading import TableReader
 from quit.render.table import plain_name
-from quit.status.story import stories, story
+from quit.status.story import Story, stories, story
 from quit.text.normalize import normalize_answer
 
 _ANSWERS = 8  # listed per example, those from most passages first
@@ -72,7 +72,7 @@ def example_passage(
     row = connection.execute(_PASSAGE).fetchone()
     if row is None:
         return None
-    question = story(workspace, row[0])
+    question: Mapping[str, Any] = story(workspace, row[0])
     passage = max(question["passages"], key=lambda row: len(row["permutation"]))  # the first such: by permutation
     verdicts = {normalize_answer(row["answer"]): row["correct"] for row in question["verdicts"]}
     return {
@@ -106,7 +106,7 @@ def examples(workspace: TableReader, connection: duckdb.DuckDBPyConnection) -> l
     return [{**kind, "questions": [example(next(lives), _ANSWERS) for _ in kind["questions"]]} for kind in kinds]
 
 
-def example(question: dict[str, Any], max_answers: int) -> dict[str, Any]:
+def example(question: Story, max_answers: int) -> dict[str, Any]:
     """Return what is shown of one question; ``question``: its story; ``max_answers``: answers at most, those from most
     passages first."""
     passages, record = question["passages"], question["question"] or {}

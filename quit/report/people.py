@@ -13,12 +13,13 @@ import pyarrow.compute as pc
 from quit.engine.workspace import Workspace
 from quit.evaluate.agreement import cohen_kappa
 from quit.evaluate.significance import accuracy_interval
+from quit.review.report import ReviewStatus
 from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.stages.labelling.verdicts import decide, live_reviews, rows_of_pages
 
 
-def review_progress(workspace: Workspace, settings: Review, status: dict[str, Any]) -> dict[str, Any] | None:
+def review_progress(workspace: Workspace, settings: Review, status: ReviewStatus) -> dict[str, Any] | None:
     """Return what :func:`quit.review.report.review_status` says (``status``) without anybody's address, or None before
     the first review.
 
@@ -39,10 +40,10 @@ def review_progress(workspace: Workspace, settings: Review, status: dict[str, An
         ).fetchall()
     people = workspace.rows("SELECT DISTINCT annotator FROM reviews ORDER BY 1", ["reviews"])
     numbers = {name: f"annotator {number}" for number, (name,) in enumerate(people, start=1)}
-    names_of_facts = ("reviews", "annotators", "kinds", "flags", "agreement", "controls", "decided", "open", "applied")
+    left_out = ("project", "unclear", "disagreements", "problems", "audit")
     return {
         "splits": [{"split": split, "asked": count, "reviewed": reviewed} for split, count, reviewed in counts],
-        **_with_numbers({name: status[name] for name in names_of_facts}, numbers),
+        **_with_numbers({name: value for name, value in status.items() if name not in left_out}, numbers),
     }
 
 

@@ -18,7 +18,8 @@ _SUMS = ("labels_up", "labels_down", "answers_added", "answers_removed")
 @dataclass
 class ApplyReport:
     """What people's verdicts changed, against the labels without any. ``applied``: pulls the labels rest on; ``ran``:
-    whether there was anything to do; ``open``: decisions that wait for more votes or an adjudicator."""
+    whether there was anything to do; ``open``: decisions that wait for more votes or an adjudicator;
+    ``questions_removed``: by reason; ``now``: by how much these sums are more than before the call."""
 
     applied: int = 0
     ran: bool = False
@@ -31,6 +32,7 @@ class ApplyReport:
     answers_added: int = 0
     answers_removed: int = 0
     questions_removed: dict[str, int] = field(default_factory=dict)
+    now: dict[str, int] = field(default_factory=dict)
 
 
 def plan_update(pipeline: Pipeline, withdraw: bool = False) -> Pipeline:

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NotRequired, TypedDict, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -204,7 +204,61 @@ def absent_people(settings: Review, annotators: set[str]) -> list[str]:
     return lines
 
 
-def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
+class ProjectStatus(TypedDict):
+    """The project in Label Studio, as of the last push or pull."""
+
+    id: int | None
+    url: str | None
+    tasks: int
+    controls: int
+    done: int
+
+
+class ReviewCounts(TypedDict):
+    """What was pulled, and what of it does not count: of questions that have changed, flags on hints that have."""
+
+    pulls: int
+    rows: int
+    annotations: int
+    questions: int
+    set_aside: int
+    set_aside_questions: list[str]
+    set_aside_flags: int
+
+
+class Applied(TypedDict):
+    """What applied pulls changed; ``waiting``: pulls that are not applied."""
+
+    pulls: int
+    waiting: int
+    questions: int
+    labels_up: int
+    labels_down: int
+    answers_added: int
+    answers_removed: int
+    questions_removed: dict[str, int]
+
+
+class ReviewStatus(TypedDict):
+    """How far a review is. ``decided`` and ``open``: decisions; ``problems``: in words, each with what to do."""
+
+    project: ProjectStatus
+    reviews: ReviewCounts
+    annotators: list[dict[str, Any]]
+    kinds: list[dict[str, Any]]
+    flags: list[dict[str, Any]]
+    agreement: dict[str, Any]
+    controls: list[dict[str, Any]]
+    unclear: list[dict[str, Any]]
+    decided: int
+    open: int
+    disagreements: list[dict[str, Any]]
+    applied: Applied
+    problems: list[str]
+    audit: NotRequired[dict[str, Any]]
+
+
+def review_status(workspace: Workspace, settings: Review) -> ReviewStatus:
     """Return the state of a workspace's review as JSON-like values; nothing is asked of a server.
 
     A file of control questions or of people that is no longer there is left out, and the log says so.
@@ -229,7 +283,7 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
     project, sync = store.project, store.sync
     tasks = project.get("tasks") or ()
     open_decisions = disagreements(decisions)
-    return {
+    status = {
         "project": {
             "id": project.get("id"),
             "url": project.get("url"),
@@ -263,6 +317,7 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
         "problems": [*(sync.get("problems") or ()), *absent_people(settings, set(people))],
         **audit_figures(workspace, settings),
     }
+    return cast(ReviewStatus, status)
 
 
 def controls_of(settings: Review) -> Controls | None:
@@ -270,7 +325,7 @@ def controls_of(settings: Review) -> Controls | None:
     return load_controls(settings.controls) if settings.controls else None
 
 
-def _set_aside(reviews: dict[str, Any]) -> list[str]:
+def _set_aside(reviews: ReviewCounts) -> list[str]:
     """Return sentences on the annotations and flags that do not count, if there are any."""
     lines = []
     if reviews["set_aside_flags"]:
@@ -289,7 +344,7 @@ def _set_aside(reviews: dict[str, Any]) -> list[str]:
     return [sentence, *lines]
 
 
-def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
+def described(status: ReviewStatus, most: int = 0) -> list[Table | str]:
     """Return what people did, their agreement and its effects, as sentences and tables. ``most``: rows per table,
     0 for all."""
     reviews, agreement, applied = status["reviews"], status["agreement"], status["applied"]
@@ -355,7 +410,7 @@ def _right(right: int, total: int) -> str:
     return f"{right:,} of {total:,}" if total else "–"
 
 
-def pieces(status: dict[str, Any]) -> list[Table | str]:
+def pieces(status: ReviewStatus) -> list[Table | str]:
     """Return a review's state: the project, done, open, agreement, label changes, problems."""
     project, tasks, done = status["project"], status["project"]["tasks"], status["project"]["done"]
     control_count = project["controls"]
@@ -371,6 +426,6 @@ def pieces(status: dict[str, Any]) -> list[Table | str]:
     ]
 
 
-def markdown(status: dict[str, Any]) -> str:
+def markdown(status: ReviewStatus) -> str:
     """Return a review's state as Markdown."""
     return table.markdown(["# Review", *pieces(status)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import duckdb
 import pyarrow as pa
@@ -63,7 +63,82 @@ _QUERIES = {
 _ONE_ROW = ("question", "description", "split", "roles")
 
 
-def story(workspace: TableReader, name: str) -> dict[str, Any]:
+class StoryHint(TypedDict):
+    """A hint; ``rank``, ``convergence`` and ``producer`` are None until it is ranked."""
+
+    hint_id: str
+    hint: str
+    source: str
+    file: str
+    rank: int | None
+    convergence: float | None
+    producer: str | None
+    selected: bool
+
+
+class StoryPassage(TypedDict):
+    """A passage; ``label`` and ``correct_labelers`` are None until it is labelled. ``answers``: by reader."""
+
+    id: str
+    permutation: str
+    text: str
+    label: int | None
+    correct_labelers: list[str] | None
+    answers: dict[str, str]
+
+
+class StoryVerdict(TypedDict):
+    """A verdict on a distinct answer, which labelers gave to so many ``passages``; ``votes`` of a jury."""
+
+    answer: str
+    correct: bool | None
+    probability: float | None
+    basis: str
+    passages: int
+    judge: str
+    votes: list[dict[str, Any]]
+
+
+class StoryReject(TypedDict):
+    """What was left out at a stage, and why."""
+
+    stage: str
+    kind: str
+    reason: str
+    detail: str
+    file: str | None
+    position: int | None
+    hint_id: str | None
+
+
+class Story(TypedDict):
+    """Everything that the tables say of a question. What has no type of its own here is rows of the table of that name,
+    without ``question_id``."""
+
+    question_id: str
+    labelers: list[str]
+    question: dict[str, Any] | None
+    origins: list[dict[str, Any]]
+    rejects: list[StoryReject]
+    candidates: list[str]
+    drawn_candidates: list[dict[str, Any]]
+    hints: list[StoryHint]
+    leak_findings: list[dict[str, Any]]
+    description: dict[str, Any] | None
+    probe: list[dict[str, Any]]
+    split: dict[str, Any] | None
+    passages: list[StoryPassage]
+    verdicts: list[StoryVerdict]
+    valid_answers: list[dict[str, Any]]
+    reviews: list[dict[str, Any]]
+    roles: dict[str, Any] | None
+    sets: list[dict[str, Any]]
+    hint_roles: list[dict[str, Any]]
+    changes: list[dict[str, Any]]
+    overrides: list[dict[str, Any]]
+
+
+def story(workspace: TableReader, name: str) -> Story:
     """Return everything the current tables say of one question, as JSON-like values.
 
     ``name``: a question id, or a source record's own id where only one question has it. A question that was left out
@@ -77,7 +152,7 @@ def story(workspace: TableReader, name: str) -> dict[str, Any]:
     return next(stories(workspace, [identity]))
 
 
-def stories(workspace: TableReader, question_ids: Sequence[str]) -> Iterator[dict[str, Any]]:
+def stories(workspace: TableReader, question_ids: Sequence[str]) -> Iterator[Story]:
     """Yield the story of each of these questions, as :func:`story` returns it."""
     ids = f"({', '.join(f'${number + 1}' for number in range(len(question_ids))) or 'NULL'})"
     rows_of: dict[str, dict[str, list[dict[str, Any]]]] = {}
@@ -93,7 +168,7 @@ def stories(workspace: TableReader, question_ids: Sequence[str]) -> Iterator[dic
         yield _story(workspace, {name: rows_of[name].get(identity, []) for name in _QUERIES}, identity, labelers)
 
 
-def _story(workspace: TableReader, rows: dict[str, Any], identity: str, labelers: list[str]) -> dict[str, Any]:
+def _story(workspace: TableReader, rows: dict[str, Any], identity: str, labelers: list[str]) -> Story:
     answers_of: dict[str, dict[str, str]] = {}
     order = {run.removeprefix("read:"): position for position, run in enumerate(workspace.state)}
     for row in sorted(rows.pop("answers"), key=lambda row: order[row["reader"]]):
@@ -114,14 +189,8 @@ def _story(workspace: TableReader, rows: dict[str, Any], identity: str, labelers
         row["where"] = f"{shown_file(row['file'])}, {unit(row['source'], row['file'])} {row['position'] + 1}"
     first = {name: next(iter(rows[name]), None) for name in _ONE_ROW}
     candidates = [row["candidate"] for row in rows["candidates"]]
-    return {
-        "question_id": identity,
-        "labelers": labelers,
-        **rows,
-        **first,
-        "candidates": candidates,
-        "overrides": listed(workspace, identity),
-    }
+    ours = {"candidates": candidates, "overrides": listed(workspace, identity)}
+    return cast(Story, {"question_id": identity, "labelers": labelers, **rows, **first, **ours})
 
 
 def _labelers(workspace: TableReader) -> list[str]:

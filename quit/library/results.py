@@ -1,0 +1,40 @@
+"""The types of what an export returns: dictionaries, as ``quit export --json`` prints them."""
+
+from __future__ import annotations
+
+from typing import NotRequired, TypedDict
+
+
+class ExportedFormat(TypedDict):
+    """One format of an export: its files, the manifest among them, and their bytes."""
+
+    format: str
+    files: int
+    bytes: int
+
+
+class PublishedFile(TypedDict):
+    """A file on the hub."""
+
+    path: str
+    bytes: int
+
+
+class Publication(TypedDict):
+    """What was pushed to the hub, or would be; ``tag``: the release's name; ``url``: if it was pushed."""
+
+    repository: str
+    visibility: str
+    tag: str | None
+    dry_run: bool
+    files: list[PublishedFile]
+    url: NotRequired[str]
+    licence: str | list[str]
+
+
+class ExportResult(TypedDict):
+    """What was written, and published if that was asked for."""
+
+    out: str
+    formats: list[ExportedFormat]
+    published: NotRequired[Publication]
