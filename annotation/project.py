@@ -156,7 +156,7 @@ def push(
         number = report.project = facts.id
         _check_config(server, facts, repair, report)
         _set_up(server, facts, settings)
-        tasks = _tasks_by_question(server, number, report)
+        tasks = _tasks_by_question(server, number, report.problems)
         former_ids = set(store.project.get("tasks") or ())
         seed = settings.split.seed
         order = with_blind(mix_controls(items, controls, review, seed), review.blind, seed)
@@ -176,7 +176,7 @@ def push(
         _set_overlaps(server, number, overlaps(question_ids, controls, review, seed))
         _change(server, number, {tasks[item.question_id].id: item for item in updates}, review)
         if new or updates:
-            _check_tasks(server, number, [*new, *updates], report)
+            _check_tasks(server, number, [*new, *updates])
         report.changed = len(updates)
         report.unchanged = len(order) - len(new) - len(updates)
         report.remade = sum(item.question_id in former_ids for item in new)
@@ -213,12 +213,12 @@ def _chunks(values: Sequence[Any], review: Review) -> Iterator[Sequence[Any]]:
         yield values[start : start + review.page_tasks]
 
 
-def _tasks_by_question(server: Server, project: int, report: PushReport) -> dict[str, Any]:
+def _tasks_by_question(server: Server, project: int, problems: list[str]) -> dict[str, Any]:
     """Return question id -> its task on the server. A double on which nobody has worked is deleted; others, and tasks
     that are not ours, become problems."""
     tasks: dict[str, Any] = {}
-    problems = []
-    for task in server.tasks(project, ["id", "meta", "data", "total_annotations", "cancelled_annotations", "drafts"]):
+    fields = ["id", "meta", "data", "total_annotations", "cancelled_annotations", "draft_exists"]
+    for task in server.tasks(project, fields):
         key = task_key(task)
         if key is None:
             problems.append(f"Task {task.id} was not made by quit: it is left alone.")
@@ -230,7 +230,6 @@ def _tasks_by_question(server: Server, project: int, report: PushReport) -> dict
                 _delete_task(server, double.id)
         else:
             tasks[key] = task
-    report.problems += [problem for problem in problems if problem not in report.problems]
     return tasks
 
 
@@ -239,12 +238,12 @@ def _delete_task(server: Server, number: int) -> None:
 
 
 def _has_work(task: Any) -> bool:
-    return bool(task.total_annotations or task.cancelled_annotations or task.drafts)
+    return bool(task.total_annotations or task.cancelled_annotations or task.draft_exists)
 
 
-def _check_tasks(server: Server, project: int, items: Sequence[ReviewItem], report: PushReport) -> None:
+def _check_tasks(server: Server, project: int, items: Sequence[ReviewItem]) -> None:
     """Raise :class:`ServerError` unless the server shows these items as they are now."""
-    tasks = _tasks_by_question(server, project, report)
+    tasks = _tasks_by_question(server, project, [])
     names = [item.question_id for item in items]
     if lost := [name for name, item in zip(names, items) if name not in tasks or not up_to_date(item, tasks[name])]:
         raise ServerError(

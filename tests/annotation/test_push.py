@@ -145,18 +145,22 @@ def test_what_a_lost_answer_was_about_is_not_sent_twice(store, server, settings,
     assert list(_tasks(server, report.project)) == [f"q{number:03d}" for number in range(6)]
 
 
-def test_a_task_that_arrives_twice_is_deleted_where_nobody_has_worked_on_it(store, server, settings, live) -> None:
-    number = push(store, server, settings, [item(number) for number in range(3)]).project
-    first = _tasks(server, number)
-    copies: Any = [make_task(item(question)) for question in range(3)]
+def test_a_task_that_arrives_twice_is_deleted_where_nobody_has_worked_on_it(store, server, settings, people) -> None:
+    items = [item(number) for number in range(4)]
+    number = push(store, server, settings, items).project
+    first = {question: task.id for question, task in _tasks(server, number).items()}
+    copies: Any = [make_task(question) for question in items]
     server.ask(lambda studio: studio.projects.import_tasks(number, request=copies))
     second = {task.meta["key"]: task.id for task in server.tasks(number, ["id", "meta"])}
-    annotate(server, first["q001"].id, page_result("q001", "gold"))
+    annotate(server, first["q001"], page_result("q001", "gold"))
     for question in ("q001", "q002"):
         annotate(server, second[question], page_result(question, "gold"))
-    [problem] = push(store, server, settings, [item(number) for number in range(3)]).problems
-    assert problem == f"Task {second['q001']} doubles task {first['q001'].id} (q001): delete one of them."
-    left = {first["q000"].id, first["q001"].id, second["q001"], second["q002"]}
+    ada = {"Authorization": f"Token {people['ada@example.org']}"}
+    address = f"{server.url}/api/tasks/{second['q003']}/drafts"
+    httpx.post(address, json={"result": [], "lead_time": 1.0}, headers=ada, timeout=60).raise_for_status()
+    [problem] = push(store, server, settings, items).problems
+    assert problem == f"Task {second['q001']} doubles task {first['q001']} (q001): delete one of them."
+    left = {first["q000"], first["q001"], second["q001"], second["q002"], second["q003"]}
     assert {task.id for task in server.tasks(number, ["id"])} == left
 
 
