@@ -104,19 +104,18 @@ class Server:
         """Yield a project's tasks (the SDK's) with the fields of ``include`` (``id`` among them), ordered by id.
 
         ``among``: only those with these numbers, a hundred at most: they are part of the address. Pages begin after the
-        last id seen, not at a number of rows, so tasks that are deleted meanwhile make none of the others be skipped.
+        last id seen, not at a number of rows, so tasks that are deleted meanwhile make none of the others be skipped,
+        and the last one is empty: a server may have a smaller limit.
         """
         conditions = [] if among is None else [_condition("in_list", [*among])]
-        size, last = self._settings.page_tasks, 0
-        while True:
-            tasks = self._page(project, include, size, [*conditions, _condition("greater", last)])
+        last = 0
+        while tasks := self._page(project, include, [*conditions, _condition("greater", last)]):
             yield from tasks
-            if len(tasks) < size:
-                return
             last = max(task.id for task in tasks)
 
-    def _page(self, project: int, include: Sequence[str], size: int, items: Sequence[Any]) -> list[Any]:
+    def _page(self, project: int, include: Sequence[str], items: Sequence[Any]) -> list[Any]:
         query = json.dumps({"filters": {"conjunction": "and", "items": items}, "ordering": ["tasks:id"]})
+        size = self._settings.page_tasks
         pages: Any = self.ask(
             lambda studio: studio.tasks.list(
                 project=project, include=",".join(include), resolve_uri=False, page_size=size, query=query

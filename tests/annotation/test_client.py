@@ -1,8 +1,11 @@
 """What is said about servers that misbehave: down, starting, half way through an upgrade, or no Label Studio at all."""
 
+import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import unquote_plus
 
 import pytest
 
@@ -72,6 +75,22 @@ def test_a_redirect_is_named_and_not_followed(monkeypatch, code, location, targe
         with pytest.raises(SettingsError, match="redirects to"):
             server.ask(lambda studio: studio.projects.create(title="Any"), again=False)
         assert len(paths) == 2
+
+
+def test_a_server_with_smaller_pages_lists_every_task() -> None:
+    """Label Studio's TASK_API_PAGE_SIZE_MAX."""
+    served: list[str] = []
+
+    def answer(_method: str, path: str, *_: object) -> tuple[int, bytes, dict[str, str]]:
+        [after] = re.findall('"value": (\\d+)', unquote_plus(path))
+        served.append(after)
+        tasks = [{"id": number} for number in range(int(after) + 1, 8)][:3]
+        return 200, json.dumps({"tasks": tasks, "total": 7}).encode(), {"Content-Type": "application/json"}
+
+    with serving(answer) as url:
+        tasks = Server(url, "t" * 40, Review(page_tasks=500)).tasks(1, ["id"])
+        assert [task.id for task in tasks] == [1, 2, 3, 4, 5, 6, 7]
+    assert served == ["0", "3", "6", "7"]
 
 
 def test_the_workspaces_own_server_is_told_how_to_start(tmp_path, monkeypatch) -> None:
