@@ -8,8 +8,11 @@ are computed from additions, multiplications and divisions alone, which IEEE 754
 from __future__ import annotations
 
 import math
+import operator
 import os
 import platform
+from collections.abc import Iterable
+from functools import reduce
 
 import numpy as np
 
@@ -21,6 +24,11 @@ OWN = "QUIT_ARITHMETIC"
 _LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
 """ln 2 in two parts: the first has so few bits that a multiple of it is exact (Cody and Waite 1980)."""
 _TAYLOR = [1.0 / math.factorial(power) for power in range(13, -1, -1)]
+
+
+def sum_in_order(values: Iterable[float]) -> float:
+    """Return the sum of floats, added one after the other: the builtin does that up to Python 3.11 only."""
+    return reduce(operator.add, values, 0.0)
 
 
 def arithmetic(device: str = "cpu") -> str:

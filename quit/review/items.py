@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from quit.common.arithmetic import sum_in_order
 from quit.common.ids import draw
 from quit.common.rows import grouped, tuples
 from quit.engine.workspace import Workspace
@@ -182,7 +183,7 @@ def _item(question: dict, hints: list[str], rows: list[dict], second: _Second, t
         ReviewAnswer(key, (form,), 0, (), True, None, True) for key, form in gold.items() if key and key not in keys
     ]
     answers.sort(key=lambda answer: (not answer.gold, -answer.passages, answer.key))
-    stake = sum(_stake(answer, threshold) for answer in answers)
+    stake = sum_in_order(_stake(answer, threshold) for answer in answers)
     return ReviewItem(
         identity,
         question["split"],

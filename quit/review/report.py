@@ -13,6 +13,7 @@ from typing import Any, NotRequired, TypedDict, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quit.common.arithmetic import sum_in_order
 from quit.common.json_lines import keyed_lines
 from quit.common.rows import tuples
 from quit.engine.workspace import Workspace
@@ -93,6 +94,7 @@ def kinds(live: pa.Table, controls: Controls | None) -> list[dict[str, Any]]:
         seconds = [row["lead_seconds"] for row in headers if row["lead_seconds"] is not None]
         figures, scores = agreement(page_rows), control_scores(page_rows, controls)
         pairs = sum(pair["items"] for pair in figures["pairs"])
+        alike = sum_in_order(pair["items"] * pair["agreement"] for pair in figures["pairs"])
         rows.append(
             {
                 "blind": blind,
@@ -103,7 +105,7 @@ def kinds(live: pa.Table, controls: Controls | None) -> list[dict[str, Any]]:
                 "seconds": round(median(seconds), 1) if seconds else None,
                 "answers": sum(person["answers"] for person in figures["annotators"]),
                 "items": figures["items"],
-                "alike": sum(pair["items"] * pair["agreement"] for pair in figures["pairs"]) / pairs if pairs else None,
+                "alike": alike / pairs if pairs else None,
                 "alpha": figures["alpha"],
                 "controls": sum(person["asked"] for person in scores),
                 "controls_right": sum(person["right"] for person in scores),

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from quit.common.arithmetic import ARITHMETIC, OWN, arithmetic, exp, log, log2, on_grid, products, unit
+from quit.common.arithmetic import ARITHMETIC, OWN, arithmetic, exp, log, log2, on_grid, products, sum_in_order, unit
 
 NUMBERS = np.random.default_rng(5)
 
@@ -29,6 +29,11 @@ def test_the_order_of_a_product_s_terms_changes_nothing() -> None:
     order = NUMBERS.permutation(384)
     assert (left.astype(float) @ right.T.astype(float) == left[:, order].astype(float) @ right[:, order].T).all()
     assert products(left[:, order], right[:, order]).tobytes() == products(left, right).tobytes()
+
+
+def test_a_sum_is_the_same_on_every_python() -> None:
+    assert sum_in_order([0.1] * 10) == 0.9999999999999999 and sum_in_order([]) == 0.0
+    assert sum_in_order(iter([1e16, 1.0, -1e16])) == 0.0
 
 
 def test_unit_vectors_have_length_1_and_lie_on_the_grid() -> None:

@@ -3,14 +3,13 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from functools import reduce
-from operator import add
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 import quit
+from quit.common.arithmetic import sum_in_order
 from tests.frozen.values import checksum
 
 PROVENANCE = ("README.md", "manifest.json", "croissant.json", "settings.json")
@@ -52,14 +51,14 @@ def table(name: str, rows: pa.Table) -> dict[str, Any]:
 
 
 def _means(ids: list[str], columns: dict[str, list[float | None]]) -> dict[str, dict[str, float | None]]:
-    """Return question -> column -> mean of its values (None: it has none). From Python 3.12, sum() rounds otherwise."""
+    """Return question -> column -> mean of its values (None: it has none)."""
     values: dict[str, dict[str, list[float]]] = defaultdict(lambda: {name: [] for name in columns})
     for name, column in columns.items():
         for question_id, value in zip(ids, column, strict=True):
             if value is not None:
                 values[question_id][name].append(value)
     return {
-        question_id: {name: figure(reduce(add, rows) / len(rows)) for name, rows in of_columns.items() if rows}
+        question_id: {name: figure(sum_in_order(rows) / len(rows)) for name, rows in of_columns.items() if rows}
         for question_id, of_columns in values.items()
     }
 

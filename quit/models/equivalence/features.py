@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
+from quit.common.arithmetic import sum_in_order
 from quit.text.normalize import ARTICLES, STOP_WORDS, is_punctuation, strip_accents
 
 _SMALL = (
@@ -323,16 +324,16 @@ def _rare(gold: Sequence[str], answer: Sequence[str], question_words: set[str]) 
     """Return recall (of all, and of what the question does not give away), precision and extremes, by rarity."""
     common = set(gold) & set(answer)
     extra = [word for word in answer if word not in gold and word not in question_words]
-    weight = sum(rarity(word) for word in gold)
+    weight = sum_in_order(rarity(word) for word in gold)
     new = [word for word in gold if word not in question_words]
-    weight_new = sum(rarity(word) for word in new)
-    recall = sum(rarity(word) for word in gold if word in common)
-    recalled_new = sum(rarity(word) for word in new if word in common)
-    precise = sum(rarity(word) for word in answer if word in common)
+    weight_new = sum_in_order(rarity(word) for word in new)
+    recall = sum_in_order(rarity(word) for word in gold if word in common)
+    recalled_new = sum_in_order(rarity(word) for word in new if word in common)
+    precise = sum_in_order(rarity(word) for word in answer if word in common)
     return {
         "recall_rare": recall / weight if weight else float(bool(common)),
         "recall_rare_new": recalled_new / weight_new if weight_new else 0.5,
-        "precision_rare": precise / max(1e-3, sum(rarity(word) for word in answer)),
+        "precision_rare": precise / max(1e-3, sum_in_order(rarity(word) for word in answer)),
         "rarest_shared": max((rarity(word) for word in common), default=0.0),
         "rarest_missing": max((rarity(word) for word in gold if word not in common), default=0.0),
         "rarest_extra": max((rarity(word) for word in extra), default=0.0),

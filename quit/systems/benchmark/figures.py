@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from quit.common.arithmetic import sum_in_order
 from quit.contracts.benchmark import FIGURES
 from quit.dataset.dataset import FULLY
 from quit.evaluate.metrics import Measure, under
@@ -75,7 +76,7 @@ def _pipelines(scores: Scores) -> Iterable[dict[str, Any]]:
             contexts = systems.setdefault((retriever, reranker), {})
             contexts.setdefault((strategy, k), {})[key] = float(values.mean()) if len(values) else 0.0
     for (retriever, reranker), contexts in systems.items():
-        best = max(contexts.values(), key=lambda by: sum(by.values()))
+        best = max(contexts.values(), key=lambda by: sum_in_order(by.values()))
         for key, value in best.items():
             yield _row("5", key, key[3], f"{retriever} + {reranker}" if reranker else retriever, value)
 
