@@ -221,7 +221,8 @@ TABLES: dict[str, TableContract] = {
                 Column(
                     "ended",
                     TEXT,
-                    "Why the reply ended: `stop`, `length` (cut) or `content_filter` (withheld); null where no model "
+                    "Why the reply ended: `stop`, `length` (cut) or `content_filter` (withheld, or its prompt refused, "
+                    "with the vendor's word where that is another: `content_filter: SAFETY`); null where no model "
                     "wrote one.",
                     nullable=True,
                 ),

@@ -22,7 +22,7 @@ from quit.settings import Settings
 
 FIELDS = (
     "requests", "cached", "retries", "empty", "prompt_tokens", "completion_tokens", "cached_tokens", "thought_tokens",
-    "seconds",
+    "assumed_cost", "assumed_tokens", "seconds",
 )  # fmt: skip
 
 
@@ -84,12 +84,13 @@ def _is_entry(entry: Any) -> bool:
 def capped(path: Path, settings: Settings, ledger: Ledger) -> Iterator[None]:
     """Keep what requests cost in ``W/spent.json`` while a build with a cap works, so that builds share it."""
     prices = {model.name: model for model in settings.replying_models}
-    spent = Amount()
-    for name, used in totals(path).items():
-        counts = [used[field] for field in ("prompt_tokens", "cached_tokens", "completion_tokens")]
-        cost = settings.cost(prices[name], *counts) if name in prices else 0.0
-        spent = spent.plus(Amount(cost or 0.0, counts[0] + counts[2]))
-    ledger.open(path / "spent.json", spent)
+    spent = assumed = Amount()
+    for name, counts in totals(path).items():
+        cost = settings.spent(prices[name], counts) if name in prices else None
+        tokens = counts["prompt_tokens"] + counts["completion_tokens"] + counts["assumed_tokens"]
+        spent = spent.plus(Amount(cost or 0.0, tokens))
+        assumed = assumed.plus(Amount(counts["assumed_cost"], counts["assumed_tokens"]))
+    ledger.open(path / "spent.json", spent, assumed)
     try:
         yield
     finally:

@@ -130,7 +130,7 @@ class Models:
 
         def make() -> CachedGenerator:
             generator = make_generator(spec, self._settings, self.meter, self.ledger)
-            return CachedGenerator(generator, self.cache, self.meter)
+            return CachedGenerator(generator, self.cache, self.meter, self._settings.run.max_refused)
 
         return self.shared(("generator", spec.name, spec.kind, spec.model), make)
 

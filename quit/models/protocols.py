@@ -74,7 +74,8 @@ class Prompt:
 class Reply:
     """A reader's answer: ``raw`` as the model wrote it, ``answer`` cleaned (or ``NO_ANSWER``).
 
-    ``ended``: ``stop``, ``length`` where the reply was cut, or ``content_filter`` where the vendor withheld it.
+    ``ended``: ``stop``, ``length`` where the reply was cut, or ``content_filter`` where the vendor withheld it,
+    with the vendor's word where that is another.
     """
 
     raw: str

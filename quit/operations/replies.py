@@ -124,7 +124,8 @@ def _ask_servers(pipeline: Pipeline, models: Sequence[_Model], kept_models: Set[
             if spec.missing_prices and server.api_key_env and server.api_key_needed:
                 note(f"{spec.name} has no {spec.missing_prices}: quit plan counts 0 for it.", loud=True)
         if absent:
-            text = f"The server of {users} did not answer: {'; '.join(absent)}. {server.remedy}"
+            faults = "; ".join(absent)
+            text = f"The server of {users} did not answer: {faults}. {server.remedy_for(faults)}"
             is_first = server is servers[0]
             if is_first and len(absent) == len(urls) and not kept:
                 raise ServerError(text)

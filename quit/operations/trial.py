@@ -55,7 +55,7 @@ def _try(spec: ReaderSettings | JudgeSettings, settings: Settings, question: Raw
     except QuitError as error:
         return trial | {"fault": str(error)}
     counts = meter.snapshot()[spec.name]
-    cost = settings.cost(spec, counts["prompt_tokens"], counts["cached_tokens"], counts["completion_tokens"])
+    cost = settings.spent(spec, counts)
     names = ("requests", "prompt_tokens", "completion_tokens", "thought_tokens")
     trial |= {"messages": request.messages(), "reply": raw, "read_as": read_as}
     return trial | {name: counts[name] for name in names} | {"cost": cost}

@@ -262,7 +262,6 @@ def _usage(workspace: TableReader, settings: Settings) -> dict[str, Any]:
     costs = []
     for name, counts in usage.items():
         spec = prices.get(name)
-        tokens = (counts[name] for name in ("prompt_tokens", "cached_tokens", "completion_tokens"))
         replies = counts["requests"] + counts["cached"]
         costs.append(
             {
@@ -271,7 +270,7 @@ def _usage(workspace: TableReader, settings: Settings) -> dict[str, Any]:
                 "asked": int(counts["requests"]),
                 "kept": int(counts["cached"]),
                 "kept_share": counts["cached"] / replies if replies else 0.0,
-                "cost": spec and settings.cost(spec, *tokens),
+                "cost": spec and settings.spent(spec, counts),
             }
         )
     table = usage_table(workspace)

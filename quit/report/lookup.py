@@ -68,7 +68,8 @@ _OVERVIEW = """
     ), leaking AS (
         SELECT question_id, count(DISTINCT hint_id) AS leaks FROM leak_findings WHERE NOT overridden GROUP BY 1
     ), shortened AS (
-        SELECT question_id, count(*) AS cut FROM answers WHERE ended = 'length' GROUP BY 1
+        SELECT question_id, count(*) FILTER (ended = 'length') AS cut, string_agg(DISTINCT ended, ', ' ORDER BY ended)
+            FILTER (starts_with(ended, 'content_filter')) AS withheld FROM answers GROUP BY 1
     ), altered AS (
         SELECT question_id, count(*) FILTER (change = 'label') AS changed FROM changes GROUP BY 1
     ), reviewed AS (
@@ -78,7 +79,8 @@ _OVERVIEW = """
            coalesce(s.split, g.reason, 'not split yet') AS state, l.passages, l.fully, l.fully / l.passages AS share,
            CASE WHEN $labelers > 1 AND NOT EXISTS (SELECT 1 FROM answers WHERE NOT asked) THEN l.disagreement END
                AS disagreement, coalesce(k.leaks, 0) AS leaks,
-           coalesce(c.cut, 0) AS cut, coalesce(a.changed, 0) AS changed, coalesce(r.reviewers, 0) AS reviewers,
+           coalesce(c.cut, 0) AS cut, c.withheld, coalesce(a.changed, 0) AS changed,
+           coalesce(r.reviewers, 0) AS reviewers,
            CASE WHEN o.question_id IS NOT NULL THEN coalesce(fewest_in_every_order::VARCHAR, 'no set suffices') END
                AS needs,
            lower(strip_accents(

@@ -253,24 +253,24 @@ def _readers(facts: Facts, max_rows: int) -> Pieces:
 def _by_reader(facts: Facts) -> Iterable[Plot]:
     counts: dict[str, dict[int, list[int]]] = {}
     for row in facts["readers_by_hints"]:
-        of_size = [row[name] for name in ("passages", "no_answer", "correct", "cut")]
+        of_size = [row[name] for name in ("passages", "no_answer", "correct", "cut", "filtered")]
         counts.setdefault(row["reader"], {})[row["hints"]] = of_size
     if not counts:
         return
     roles = {row["name"]: row["role"] or "in no profile" for row in facts["readers"]}
     names = [name for name in roles if name in counts]
-    points = {name: {size: right / total for size, (total, _, right, _) in counts[name].items()} for name in names}
+    points = {name: {size: right / total for size, (total, _, right, *_) in counts[name].items()} for name in names}
     sizes = sorted({size for by_size in counts.values() for size in by_size})
     without_hints = {row["reader"]: f"{row['known']:,} of {row['questions']:,}" for row in facts["probe"]}
     rows = []
     for name in names:
-        passages, no_answer, correct, cut = (sum(values) for values in zip(*counts[name].values(), strict=True))
+        passages, no_answer, correct, *ended = (sum(values) for values in zip(*counts[name].values(), strict=True))
         shares = [percent(points[name].get(size)) for size in sizes]
         shares += [share(correct, passages), share(no_answer, passages)]
-        cells = (None if facts["imported"] else share(cut, passages), passages)
+        cells = (*(None if facts["imported"] else share(count, passages) for count in ended), passages)
         rows.append((name, roles[name], without_hints.get(name), *shares, *cells))
     hints = (counted(size, "hint") for size in sizes)
-    heads = ("reader", "role", "known without hints", *hints, "all", "no answer", "cut", "passages")
+    heads = ("reader", "role", "known without hints", *hints, "all", "no answer", "cut", "withheld", "passages")
     svg = plots.lines("plot-readers", points, "hints in the passage", "correct answers")
     title = "Correct answers by reader and number of hints"
     yield Plot(title, heads, rows, (1,), name="plot-readers", svg=svg)

@@ -223,6 +223,13 @@ class RunSettings(Section):
         "prices (`price_prompt`, ...). No request is sent that might pass it.",
     )
     max_tokens: int | None = Field(None, ge=0, description="The same for their tokens, of prompts and replies.")
+    max_refused: float = Field(
+        0.02,
+        ge=0,
+        le=1,
+        description="Share of a stage's prompts that a server may refuse, for their content or length, until the build "
+        "stops; five are always allowed. A refused prompt's reply is `NO ANSWER`.",
+    )
     generation_cache: bool = Field(True, description="Keep every LLM reply, for this and all later runs.")
 
     @field_validator("runner")

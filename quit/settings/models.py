@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -175,12 +176,26 @@ class ServerSettings(Section):
         description="Ask through its batch endpoints (`/files`, `/batches`): a build submits what is missing and ends; "
         "one that runs later collects the replies. For OpenAI, and servers that do the same.",
     )
+    batch_tokens: int = Field(
+        0,
+        ge=0,
+        description="With `batch`: how many tokens may wait at the server at a time, about; 0: as many as it takes. "
+        "Batches are cut to this and sent one after the other.",
+    )
     batch_price: float = Field(0.5, ge=0, description="With `batch`: its price, as a share of the models' prices.")
-    patience_seconds: float = Field(60, ge=0, description="How long to wait while no connection can be made.")
+    patience_seconds: float = Field(
+        60, ge=0, description="How long to wait while no connection can be made, or the server still loads its model."
+    )
+    words: dict[str, Literal["stop", "length", "withheld", "again", "running", "ended"]] = Field(
+        default_factory=dict,
+        description="What words of this server mean that the program does not know: reasons why a reply ended (`stop`, "
+        "`length`: cut, `withheld`, `again`: no reply) and states of batches (`running`, `ended`).",
+    )
 
-    @property
-    def remedy(self) -> str:
-        """The advice for a server that does not answer, for messages."""
+    def remedy_for(self, fault: str = "") -> str:
+        """Return the advice for a server that does not answer, for messages."""
+        if "CERTIFICATE_VERIFY_FAILED" in fault:
+            return "Name the file of its certificate, or of who signed it, in SSL_CERT_FILE: it is not trusted here."
         vendors = self.flavour == "openai" and self.api_key_env and self.api_key_needed
         how = "quit models serve prints the command" if self.flavour == "vllm" else "Ollama: ollama serve"
         start = "See whether this machine reaches it" if vendors else f"Start it ({how})"
@@ -211,6 +226,7 @@ class ServerSettings(Section):
         if not urls:
             where = f"set {self.base_url_env}, or " if self.base_url_env else ""
             raise SettingsError(f"Server {self.name!r} has no address: {where}give base_urls in the profile.")
+        urls = [re.sub(r"(?:/chat/completions)?/?(?=$|\?)", "", url.strip(), count=1) for url in urls]
         for url in urls:
             if not url.startswith(("http://", "https://")):
                 raise SettingsError(

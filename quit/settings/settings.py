@@ -140,6 +140,14 @@ class Settings(Section):
         cost, server = spec.cost(prompt, cached, completion), self.batch_server(spec)
         return cost * server.batch_price if server and cost is not None else cost
 
+    def spent(self, spec: LanguageModel, counts: dict[str, Any]) -> float | None:
+        """Return what requests have cost by their counts (:class:`quit.models.generation.meter.Count`).
+
+        Replies that did not come, or did not say what they cost, count as their worst case.
+        """
+        cost = self.cost(spec, *(counts[f"{name}_tokens"] for name in ("prompt", "cached", "completion")))
+        return None if cost is None else cost + counts["assumed_cost"]
+
     def server(self, name: str) -> ServerSettings:
         """Return a server by name."""
         return next(server for server in self.servers if server.name == name)

@@ -114,7 +114,7 @@ def _by_hints(reader: str, answers: Answers, correct: np.ndarray, hints: np.ndar
     cells = answers.index * size + hints
     counts = np.bincount(cells[is_asked], minlength=len(correct) * size).reshape(-1, size)  # (distinct answers, hints)
     ended = answers.rows["ended"]
-    cut, filtered = (pc.fill_null(pc.equal(ended, why), False).to_numpy() for why in ("length", FILTERED))
+    cut, filtered = (pc.fill_null(pc.starts_with(ended, why), False).to_numpy() for why in ("length", FILTERED))
     no_answer = np.flatnonzero(pc.equal(answers.distinct["answer"], NO_ANSWER).to_numpy())
     raw = answers.distinct["raw"].take(pa.array(no_answer))
     says_no_answer = pc.match_substring(raw, NO_ANSWER, ignore_case=True)

@@ -98,7 +98,7 @@ def redirect(location: str, status: int = 307) -> Fault:
 
 
 FAULTS: dict[str, Fault] = {
-    "400": failure(400, f"This model's maximum context length is 2048 tokens. ({KEY})"),
+    "400": failure(400, f"Unknown field. ({KEY})"),
     "401": failure(401, f"Incorrect API key provided: {KEY}."),
     "401 with the key where messages are cut": failure(401, ("This key is not one of ours. " * 10)[:280] + KEY),
     "404": failure(404, f"The model `other` does not exist for {KEY}."),
@@ -122,7 +122,7 @@ FAULTS: dict[str, Fault] = {
     "half a JSON document": HALF_JSON,
     "no choices": Fault(body=f'{{"id": "{KEY}", "object": "chat.completion", "choices": []}}'.encode()),
     "content that is not a text": Fault(content={"key": KEY}),
-    "not finished": Fault(content="part of it", finish_reason=f"abort {KEY}"),
+    "not finished": Fault(content="part of it", finish_reason=f"abort: {KEY}"),
     "thinking": Fault(content=f"<think>{KEY}</think>Paris"),
     "the key as the answer": Fault(content=f"It is {KEY}."),
     "lone surrogate": Fault(content="Leso\ud83d"),

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from quit.errors import SettingsError
 from quit.models.loading import model_identity
 from quit.models.prompting import PromptTemplate
 
@@ -59,7 +58,8 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A finished reply. ``finish_reason``: ``stop``, ``length`` or ``content_filter`` (withheld; the text is empty).
+    """A finished reply. ``finish_reason``: ``stop``, ``length`` or ``content_filter`` (withheld; the text is empty),
+    the last with the vendor's word where that is another (``content_filter: SAFETY``).
 
     Token counts are the server's, 0 where it gives none.
     ``cached_tokens``: prompt tokens that came from its prefix cache when this was asked; ``thought_tokens``: those of
@@ -92,7 +92,12 @@ class Completion:
     @property
     def is_empty(self) -> bool:
         """Whether there is no text and no reason for that; such a reply is not kept."""
-        return not self.text.strip() and self.finish_reason not in ("length", FILTERED)
+        return not self.text.strip() and self.finish_reason != "length" and not self.finish_reason.startswith(FILTERED)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether an error came in its place, which says that the prompt is refused."""
+        return self.finish_reason.startswith(f"{FILTERED}: HTTP ")
 
 
 OnReply = Callable[[int, Completion], Future[None] | None]
@@ -219,25 +224,3 @@ def before_stop(text: str, stop: Sequence[str]) -> str:
     """Return a reply up to its first stop string. Some servers include it or ignore it."""
     places = [text.find(ending) for ending in stop if ending in text]
     return text[: min(places, default=len(text))]
-
-
-def answer_of(name: str, options: ModelOptions, text: str, finish_reason: str, reasoning: str | None = None) -> str:
-    """Return a reply without its thoughts; empty where it was cut inside them.
-
-    ``finish_reason``: of the reply; ``reasoning``: thoughts that a server sends apart from the text, None for a model
-    in this process. There the chat template may have opened the thoughts, so ``</think>`` can stand alone. Raises
-    :class:`SettingsError` for thoughts where ``options.thinking`` is ``refuse``.
-    """
-    if options.thinking == "drop":
-        _, end_tag, answer = text.rpartition("</think>")
-        answer = answer.lstrip()  # vLLM leaves the line ends after the thoughts
-        ran_out = finish_reason == "length" and options.thinking_tokens and reasoning is None
-        cut = ran_out or answer.startswith("<think>")
-        return "" if cut and not end_tag else answer
-    if "<think>" in text or "</think>" in text or reasoning:
-        raise SettingsError(
-            f"{name} sent its thinking with its answer. Switch it off in the profile (template_options = "
-            "{ enable_thinking = false } for Qwen 3, or as the model's card says), or let it think: "
-            'thinking = "drop" with thinking_tokens = 2000, for example.'
-        )
-    return text

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+import re
 import sqlite3
 import time
 import uuid
@@ -28,18 +30,22 @@ from quit.models.generation.base import ChatRequest, Completion, ModelOptions, O
 from quit.models.generation.ledger import Account, Amount
 from quit.models.generation.limits import pause
 from quit.models.generation.meter import Meter
-from quit.models.generation.replica import MAX_BYTES, PassingFault, Replica, is_withheld
+from quit.models.generation.replica import MAX_BYTES, PassingFault, Replica
+from quit.models.generation.reply import refusal_of, tokens_of
 from quit.models.generation.server import run
 from quit.models.generation.serving import CONNECT_SECONDS
 from quit.settings import ServerSettings
 from quit.text.secrets import shown
+from quit.text.vendors import meaning, refusal
 from quit.text.words import counted
 
 MAX_REQUESTS, MAX_FILE_BYTES = 50_000, 190 << 20  # of a batch, as OpenAI has it
 _MAX_REPLIES = 1 << 30  # bytes of a file of replies
 _FOR_GOOD = 1 << 20  # failures of a request that is refused for good
 _PAGES = 1000  # of a server's list of batches, 100 each
-_FINISHED = ("completed", "expired", "cancelled", "failed")
+_BYTES_A_TOKEN = 4  # for a vendor's limit of tokens that wait
+_SHARE = 0.9  # of that limit that is used
+_LIMIT = re.compile(r"limit:? *([\d,_.]{4,})", re.IGNORECASE)  # in its refusal
 _PATH = "/v1/chat/completions"
 _BATCHES = """CREATE TABLE IF NOT EXISTS batches (
     tag TEXT PRIMARY KEY, id TEXT, submitted REAL, cost REAL, tokens REAL, ledger TEXT
@@ -47,6 +53,10 @@ _BATCHES = """CREATE TABLE IF NOT EXISTS batches (
 _REQUESTS = (
     "CREATE TABLE IF NOT EXISTS requests (key BLOB PRIMARY KEY, tag TEXT, failures INTEGER, reply TEXT, fault TEXT)"
 )
+_SIZES = "CREATE TABLE IF NOT EXISTS sizes (tag TEXT PRIMARY KEY, model TEXT, tokens REAL)"
+"""Estimated tokens of each batch; under a server's and model's own name, those that may wait there."""
+_OPEN = "SELECT sum(sizes.tokens) FROM sizes JOIN batches USING (tag) WHERE model = ? AND submitted > ?"
+_DAY = 90_000.0  # seconds until a batch has ended, at most
 _ROWS = "SELECT key, tag, failures, reply, fault FROM requests WHERE key IN ({keys})"
 
 
@@ -65,6 +75,7 @@ class BatchGenerator:
         self._server = server
         self._account = account
         self._meter = meter
+        self._model = f"{server.urls()[0]} {options.model}"
         self._replica = Replica(name, server.urls()[0], server.key(), options, server, meter, account, [])
 
     def generate(self, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
@@ -74,6 +85,7 @@ class BatchGenerator:
         lock = FileLock(path.with_suffix(".lock"))  # no other shard or build makes or collects a batch meanwhile
         with lock, closing(open_wal(path, "FULL", _BATCHES)) as notes:
             notes.execute(_REQUESTS)
+            notes.execute(_SIZES)
             run(self._generate(notes, requests, on_reply))
 
     def release(self) -> None:
@@ -89,7 +101,11 @@ class BatchGenerator:
             rows = {row[0]: row for row in select_keys(notes, _ROWS, [*positions])}
             open_keys = [key for key in positions if key not in collected_keys and not (key in rows and rows[key][1])]
             self._check(notes, [rows[key] for key in open_keys if key in rows])
-            for portion in self._portions(requests, positions, open_keys):
+            limit = self._limit(notes)
+            for portion in self._portions(requests, positions, open_keys, limit):
+                [(waiting,)] = notes.execute(_OPEN, (self._model, time.time() - _DAY))
+                if waiting and waiting + _tokens(portion) > limit:
+                    break  # one after the other
                 await self._submit(session, notes, portion)
         if len(collected_keys) < len(positions):
             raise Waiting(self._waiting(notes, [*positions]))
@@ -99,6 +115,11 @@ class BatchGenerator:
         requests = Counter(row[1] for row in select_keys(notes, _ROWS, keys) if row[1])
         batches = notes.execute("SELECT tag, id, submitted FROM batches ORDER BY submitted").fetchall()
         mine = [(identity, requests[tag], when) for tag, identity, when in batches if tag in requests]
+        if not mine:
+            return (
+                f"{self.name} waits for room at {self._replica.url}, where some {self._limit(notes):,.0f} tokens may "
+                "wait at a time (batch_tokens of the server). Run the same command again later."
+            )
         since = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(mine[0][2]))
         names = ", ".join(f"{identity} ({counted(count, 'request')})" for identity, count, _ in mine)
         return (
@@ -107,16 +128,21 @@ class BatchGenerator:
         )
 
     def _check(self, notes: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Raise the fault of a request that is not asked again. The next run asks anew."""
-        for key, _, failures, _, fault in rows:
-            if failures >= self._server.attempts:
-                _forget(notes, [key])
-                if failures >= _FOR_GOOD:
-                    raise SettingsError(fault)
-                raise ServerError(
-                    f"{self._replica.url} ({self.name}) failed {failures} times on one request of a batch; the last "
-                    f"time: {fault}. What it answered before is kept."
-                )
+        """Raise the fault of a request that is not asked again. The next run asks anew for all of them."""
+        failed = [(failures, fault, key) for key, _, failures, _, fault in rows if failures >= self._server.attempts]
+        _forget(notes, [key for _, _, key in failed])
+        for failures, fault, _ in sorted(failed, reverse=True)[:1]:
+            if failures >= _FOR_GOOD:
+                raise SettingsError(fault)
+            raise ServerError(
+                f"{self._replica.url} ({self.name}) failed {failures} times on {counted(len(failed), 'request')} of a "
+                f"batch; the last time: {fault}. What it answered before is kept."
+            )
+
+    def _limit(self, notes: sqlite3.Connection) -> float:
+        """Return how many tokens may wait at the server: the setting, or what its refusals say."""
+        known = notes.execute("SELECT tokens FROM sizes WHERE tag = ?", (self._model,)).fetchone()
+        return min((known or (math.inf,))[0], self._server.batch_tokens or math.inf)
 
     async def _look(self, session: aiohttp.ClientSession, notes: sqlite3.Connection, tag: str) -> None:
         """Collect a batch that has ended. One that was noted and never made is forgotten."""
@@ -128,8 +154,10 @@ class BatchGenerator:
         self._note_made(notes, tag, identity)
         try:
             batch = await self._json(session, "GET", f"/batches/{identity}")
+            state = str(batch.get("status"))
+            what = self._server.words.get(state) or meaning("batch", state)
             files = [batch[name] for name in ("output_file_id", "error_file_id") if batch.get(name)]
-            paths = [f"/files/{file}/content" for file in files if batch.get("status") in _FINISHED]
+            paths = [f"/files/{file}/content" for file in files if what == "ended"]
             contents = [await self._call(session, "GET", path, max_bytes=_MAX_REPLIES) for path in paths]
         except _NotFound:
             raise SettingsError(
@@ -137,28 +165,47 @@ class BatchGenerator:
                 "404): it was deleted, or the API key is of another project. Use the key it was made with; or set "
                 f"batch = false for the server {self._server.name}, which pays for its requests again, one by one."
             ) from None
-        if batch.get("status") in _FINISHED:
+        if what not in ("running", "ended"):
+            raise SettingsError(
+                f"{self._replica.url} says that the batch {shown(identity)} of {self.name} is {shown(state)!r}, a word "
+                f"that is not known. Say what it means at the server {self._server.name} of the profile: words = {{ "
+                f'{json.dumps(shown(state))} = "running" }}, or "ended".'
+            )
+        if what == "ended":
             rows = [self._row_of(line) for content in contents for line in content.split(b"\n") if line]
-            why = f"the batch is {batch['status']} {json.dumps(batch['errors']) if batch.get('errors') else ''}".strip()
-            self._close(notes, tag, rows, shown(why))
+            why = f"the batch is {state} {json.dumps(batch['errors']) if batch.get('errors') else ''}".strip()
+            is_full = not rows and refusal(why) == "waiting" and self._lower(notes, tag, why)
+            self._close(notes, tag, rows, None if is_full else shown(why))
+
+    def _lower(self, notes: sqlite3.Connection, tag: str, why: str) -> bool:
+        """Note how many tokens may wait at a server that refuses a batch for that: what it says, or half of those.
+
+        False for a single request, which fails like any other.
+        """
+        [(tokens,)] = notes.execute("SELECT tokens FROM sizes WHERE tag = ?", (tag,)).fetchall() or [(0.0,)]
+        [(count,)] = notes.execute("SELECT count(*) FROM requests WHERE tag = ?", (tag,))
+        told = (_SHARE * float(re.sub(r"\D", "", number)) for number in _LIMIT.findall(why))
+        limit = min((limit for limit in told if limit < tokens), default=tokens / 2)
+        with notes:
+            notes.execute("INSERT OR REPLACE INTO sizes VALUES (?, ?, ?)", (self._model, self._model, limit))
+        return bool(count > 1)
 
     def _close(self, notes: sqlite3.Connection, tag: str, rows: Sequence[_Row], why: str | None) -> None:
         """Note what came of a batch, all of it or nothing; ``why`` requests have no reply, None: it was never made."""
         with notes:
             *amounts, owner = notes.execute("SELECT cost, tokens, ledger FROM batches WHERE tag = ?", (tag,)).fetchone()
-            notes.executemany(
-                "UPDATE requests SET reply = ?, failures = failures + ?, fault = ? WHERE key = ? AND tag = ?",
-                [(*row, tag) for row in rows],
-            )
+            change = "reply = coalesce(reply, ?), failures = failures + ?, fault = ?"  # a good line is never lost
+            notes.executemany(f"UPDATE requests SET {change} WHERE key = ? AND tag = ?", [(*row, tag) for row in rows])
             if why is not None:
                 again = "failures = failures + 1, fault = coalesce(fault, ?)"
                 notes.execute(f"UPDATE requests SET {again} WHERE tag = ? AND reply IS NULL", (why, tag))
             notes.execute("UPDATE requests SET tag = NULL WHERE tag = ?", (tag,))
-            notes.execute("DELETE FROM batches WHERE tag = ?", (tag,))
+            for table in ("batches", "sizes"):
+                notes.execute(f"DELETE FROM {table} WHERE tag = ?", (tag,))
         ledger, reserve = self._account.ledger, Amount(*amounts)
         counts = [_counts(reply) for reply, *_ in rows if reply]
         cost = Amount.total(self._account.actual(count, Amount()) for count in counts)
-        if not all(count.completion_tokens for count in counts):
+        if not all(count.prompt_tokens for count in counts):
             cost = Amount(*map(max, cost, reserve))
         # What another workspace has reserved stays reserved there: taken back here, it would be spent here once more.
         ledger.settle(reserve if owner == ledger.owner else Amount(), cost, request=False)
@@ -176,7 +223,7 @@ class BatchGenerator:
             status, body = response.get("status_code") or 0, json.dumps(response.get("body"))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise ServerError(f"{self._replica.url}: a line of a batch's replies cannot be read.") from None
-        if status == 200 or is_withheld(status, body.encode()):
+        if status == 200 or refusal_of(status, body.encode())[0] in ("withheld", "long"):
             return body, 0, None, key
         fault = self._replica.fault(status, body.encode(), {}) if status >= 300 else None
         if isinstance(fault, SettingsError):
@@ -201,7 +248,7 @@ class BatchGenerator:
         collected_keys, again = set(), []
         for key, _, failures, reply, _ in replies:
             try:
-                completion = self._replica.parse(reply.encode())
+                completion = self._replica.parse(reply.encode(), 400)
             except PassingFault as fault:
                 again.append((str(fault), key))
                 continue
@@ -224,9 +271,10 @@ class BatchGenerator:
         return collected_keys
 
     def _portions(
-        self, requests: Sequence[ChatRequest], positions: dict[bytes, int], keys: Iterable[bytes]
+        self, requests: Sequence[ChatRequest], positions: dict[bytes, int], keys: Iterable[bytes], max_tokens: float
     ) -> Iterable[list[tuple[bytes, bytes, Amount]]]:
-        """Yield (key, line, worst case) of the requests, cut to what a batch may hold."""
+        """Yield (key, line, worst case) of the requests, cut to what a batch may hold, ``max_tokens`` among that."""
+        max_bytes = min(MAX_FILE_BYTES, max_tokens * _BYTES_A_TOKEN)
         portion: list[tuple[bytes, bytes, Amount]] = []
         size = 0
         for key in keys:
@@ -234,7 +282,7 @@ class BatchGenerator:
             body = self._replica.body(request)
             head = json.dumps({"custom_id": key.hex(), "method": "POST", "url": _PATH})
             line = f'{head[:-1]}, "body": '.encode() + body + b"}\n"
-            if portion and (len(portion) == MAX_REQUESTS or size + len(line) > MAX_FILE_BYTES):
+            if portion and (len(portion) == MAX_REQUESTS or size + len(line) > max_bytes):
                 yield portion
                 portion, size = [], 0
             portion.append((key, line, self._account.worst(body, self._replica.max_tokens(request))))
@@ -254,6 +302,7 @@ class BatchGenerator:
             notes.execute(
                 "INSERT INTO batches VALUES (?, NULL, ?, ?, ?, ?)", (tag, time.time(), *reserve, ledger.owner)
             )
+            notes.execute("INSERT INTO sizes VALUES (?, ?, ?)", (tag, self._model, _tokens(portion)))
             notes.executemany(
                 "INSERT INTO requests VALUES (?, ?, 0, NULL, NULL) ON CONFLICT (key) DO UPDATE SET tag = excluded.tag",
                 [(key, tag) for key, _, _ in portion],
@@ -360,11 +409,14 @@ _Row = tuple[str | None, int, str | None, bytes]
 """Of a line of a batch: reply, more failures, fault, key."""
 
 
+def _tokens(portion: Sequence[tuple[bytes, bytes, Amount]]) -> float:
+    return sum(len(line) for _, line, _ in portion) / _BYTES_A_TOKEN
+
+
 def _counts(reply: str) -> Completion:
     """Return a completion with the token counts of a batch's reply, 0 where one cannot be read."""
-    with suppress(ValueError, AttributeError):
-        usage: Any = json.loads(reply).get("usage") or {}
-        return Completion("", "stop", usage.get("prompt_tokens"), usage.get("completion_tokens"))
+    with suppress(ValueError, AttributeError, TypeError):
+        return Completion("", "stop", **tokens_of(json.loads(reply).get("usage") or {}))
     return Completion("", "stop")
 
 

@@ -27,9 +27,10 @@ from quit.common.cache import cache_folder, open_wal, select_keys
 from quit.common.files import replacing, writing
 from quit.common.json_lines import json_lines
 from quit.common.progress import note
-from quit.errors import InputError, WorkspaceError, refuse_newer
+from quit.errors import InputError, SettingsError, WorkspaceError, refuse_newer
 from quit.models.generation.base import ChatRequest, Completion, Generator, cache_key, canonical
 from quit.models.generation.meter import Meter
+from quit.settings import RunSettings
 from quit.text.words import counted
 
 COLUMNS = "key, model, prompt, label, sample, reply, finish_reason, prompt_tokens, completion_tokens, created, origin"
@@ -46,6 +47,7 @@ _INSERT = f"INSERT OR REPLACE INTO replies ({COLUMNS}, checksum) VALUES (?,?,?,?
 _FIND = f"SELECT {COLUMNS}, checksum FROM replies WHERE key IN ({{keys}})"
 _VERSION = 1
 _PORTION = 10_000  # rows
+_FEW_REFUSED = 5  # prompts of a stage: so many, or fewer, say nothing about a share
 _POLL_SECONDS = 0.5  # seconds between chances to be interrupted while another caller asks
 
 
@@ -314,12 +316,21 @@ def _read_export(path: Path) -> Iterator[tuple[Any, ...]]:
 class CachedGenerator:
     """Completions, from the cache where they are, else from the generator. ``cache=None`` asks for everything."""
 
-    def __init__(self, generator: Generator, cache: GenerationCache | None, meter: Meter | None = None) -> None:
+    def __init__(
+        self,
+        generator: Generator,
+        cache: GenerationCache | None,
+        meter: Meter | None = None,
+        max_refused: float = RunSettings().max_refused,
+    ) -> None:
         self.name = generator.name
         self.identity = generator.identity
         self._generator = generator
         self._cache = cache
         self._meter = meter or Meter()
+        self._max_refused = max_refused
+        self._prompts: Counter[str] = Counter()  # of each stage, by its template
+        self._refused: Counter[str] = Counter()
 
     def complete(self, requests: Sequence[ChatRequest]) -> list[Completion]:
         """Return one completion per request, in order.
@@ -332,6 +343,7 @@ class CachedGenerator:
         distinct: dict[bytes, ChatRequest] = {}
         for key, request in zip(keys, requests, strict=True):
             distinct.setdefault(key, request)
+        self._prompts.update(request.template.identity for request in distinct.values())
         replies: dict[bytes, Completion] = {}
         self._meter.add(self.name, expected=len(distinct))
         if self._cache is None:
@@ -341,6 +353,8 @@ class CachedGenerator:
             with self._cache.asking(open_keys) as (free_keys, events):
                 cached = self._cache.find(free_keys)
                 replies |= cached
+                for key, completion in cached.items():
+                    self._check(distinct[key], completion)
                 self._meter.add(self.name, cached=len(cached))
                 self._ask({key: distinct[key] for key in free_keys if key not in cached}, replies)
             for event in events:
@@ -359,6 +373,19 @@ class CachedGenerator:
         """Give back the memory of a model in this process; the next request loads it again."""
         self._generator.release()
 
+    def _check(self, request: ChatRequest, completion: Completion) -> None:
+        """Raise :class:`SettingsError` where too large a share of a stage's prompts is refused."""
+        stage = request.template.identity
+        self._refused[stage] += completion.is_refused
+        refused, prompts = self._refused[stage], self._prompts[stage]
+        if completion.is_refused and refused > max(_FEW_REFUSED, self._max_refused * prompts):
+            raise SettingsError(
+                f"{self.name}: {refused:,} of {prompts:,} prompts from {request.template.name} are refused, more than "
+                f"run.max_refused = {self._max_refused:g} ({refused / prompts:.1%}; the last, of {request.group}: "
+                f"{completion.finish_reason.partition(': ')[2]}). Each is kept and counts as NO ANSWER. Ask another "
+                "model or shorten what it is asked; or raise run.max_refused."
+            )
+
     def _ask(self, requests: Mapping[bytes, ChatRequest], replies: dict[bytes, Completion]) -> None:
         """Ask the generator, in order; returns once every reply is in ``replies`` and on disk."""
         if not requests:
@@ -375,6 +402,7 @@ class CachedGenerator:
                 return None
             entry = Entry(key, self.identity, request.template.identity, request.group, request.sample, completion)
             commits.append(self._cache.add(entry))
+            self._check(request, completion)
             return commits[-1]
 
         try:

@@ -7,9 +7,11 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from quit.errors import InputError, MissingDependency
-from quit.models.generation.base import ChatRequest, Completion, ModelOptions, OnReply, answer_of, free_memory
+from quit.errors import InputError, MissingDependency, ServerError
+from quit.models.generation.base import ChatRequest, Completion, ModelOptions, OnReply, free_memory
+from quit.models.generation.reply import answer_of
 from quit.models.loading import once
+from quit.text.vendors import meaning
 
 if TYPE_CHECKING:
     from quit.models.generation.ledger import Ledger
@@ -46,7 +48,9 @@ class VllmGenerator:
                 )
                 for position, reply in enumerate(replies, start=start):
                     output = reply.outputs[0]
-                    finish_reason = output.finish_reason or "stop"
+                    finish_reason = meaning("finish", output.finish_reason or "stop") or "unknown"
+                    if finish_reason not in ("stop", "length"):
+                        raise ServerError(f"{self.name}: vLLM ended a reply with {output.finish_reason!r}.")
                     text = answer_of(self.name, self._options, output.text, finish_reason)
                     counts = len(reply.prompt_token_ids or ()), len(output.token_ids)
                     on_reply(position, Completion(text, finish_reason, *counts))
@@ -67,6 +71,7 @@ class VllmGenerator:
             "temperature": request.temperature,
             "max_tokens": request.max_tokens + self._options.thinking_tokens,
             "seed": request.sample,
+            "skip_special_tokens": False,  # of thoughts and turns
         }
         if request.choices:
             from vllm.sampling_params import StructuredOutputsParams

@@ -48,7 +48,7 @@ class Ledger:
 
     def __init__(self, cost: float | None = None, tokens: float | None = None) -> None:
         self.cap = Amount(math.inf if cost is None else cost, math.inf if tokens is None else tokens)
-        self.spent = Amount()
+        self.spent = self.assumed = Amount()
         self.owner = ""  # its file: tells ledgers apart
         self._is_stopped = False
         self._overrun = ""
@@ -62,12 +62,14 @@ class Ledger:
     def is_capped(self) -> bool:
         return any(map(math.isfinite, self.cap))
 
-    def open(self, path: Path, spent: Amount) -> None:
-        """Go on from what the file says, or from ``spent`` where that is more. Without a cap there is no file."""
+    def open(self, path: Path, spent: Amount, assumed: Amount | None = None) -> None:
+        """Go on from what the file says, or from ``spent`` where that is more; ``assumed`` of it was not counted by a
+        server. Without a cap there is no file."""
         if self.is_capped:
             on_disk = Amount(*read_state(path, ()))
             with self._lock:
                 self._path, self.spent = path, Amount(*map(max, on_disk, spent))
+                self.assumed = self.spent.plus(spent, -1).plus(assumed or Amount())
                 self.owner = str(path.resolve())
 
     def close(self) -> None:
@@ -117,9 +119,10 @@ class Ledger:
                 self._settled.clear()
             await self._settled.wait()
 
-    def settle(self, max_amount: Amount, actual: Amount, *, request: bool = True) -> None:
-        """Put what a request cost in the place of what was reserved for it."""
+    def settle(self, max_amount: Amount, actual: Amount, *, request: bool = True, assumed: bool = False) -> None:
+        """Put what a request cost in the place of what was reserved for it; ``assumed``: no server says so."""
         with self._lock:
+            self.assumed = self.assumed.plus(actual, assumed)
             self._put(self.spent.plus(max_amount, -1).plus(actual))
             self._in_flight -= request
         if request:
@@ -127,11 +130,11 @@ class Ledger:
 
     @property
     def state(self) -> str:
-        """What is spent, in words."""
-        spent = self.spent
-        cost = f"run.max_cost: {spent.cost:.4g} of {self.cap.cost:g}"
-        tokens = f"run.max_tokens: {spent.tokens:,.0f} of {self.cap.tokens:,.0f}"
-        return ", ".join(text for text, cap in zip((cost, tokens), self.cap) if math.isfinite(cap)) + " is spent"
+        """What is spent, in words, and how much of it is assumed."""
+        spent, assumed, cap = self.spent, self.assumed, self.cap
+        cost = f"run.max_cost: {spent.cost:.4g} of {cap.cost:g} is spent ({assumed.cost:.4g} of it assumed)"
+        tokens = f"run.max_tokens: {spent.tokens:,.0f} of {cap.tokens:,.0f} is spent ({assumed.tokens:,.0f} assumed)"
+        return ", ".join(text for text, most in zip((cost, tokens), cap) if math.isfinite(most))
 
     def _put(self, spent: Amount) -> None:
         self.spent = spent
@@ -160,6 +163,6 @@ class Account:
 
     def actual(self, reply: Completion, worst: Amount) -> Amount:
         """Return what a reply has cost, by the server's count; the worst, or more, where that lacks a part of it."""
-        cost = self.price(reply.prompt_tokens, min(reply.cached_tokens, reply.prompt_tokens), reply.completion_tokens)
+        cost = self.price(reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens)
         amount = Amount(cost or 0.0, reply.prompt_tokens + reply.completion_tokens)
         return amount if reply.prompt_tokens and reply.completion_tokens else Amount(*map(max, amount, worst))

@@ -22,13 +22,14 @@ from quit.models.generation.base import (
     Completion,
     ModelOptions,
     OnReply,
-    answer_of,
     before_stop,
     free_memory,
 )
 from quit.models.generation.ledger import Ledger
+from quit.models.generation.reply import answer_of
 from quit.models.loading import load_pretrained, once
 from quit.models.prompting import PromptTemplate
+from quit.text.vendors import parted
 
 PREFILL = 256
 """Rows of a pass over prompts."""
@@ -267,6 +268,8 @@ class TransformersGenerator:
         is_end = text != full_text or token in _ends(model, tokenizer)
         if is_end or len(reply.new) == request.max_tokens + self._options.thinking_tokens:
             reason = "stop" if is_end else "length"
+            if parted(whole := tokenizer.decode(reply.new))[1]:  # thoughts whose marks are special tokens
+                text = whole
             answer = answer_of(self.name, self._options, text, reason)
             reply.completion = Completion(answer, reason, reply.prompt, len(reply.new))
 

@@ -17,7 +17,8 @@ class Count:
 
     ``requests``: replies that were paid for; ``cached``: those from the generation cache; ``retries``: attempts that
     failed; ``empty``: empty replies; ``cached_tokens``: prompt tokens a server took from its prefix cache;
-    ``thought_tokens``: those of ``completion_tokens`` that were thoughts, where the server says so; ``expected``:
+    ``thought_tokens``: those of ``completion_tokens`` that were thoughts, where the server says so; ``assumed_cost``,
+    ``assumed_tokens``: the worst case of replies that did not come or did not say what they cost; ``expected``:
     requests handed in, asked for or not; ``seconds``: wall time in which something was in flight; ``origins``: replies
     handed out by where they came from.
     """
@@ -30,6 +31,8 @@ class Count:
     completion_tokens: int = 0
     cached_tokens: int = 0
     thought_tokens: int = 0
+    assumed_cost: float = 0.0
+    assumed_tokens: float = 0.0
     expected: int = 0
     seconds: float = 0.0
     origins: Counter[str] = field(default_factory=Counter)

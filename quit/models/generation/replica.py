@@ -20,14 +20,26 @@ import aiohttp
 
 from quit.common.progress import note
 from quit.errors import QuitError, ServerError, SettingsError
-from quit.models.generation.base import FILTERED, ChatRequest, Completion, ModelOptions, OnReply, answer_of
+from quit.models.generation.base import FILTERED, ChatRequest, Completion, ModelOptions, OnReply
 from quit.models.generation.ledger import Account, Amount
 from quit.models.generation.limits import Budget, Limiter, pause, retry_after
 from quit.models.generation.meter import Meter
-from quit.models.generation.serving import CONNECT_SECONDS
+from quit.models.generation.reply import (
+    CHOICE,
+    PassingFault,
+    answer_of,
+    choice_of,
+    error_text,
+    refusal_of,
+    text_of,
+    tokens_of,
+    withheld,
+)
+from quit.models.generation.serving import CONNECT_SECONDS, endpoint, is_about_key
 from quit.settings import ServerSettings
 from quit.settings.models import Omittable
 from quit.text.secrets import contains_secret, shown
+from quit.text.vendors import meaning
 from quit.text.words import counted
 
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})  # HTTP codes of passing faults
@@ -39,12 +51,10 @@ _NOT_BEGUN = _OVERLOADED | {
 _BYTES_A_TOKEN = 4.0  # for token budgets before the server's own count is known
 CHARACTERS_A_TOKEN = 128  # of a reply, at most: about the longest entry of common vocabularies, a run of spaces
 MAX_BYTES = 4 << 20  # bytes of a reply, after decompression; a thousand times what a long one has
-_QUOTED = 1 << 16  # bytes of it that are looked at for a message
 _RETRY_AFTER_CAP = 300.0  # seconds of a Retry-After that are honoured
 _EMPTY_RETRIES = 1  # times that an empty reply is asked for again before it counts
 CIRCUIT_FAILURES = 5  # connections in a row that cannot be made, until the server is left out
 _SAY_SECONDS = 30.0  # seconds between lines on failed attempts
-_CHOICE = "answer"  # the field of a constrained reply
 _CURES = {
     "max_tokens": 'token_field = "max_completion_tokens"',
     "max_completion_tokens": 'token_field = "max_tokens"',
@@ -54,25 +64,9 @@ _CURES = {
 }
 """Field of a request that a server may refuse -> the setting that cures it."""
 _VOLATILE = ("id", "object", "created", "permission")  # of an entry of /v1/models: other after a restart, or known
+_LONG = " Give the model fewer documents, words or reply tokens (max_new_tokens), or serve a longer context."
+_SAME, _UNLIKE = 8, 100  # prompts in a row with the same count, and by how many bytes they differ, until it is told
 _NAMES = 3  # model names in replies that are told
-
-
-@dataclass(eq=False)
-class PassingFault(QuitError):
-    """A fault that another attempt may overcome.
-
-    ``after``: seconds that the server asks to wait; ``absent``: there is no connection to it; ``is_free``: nobody is
-    charged for it (as where it is absent).
-    """
-
-    message: str
-    after: float | None = None
-    overloaded: bool = False
-    absent: bool = False
-    is_free: bool = False
-
-    def __post_init__(self) -> None:
-        super().__init__(self.message)  # without secrets
 
 
 @dataclass
@@ -109,12 +103,14 @@ class Replica:
     last_fault: str = ""
 
     def __post_init__(self, key: str | None) -> None:
-        self.url = self.url.rstrip("/")
         self._failed_connections = 0  # in a row
         self._origin: asyncio.Task[str] | None = None
         self._last_line = -_SAY_SECONDS  # when a failed attempt was last printed
         self._silent_failures = 0  # failed attempts since then
-        self._has_said_withheld = False
+        self._said: set[str] = set()
+        self._sizes: list[int] = []
+        self._count = 0
+        self._refusal = ""
         self.headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         self._limiter = Limiter(self.server.concurrency)
         self._requests = Budget(self.server.requests_per_minute)
@@ -164,7 +160,7 @@ class Replica:
         content = bytearray()
         with suppress(aiohttp.ClientError, TimeoutError, OSError):
             limit = aiohttp.ClientTimeout(total=CONNECT_SECONDS)
-            url = f"{self.url}/models"
+            url = endpoint(self.url, "/models")
             async with session.get(url, headers=self.headers, allow_redirects=False, timeout=limit) as response:
                 async for chunk in response.content.iter_any():
                     content += chunk
@@ -215,14 +211,17 @@ class Replica:
                     await asyncio.sleep(pause(self._failed_connections))
                 else:
                     attempt = batch.attempts[position] = batch.attempts[position] + 1
-                    self._say(f"{fault} (attempt {attempt} of {self.server.attempts})")
-                    await asyncio.sleep(self._pause_after(fault, attempt))
+                    seconds = self._pause_after(fault, attempt)
+                    wait = f", the next in {seconds:.0f} s" if fault.after else ""
+                    self._say(f"{fault} (attempt {attempt} of {self.server.attempts}){wait}", seconds >= _SAY_SECONDS)
+                    await asyncio.sleep(seconds)
                 continue
             self._failed_connections = 0
             if self._origin is None:
                 self._origin = asyncio.ensure_future(self.ask_origin(batch.session))
             completion = replace(self.fitted(completion, request), origin=await asyncio.shield(self._origin))
             self._limiter.succeeded()
+            self._look_at_size(len(body), completion.prompt_tokens)
             if completion.prompt_tokens:
                 self._tokens.correct(estimate - tokens_used(completion, body, max_tokens))
             if not completion.is_empty or empty_replies >= _EMPTY_RETRIES:
@@ -230,22 +229,33 @@ class Replica:
             empty_replies += 1
             self.meter.add(self.name, retries=1, **completion.tokens)  # it was paid for
 
-    def _say(self, text: str) -> None:
-        """Print the first failed attempt at once, then at most one every half a minute."""
+    def _look_at_size(self, size: int, tokens: int) -> None:
+        """Say once that prompts of different size (bytes) in a row have the same count: were they cut?"""
+        self._sizes = [*self._sizes, size][-_SAME:] if tokens and tokens == self._count else [size]
+        self._count = tokens
+        if len(self._sizes) == _SAME and max(self._sizes) - min(self._sizes) > _UNLIKE:
+            self._tell(
+                "cut",
+                f"counts {tokens:,} tokens for each of {_SAME} prompts of {min(self._sizes):,} to {max(self._sizes):,} "
+                "bytes. Does it cut them without a word? Serve a longer context (Ollama: OLLAMA_CONTEXT_LENGTH).",
+            )
+
+    def _tell(self, kind: str, text: str) -> None:
+        """Print the first text of a kind."""
+        if kind not in self._said:
+            self._said.add(kind)
+            note(f"{self.name}: {self.url} {text}", loud=True)
+
+    def _say(self, text: str, at_once: bool = False) -> None:
+        """Print the first failed attempt at once, then at most one every half a minute, or each long pause."""
         now = time.monotonic()
-        if now - self._last_line < _SAY_SECONDS:
+        if now - self._last_line < _SAY_SECONDS and not at_once:
             self._silent_failures += 1
             return
         failures = counted(self._silent_failures, "more failed attempt")
         more = f" ({failures} since the last such line)" if self._silent_failures else ""
         self._last_line, self._silent_failures = now, 0
         note(f"{self.name}: {self.url}: {text}{more}", loud=True)
-
-    def _say_withheld(self, content: bytearray) -> None:
-        """Print the first refusal of a prompt; the others are counted as withheld replies."""
-        if not self._has_said_withheld:
-            self._has_said_withheld = True
-            note(f"{self.name}: {self.url} refuses a prompt, which has no reply: {_error_text(content)}", loud=True)
 
     def _pause_after(self, fault: PassingFault, attempts: int) -> float:
         """Return the seconds until a request is sent again; raises :class:`ServerError` after its last attempt."""
@@ -255,7 +265,8 @@ class Replica:
         if attempts >= self.server.attempts:
             raise ServerError(
                 f"{self.url} ({self.name}) failed {attempts} times on one request; the last time: "
-                f"{fault}. What it answered before is kept; run the same command again when it is well."
+                f"{fault}. What it answered before is kept; run the same command again when it is well, or raise "
+                f"attempts of the server {self.server.name} in the profile."
             ) from fault
         return pause(attempts, fault.after)
 
@@ -263,10 +274,11 @@ class Replica:
         """Ask once, within the cap. A reply that did not come or cannot be read counts as paid."""
         ledger, worst = self.account.ledger, self.account.worst(body, max_tokens)
         await ledger.reserve(worst)
-        cost = worst
+        cost, assumed = worst, True
         try:
             completion = await self._ask(session, body)
             cost = self.account.actual(completion, worst)
+            assumed = not (completion.prompt_tokens and completion.completion_tokens)
             if completion.completion_tokens > max_tokens or not cost.fits(worst):
                 ledger.end(
                     f"{self.url} counts {completion.prompt_tokens:,} prompt and {completion.completion_tokens:,} reply "
@@ -275,14 +287,14 @@ class Replica:
             return completion
         except PassingFault as fault:
             if fault.is_free or fault.absent:
-                cost = Amount()
+                cost, assumed = Amount(), False
             raise
         finally:
-            ledger.settle(worst, cost)
+            ledger.settle(worst, cost, assumed=assumed)
+            self.meter.add(self.name, assumed_cost=cost.cost * assumed, assumed_tokens=cost.tokens * assumed)
 
     async def _ask(self, session: aiohttp.ClientSession, body: bytes) -> Completion:
-        url = f"{self.url}/chat/completions"
-        content = bytearray()
+        url, content = endpoint(self.url, "/chat/completions"), bytearray()
         try:
             async with session.post(url, data=body, headers=self.headers, allow_redirects=False) as response:
                 async for chunk in response.content.iter_any():  # decompressed
@@ -290,9 +302,9 @@ class Replica:
                     if len(content) > MAX_BYTES:
                         break
                 if response.status != 200:
-                    if not is_withheld(response.status, content):
-                        raise self.fault(response.status, content, response.headers)
-                    self._say_withheld(content)
+                    if refused := self._refused(response.status, content):
+                        return refused
+                    raise self.fault(response.status, content, response.headers)
         except TimeoutError:
             raise PassingFault(f"no reply within {self.server.timeout_seconds:g} s", overloaded=True) from None
         except (aiohttp.ClientError, OSError) as error:
@@ -303,33 +315,31 @@ class Replica:
             raise PassingFault(f"a reply of more than {MAX_BYTES >> 20} MiB")
         return self.parse(content)
 
-    def parse(self, content: bytes | bytearray) -> Completion:
+    def parse(self, content: bytes | bytearray, status: int = 200) -> Completion:
         """Return the completion in a reply's body. Raises ``PassingFault`` where it is none, or is not finished.
 
-        The reply to a prompt that the vendor's filter refuses (:func:`is_withheld`) is empty, like a withheld one.
+        The reply to a prompt that is refused, for its content or its length, is empty, like a withheld one.
         """
-        if is_withheld(400, content):
-            return Completion("", FILTERED)
         try:
             reply = json.loads(content)
+            if not reply.get("choices") and (refused := self._refused(status, content)):
+                return refused
             choice = reply["choices"][0]
             message = choice["message"]
-            usage = reply.get("usage") or {}
-            text, finish_reason = message.get("content") or "", str(choice.get("finish_reason") or "stop")
-            if finish_reason == FILTERED or (message.get("refusal") and not text):
-                text, finish_reason = "", FILTERED
-            completion = Completion(
-                text,
-                finish_reason,
-                usage.get("prompt_tokens") or 0,
-                usage.get("completion_tokens") or 0,
-                (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0,
-                thought_tokens=(usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0,
-            )
+            text, thoughts = text_of(message)
+            finish_reason, counts = self._ended(str(choice.get("finish_reason") or "stop")), reply.get("usage") or {}
+            if message.get("refusal") and not text:
+                finish_reason = FILTERED
+            if finish_reason.startswith(FILTERED):
+                text = thoughts = ""
+            completion = Completion(text, finish_reason, **tokens_of(counts))
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
-            raise PassingFault(f"a reply that is not a chat completion ({error}): {_error_text(content)}") from None
-        if finish_reason not in ("stop", "length", FILTERED):
-            raise PassingFault(f"a reply that was not finished ({shown(finish_reason)})")
+            if content.startswith(b"data:"):
+                raise SettingsError(
+                    f"{self.url} streams its replies to {self.name} (server-sent events), although it is asked not to, "
+                    "and a stream is not read. Switch that off at the server, or at the proxy before it."
+                ) from None
+            raise PassingFault(f"a reply that is not a chat completion ({error}): {error_text(content)}") from None
         model = shown(str(reply.get("model") or ""), 80)
         if model and model not in self.model_names and len(self.model_names) < _NAMES:
             self.model_names.append(model)
@@ -337,16 +347,47 @@ class Replica:
                 before = ", ".join(self.model_names[:-1])
                 text = f"{self.name}: {self.url} says that {model!r} replies; so far it was {before!r}"
                 note(f"{text}. Was the server started with another model? Its replies are kept as of one.", loud=True)
-        thinking = message.get("reasoning_content") or message.get("reasoning") or ""
-        answer = answer_of(f"{self.name} ({self.url})", self.options, text, finish_reason, thinking)
+        thoughts = thoughts or "counted" * bool(completion.thought_tokens)
+        answer = answer_of(f"{self.name} ({self.url})", self.options, completion.text, finish_reason, thoughts)
         completion = replace(completion, text=answer)
         if contains_secret(completion.text):
             raise PassingFault("a reply that repeats the API key")
         return completion
 
+    def _ended(self, word: str) -> str:
+        """Return the finish reason that a server's word means."""
+        what = self.server.words.get(word) or meaning("finish", word)
+        if what == "again":
+            raise PassingFault(f"a reply that was not finished ({shown(word)})")
+        if what not in ("stop", "length", "withheld"):
+            raise SettingsError(
+                f"{self.url} ended a reply to {self.name} with {shown(word)!r}, a word that is not known. Say what it "
+                f"means at the server {self.server.name} of the profile: words = {{ {json.dumps(shown(word))} = "
+                '"stop" }, or "length" (cut), "withheld" or "again" (no reply).'
+            )
+        return withheld(word) if what == "withheld" else what
+
+    def _refused(self, status: int, content: bytes | bytearray) -> Completion | None:
+        """Return the empty reply to a prompt that an error refuses, None for another error. Says the first of a kind.
+
+        Raises :class:`PassingFault` for a server that still loads its model.
+        """
+        what, word = refusal_of(status, content)
+        if what == "loading":
+            raise PassingFault(f"it still loads its model (HTTP {status}: {error_text(content)})", absent=True)
+        if what not in ("withheld", "long"):
+            return None
+        self._refusal = f"{error_text(content).rstrip('.')}.{_LONG if what == 'long' else ''}"
+        return Completion("", withheld(word))
+
     def fitted(self, completion: Completion, request: ChatRequest) -> Completion:
         """Return a completion as its request asks for it: the choice alone; of a server that goes on past
         ``max_tokens``, the first 128 characters per token, as a reply that was cut."""
+        if completion.is_refused:
+            size = sum(len(message["content"].encode()) for message in request.messages())
+            which = f"refuses a prompt of {request.group or 'its own'} ({size:,} bytes, room for a reply of "
+            more = f"{self.max_tokens(request):,} tokens), which counts as NO ANSWER: {self._refusal}"
+            self._tell(completion.finish_reason, which + more)
         text = choice_of(completion.text) if request.choices else completion.text
         limit = CHARACTERS_A_TOKEN * self.max_tokens(request)
         if len(text) > limit:
@@ -355,7 +396,7 @@ class Replica:
 
     def fault(self, status: int, content: bytes | bytearray, headers: Mapping[str, str]) -> QuitError:
         """Return what to raise for a reply of another status than 200: a :class:`PassingFault`, or one for good."""
-        message = f"HTTP {status}: {_error_text(content).rstrip('.')}"
+        message = f"HTTP {status}: {error_text(content).rstrip('.')}"
         if 300 <= status < 400:
             host = _host(headers.get("Location", ""))
             return SettingsError(
@@ -367,19 +408,20 @@ class Replica:
             if wait is not None:
                 wait = min(wait, _RETRY_AFTER_CAP)
             return PassingFault(message, after=wait, overloaded=status in _OVERLOADED, is_free=status in _NOT_BEGUN)
-        if status in (401, 403):
+        if is_about_key(status, content):
             return SettingsError(f"{self.url} refuses the API key of {self.name} ({message}). {self.server.key_remedy}")
         if status == 404:
+            hint = (
+                "" if re.search(r"/v\d|/openai", self.url) else f" Most servers want /v1: {endpoint(self.url, '/v1')}"
+            )
             return SettingsError(
                 f"{self.url} has no model {self.options.model!r} or no chat completions ({message}). "
-                f"Its models: curl {self.url}/models"
+                f"Its models: curl {endpoint(self.url, '/models')}.{hint}"
             )
         return SettingsError(f"{self.url} refuses a request of {self.name}: {message}.{self._cure(message)}")
 
     def _cure(self, message: str) -> str:
         """Return the advice for a request that is refused for good: the setting that leaves out what is refused."""
-        if "context length" in message:
-            return " Give the model fewer documents, words or reply tokens, or serve a longer context."
         cures = dict(_CURES)
         for name in get_args(Omittable):
             cures[name] = f"omit = {json.dumps(sorted({*self.options.omit, name}))}"
@@ -411,8 +453,8 @@ class Replica:
             if request.choices:
                 payload["structured_outputs"] = {"choice": list(request.choices)}
         elif request.choices:
-            fields = {_CHOICE: {"type": "string", "enum": list(request.choices)}}
-            shape = {"type": "object", "properties": fields, "required": [_CHOICE], "additionalProperties": False}
+            fields = {CHOICE: {"type": "string", "enum": list(request.choices)}}
+            shape = {"type": "object", "properties": fields, "required": [CHOICE], "additionalProperties": False}
             schema = {"name": "choice", "strict": True, "schema": shape}
             payload["response_format"] = {"type": "json_schema", "json_schema": schema}
         if self.options.effort:
@@ -421,35 +463,6 @@ class Replica:
             payload["chat_template_kwargs"] = dict(self.options.template_options)
         payload = {name: value for name, value in payload.items() if name not in self.options.omit}
         return json.dumps(payload | dict(self.options.extra), ensure_ascii=False).encode()
-
-
-def _error_text(content: bytes | bytearray) -> str:
-    """Return the text of a body for a message: the error's text if it is JSON."""
-    text = content[:_QUOTED].decode("utf-8", "replace")
-    try:
-        reply = json.loads(text)
-        error = reply.get("error", reply)
-        text = str(error.get("message") or text) if isinstance(error, dict) else str(error)
-    except (ValueError, AttributeError, RecursionError):
-        pass
-    return shown(text)
-
-
-def is_withheld(status: int, content: bytes | bytearray) -> bool:
-    """Whether an error says that the vendor's filter refuses the prompt: HTTP 400 with Azure's code, or with OpenAI's
-    code and the word "policy" (other servers may use that code for other faults)."""
-    if status == 400 and (FILTERED.encode() in content or b"invalid_prompt" in content):
-        with suppress(ValueError, KeyError, TypeError, RecursionError):
-            error = json.loads(content)["error"]
-            return error["code"] == FILTERED or (error["code"] == "invalid_prompt" and "policy" in error["message"])
-    return False
-
-
-def choice_of(text: str) -> str:
-    """Return the choice in a reply that follows the JSON schema; the reply as it is where it does not."""
-    with suppress(ValueError, KeyError, TypeError):
-        return str(json.loads(text)[_CHOICE])
-    return text
 
 
 def _host(location: str) -> str:

@@ -22,6 +22,12 @@ CONNECT_SECONDS = 10.0
 """Longest wait for a connection."""
 _MAX_BYTES = 4 << 20  # bytes of a list of models
 _MAX_REFUSAL = 1 << 14  # bytes of a refusal
+_WRONG_KEY = re.compile(
+    rb"api[_ ]?key[_ ](?:is )?(?:in|not )valid|(?:invalid|incorrect|wrong|missing|no)[_ ]api[_ ]?key"
+)
+_OTHER_MATTER = re.compile(
+    rb"scope|permission|polic|guideline|moderat|countr|region|territor|billing|credit|quota|balance|model|content"
+)
 MAX_MODEL_LEN = 4096  # the few-shot prompt takes about 1,000 tokens, five hints a few hundred
 
 
@@ -73,13 +79,19 @@ def _commands(model: str, revision: str, server: ServerSettings) -> tuple[tuple[
     )
 
 
+def endpoint(url: str, path: str) -> str:
+    """Return the address of a path below a base URL, which may have a query (``?api-version=...``)."""
+    base, mark, query = url.partition("?")
+    return f"{base.rstrip('/')}{path}{mark}{query}"
+
+
 def model_names(url: str, key: str | None, timeout: float = CONNECT_SECONDS) -> list[str]:
     """Return the names in a server's list of models. Raises what urllib and json raise, ``KeyError`` and ``TypeError``.
 
     Anthropic takes a bearer token for chats only (https://docs.anthropic.com/en/api/models-list). Google lists
     ``models/NAME``.
     """
-    request = urllib.request.Request(f"{url.rstrip('/')}/models")
+    request = urllib.request.Request(endpoint(url, "/models"))
     if key and urlsplit(url).hostname == "api.anthropic.com":
         request.headers.update({"X-api-key": key, "Anthropic-version": "2023-06-01"})
     elif key:
@@ -89,16 +101,23 @@ def model_names(url: str, key: str | None, timeout: float = CONNECT_SECONDS) -> 
 
 
 def refuses_key(error: urllib.error.HTTPError) -> bool:
-    """Return whether a server's refusal to list its models says that the API key is wrong.
-
-    OpenAI refuses a restricted key that may ask but not list with the same codes, and names the permission. Google
-    refuses a wrong key with 400 and ``API_KEY_INVALID``.
-    """
+    """Return whether a server's refusal to list its models says that the API key is wrong."""
     try:
-        text = error.read(_MAX_REFUSAL).lower()
-        return b"api_key_invalid" in text or (error.code in (401, 403) and not re.search(rb"scope|permission", text))
+        return is_about_key(error.code, error.read(_MAX_REFUSAL))
     except (OSError, HTTPException):
         return True
+
+
+def is_about_key(status: int, content: bytes | bytearray) -> bool:
+    """Return whether a refusal is for the API key.
+
+    The same codes are those of a key that may ask but not list (OpenAI names the permission), of a policy, a country,
+    an empty account or a model for others. Google refuses a wrong key with 400 and ``API_KEY_INVALID``.
+    """
+    text = content[:_MAX_REFUSAL].lower()
+    if status in (400, 401, 403) and _WRONG_KEY.search(text):
+        return True
+    return status in (401, 403) and not _OTHER_MATTER.search(text)
 
 
 def check(serving: Serving, timeout: float = 5.0) -> tuple[bool, str, str]:
@@ -117,9 +136,9 @@ def check(serving: Serving, timeout: float = 5.0) -> tuple[bool, str, str]:
                 return False, f"{url} refuses the API key (HTTP {error.code})", serving.server.key_remedy
             if error.code in (401, 403):
                 return True, f"{url} answers; this key may not list its models (HTTP {error.code})", ""
-            return False, f"{url} answers HTTP {error.code}", serving.server.remedy
+            return False, f"{url} answers HTTP {error.code}", serving.server.remedy_for()
         except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError) as error:
-            return False, f"{url} does not answer ({shown(str(error))})", serving.server.remedy
+            return False, f"{url} does not answer ({shown(str(error))})", serving.server.remedy_for(str(error))
         slowest = max(slowest, time.monotonic() - began)
         if serving.model.removeprefix("models/") not in names:
             other = f"{url} serves {shown(', '.join(names[:5])) or 'nothing'}, not {serving.model}"

@@ -9,6 +9,7 @@ from typing import Literal
 
 from quit.models.protocols import NO_ANSWER
 from quit.text.invisible import without_invisible
+from quit.text.vendors import parted
 
 VERSION = 4
 
@@ -21,8 +22,6 @@ _CONTROLS = re.compile(
     r"|[^\t\n\r -~\xa0-\u2029\u202f-\u2065\u206a-\U0010ffff]"  # others, and what reverses the direction of text
 )
 _NO_ANSWER = re.compile(r"\bno[\s_\u2010-\u2015-]*answer")
-_THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>|\A.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_TOKEN = re.compile(r"<\|[a-z_]+\|>|</?s>|<(?:end_of_turn|eos)>", re.IGNORECASE)
 _BOX = re.compile(r"\$*\\boxed\{(?:\\text\{([^{}]*)\}|([^{}]*))\}\$*")
 _FENCE = re.compile(r"`{3,}\w*|~{3,}\w*")
 _REASON = re.compile(r"(?:explanation|reason(?:ing)?|justification|note)\s*[:：]", re.IGNORECASE)
@@ -56,14 +55,14 @@ def clean_answer(raw: str, finish_reason: str = "stop", sentences: Sentences = "
 
     The last line that is not empty counts, of several the last that is whole, and not a fence nor an ``Explanation:``
     after others; a leading ``(``, quotes and emphasis around it are not part of the answer, nor is an ``Answer:``
-    before it. Thoughts in ``<think>``, end tokens, ``\\boxed{}`` and invisible characters are left out. No text,
+    before it. Thoughts, marks of turns, ``\\boxed{}`` and invisible characters are left out. No text,
     ``N/A`` and anything that contains "no answer" in any spelling are ``NO ANSWER``, and so is a sentence, unless
     ``sentences`` leaves it to the judge.
     ``finish_reason``: ``length`` where the reply ran into the token limit, so that a sentence may lack its end; else
     ``stop``. ``stop``: the strings before which replies end; one with a full stop in it takes that of a sentence.
     """
     raw = without_invisible(without_controls(raw))
-    raw = _BOX.sub(lambda box: box[1] or box[2] or "", _TOKEN.sub("", _THOUGHT.sub("", raw)))
+    raw = _BOX.sub(lambda box: box[1] or box[2] or "", parted(raw)[0])
     lines = [line.strip() for line in raw.splitlines() if line.strip() and not _FENCE.fullmatch(line.strip())]
     if finish_reason == "length" and len(lines) > 1 and raw[-1] not in "\r\n":
         del lines[-1]

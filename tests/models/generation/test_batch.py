@@ -1,5 +1,6 @@
 """Batches at a server that charges for each reply it makes, killed between any two requests."""
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -157,9 +158,67 @@ def test_a_server_without_batches_and_a_batch_that_fails_are_named() -> None:
             with pytest.raises(Waiting):
                 _once(server)
             for batch in server.batches:
-                batch |= {"status": "failed", "errors": {"data": [{"message": "Enqueued token limit reached"}]}}
-        with pytest.raises(ServerError, match="failed 8 times .* the batch is failed .*Enqueued token limit reached"):
+                batch |= {"status": "failed", "errors": {"data": [{"message": "The file is too old"}]}}
+        made = len(server.batches)
+        with pytest.raises(
+            ServerError, match="failed 8 times on 7 requests .* the batch is failed .*The file is too old"
+        ):
             _once(server)
+        with pytest.raises(Waiting):
+            _once(server)  # all are asked anew
+        assert len(server.batches) == made + 2
+
+
+@pytest.mark.parametrize("says", [" Limit: 1,000 enqueued tokens.", ""])
+def test_batches_are_cut_to_what_may_wait_at_the_vendor_and_sent_in_turn(says: str) -> None:
+    with batch_server(lambda number, body: f"A to {_question(body)}") as server:
+        for _ in range(24):
+            try:
+                assert _once(server) == TEXTS
+                break
+            except Waiting:
+                sizes = [len(server.files[batch["input_file_id"]]) / 4 for batch in server.batches]
+                waiting = [at for at, batch in enumerate(server.batches) if batch["status"] == "in_progress"]
+                for at in waiting[1:] if sum(sizes[at] for at in waiting) > 1000 else []:
+                    error = {"code": "token_limit_exceeded", "message": f"Enqueued token limit reached.{says}"}
+                    server.batches[at] |= {"status": "failed", "errors": {"data": [error]}}
+                if waiting and sizes[waiting[0]] > 1000:
+                    error = {"code": "token_limit_exceeded", "message": f"Enqueued token limit reached.{says}"}
+                    server.batches[waiting[0]] |= {"status": "failed", "errors": {"data": [error]}}
+                server.end_batches()
+        else:
+            raise AssertionError("the replies never came")
+    assert set(server.charged.values()) == {1} and len(server.charged) == 7
+
+
+def test_a_state_in_other_words_is_understood_or_named() -> None:
+    for state, error in (("COMPLETED", None), ("Baking", SettingsError)):
+        with batch_server(lambda number, body: "A") as server:
+            server.batches.clear()
+            with pytest.raises(Waiting):
+                _once(server)
+            server.end_batches()
+            for batch in server.batches:
+                batch["status"] = state
+            if error is None:
+                assert _once(server) == ["A"] * 7
+                with GenerationCache() as cache:
+                    cache.drop(ModelOptions("m").identity)
+            else:
+                with pytest.raises(SettingsError, match='is .Baking., a word that is not known.*words = . "Baking"'):
+                    _once(server)
+
+
+def test_a_good_line_is_not_lost_to_an_error_line_of_the_same_request() -> None:
+    with batch_server(lambda number, body: f"A to {_question(body)}") as server:
+        with pytest.raises(Waiting):
+            _once(server)
+        server.end_batches()
+        for name in [name for name in server.files if name.startswith("output")]:
+            first = json.loads(server.files[name].splitlines()[0])
+            bad = first | {"response": {"status_code": 500, "body": {"error": {"message": "twice"}}}}
+            server.files[name] = b"\n".join([json.dumps(bad).encode(), server.files[name], json.dumps(bad).encode()])
+        assert _once(server) == TEXTS
 
 
 @pytest.mark.parametrize("fault", ["another project's key", "a deleted file"])

@@ -10,9 +10,10 @@ import pytest
 
 from quit.engine.workspace import Workspace
 from quit.errors import CapReached, QuitError
-from quit.models.generation import CachedGenerator, ChatRequest, GenerationCache
+from quit.models.generation import ChatRequest, limits
 from quit.models.generation.base import Completion, ModelOptions
 from quit.models.generation.ledger import Account, Amount, Ledger
+from quit.models.generation.replica import PassingFault, Replica
 from quit.models.generation.server import ServerGenerator
 from quit.models.prompting import load_prompt
 from quit.settings import ServerSettings
@@ -23,13 +24,12 @@ from tests.servers.builds import TWO_HINTS, served, write_profile
 from tests.servers.rude import Fault, RudeServer, failure
 
 MODEL = LanguageModel(model="rude", price_prompt=2.0, price_cached=0.5, price_completion=8.0)
-FREE = tuple(map(failure, (409, 425, 429, 503, 529)))
-LOST = (*map(failure, (408, 500, 502, 504, 524)), Fault(cut=30), Fault(reset=True), Fault(finish_reason="abort"))
-OVERLONG = Fault(content="x " * 400)
+FREE, LOST = (409, 425, 429, 503, 529), (408, 500, 502, 504, 520, 522, 524)
+UNDERCOUNTED = ("total alone", "thoughts beside")
 
 
 class Charging:
-    """A server that fails at random and adds up what it charges: for all that it has begun to answer.
+    """A server that fails at random and adds up what it has generated, whether or not it says so.
 
     ``overlong``: replies of more than ``max_tokens``, which it tells; the cost leaves out what is beyond.
     """
@@ -39,47 +39,73 @@ class Charging:
         self.cost = 0.0
         self.overlong = 0
 
-    def __call__(self, number: int, payload: Any) -> Fault:
-        fault = self.draw.choice((Fault(content="Paris"),) * 8 + FREE + LOST + (Fault(content=""),))
-        if self.draw.random() < 0.01:
-            fault = self.draw.choice((failure(400), OVERLONG))
-        if fault not in FREE:
-            reply = len((fault.content or "").split()) if fault.status == 200 else self.draw.randint(1, 32)
-            prompt = len(json.dumps(payload["messages"]).split())
-            self.overlong += reply > payload["max_tokens"]
-            self.cost += MODEL.cost(prompt, 0, min(reply, payload["max_tokens"])) or 0.0
-        return fault
+    async def ask(self, replica: Replica, session: Any, body: bytes) -> Completion:
+        """Answer a request, in the place of HTTP."""
+        for _ in range(self.draw.randint(0, 3)):
+            await asyncio.sleep(0)
+        payload, draw = json.loads(body), self.draw
+        kind = draw.choice(("fine",) * 8 + ("free", "lost", "lost", "late", "cut", "uncounted", "empty") + UNDERCOUNTED)
+        kind = draw.choice(("overlong", "refused")) if draw.random() < 0.01 else kind
+        prompt, most = len(json.dumps(payload["messages"])) // 4, payload["max_tokens"]
+        reply = 400 if kind == "overlong" else draw.randint(1, most)
+        if kind == "free":
+            raise replica.fault(draw.choice(FREE), b"", {})
+        self.overlong += reply > most
+        self.cost += MODEL.cost(prompt, 0, min(reply, most)) or 0.0
+        if kind in ("lost", "refused"):
+            raise replica.fault(400 if kind == "refused" else draw.choice(LOST), b"", {})
+        if kind == "late":
+            raise PassingFault("no reply within 5 s", overloaded=True)
+        part = draw.randint(0, reply // 2)
+        usage = {
+            "total alone": {"prompt_tokens": prompt, "completion_tokens": part, "total_tokens": prompt + reply},
+            "thoughts beside": {
+                "prompt_tokens": prompt,
+                "completion_tokens": part,
+                "completion_tokens_details": {"reasoning_tokens": reply - part},
+            },
+            "uncounted": draw.choice(({}, {"prompt_tokens": prompt}, {"total_tokens": 7})),
+        }.get(kind, {"prompt_tokens": prompt, "completion_tokens": reply, "total_tokens": prompt + reply})
+        message = {"content": "" if kind == "empty" else "Paris"}
+        body = json.dumps({"choices": [{"finish_reason": "stop", "message": message}], "usage": usage}).encode()
+        return replica.parse(body[: len(body) // 2] if kind == "cut" else body)
 
 
-@pytest.mark.slow
-def test_300_random_runs_never_pass_their_caps_and_keep_every_reply(tmp_path: Path) -> None:
+def test_300_random_runs_never_pass_their_caps_and_keep_every_reply(tmp_path: Path, monkeypatch) -> None:
     reached = ended = overrun = 0
-    with RudeServer() as server:
-        for seed in range(300):
-            charging = server.script = Charging(seed)
-            cap = charging.draw.uniform(0.0005, 0.06)
-            ledger, paid = Ledger(cap), []
-            how = {"concurrency": 8, "attempts": 50, "timeout_seconds": 5}
-            settings = ServerSettings(name="s", base_urls=(server.base_url,), **how)
-            generator = ServerGenerator("r", ModelOptions("rude"), settings, account=Account(ledger, MODEL.cost))
-            requests = [ChatRequest(load_prompt("probe"), {"question": f"Q{n}?"}, 32) for n in range(20)]
-            with GenerationCache(tmp_path / f"{seed}.sqlite") as cache:
-                try:
-                    CachedGenerator(generator, cache).complete(requests)
-                    ended += 1
-                except CapReached as error:
-                    overrun += "does not keep its limit" in str(error)
-                    reached += 1
-                except QuitError:
-                    pass
-                paid = cache.statistics()
-            assert charging.cost <= ledger.spent.cost + 1e-12
-            assert ledger.spent.cost <= cap or 0 < charging.overlong <= 8, "those in flight with the first"
-            assert sum(row["replies"] for row in paid) <= 20
+    monkeypatch.setattr(limits, "BACKOFF_CAP_SECONDS", 0.0)
+
+    async def nowhere(*_: Any) -> str:
+        return ""
+
+    monkeypatch.setattr(Replica, "ask_origin", nowhere)
+    for seed in range(300):
+        charging = Charging(seed)
+        monkeypatch.setattr(Replica, "_ask", lambda *arguments, charging=charging: charging.ask(*arguments))
+        cap = charging.draw.uniform(0.0005, 0.06)
+        ledger = Ledger(cap)
+        how = {"concurrency": 8, "attempts": 50}
+        settings = ServerSettings(name="s", base_urls=("http://127.0.0.1:9/v1",), **how)
+        options, account = ModelOptions("m", thinking="drop"), Account(ledger, MODEL.cost)
+        generator = ServerGenerator("r", options, settings, account=account)
+        requests = [ChatRequest(load_prompt("probe"), {"question": f"Q{n}?"}, 32) for n in range(20)]
+        replies: list[int] = []
+        try:
+            generator.generate(requests, lambda position, _, replies=replies: replies.append(position))
+            ended += 1
+        except CapReached as error:
+            overrun += "does not keep its limit" in str(error)
+            reached += 1
+        except QuitError:
+            pass
+        assert charging.cost <= ledger.spent.cost + 1e-12
+        assert ledger.spent.cost <= cap or 0 < charging.overlong <= 8, "those in flight with the first"
+        assert 0 <= ledger.assumed.cost <= ledger.spent.cost + 1e-12
+        assert len(replies) == len({*replies})
     assert reached > 50 and ended > 20 and overrun > 5
 
 
-@pytest.mark.parametrize("status", [409, 425, 429, 503, 529, 408, 500, 502, 504, 520, 522, 524])
+@pytest.mark.parametrize("status", FREE + LOST)
 def test_a_lost_reply_is_free_only_where_nothing_was_begun(status: int) -> None:
     ledger = Ledger(cost=1.0)
     request = ChatRequest(load_prompt("probe"), {"question": "Q?"}, 32)
@@ -90,7 +116,7 @@ def test_a_lost_reply_is_free_only_where_nothing_was_begun(status: int) -> None:
         generator.generate([request], lambda *_: None)
     replica = generator._replicas[0]
     worst = account.worst(replica.body(request), 32)
-    assert (ledger.spent.cost > worst.cost) is (status in (408, 500, 502, 504, 520, 522, 524))
+    assert (ledger.spent.cost > worst.cost) is (status in LOST)
 
 
 def test_what_a_server_counts_counts_and_one_that_passes_its_limit_gets_no_further_request() -> None:

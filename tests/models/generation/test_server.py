@@ -19,6 +19,7 @@ from quit.models.generation import CachedGenerator, ChatRequest, Completion, Gen
 from quit.models.generation.base import ModelOptions
 from quit.models.generation.ledger import Account, Ledger
 from quit.models.generation.server import ServerGenerator
+from quit.models.generation.serving import endpoint
 from quit.models.judges import GptEvalJudge
 from quit.models.prompting import load_prompt
 from quit.models.protocols import NO_ANSWER, JudgeItem, Prompt, Reply, Verdict
@@ -93,7 +94,6 @@ def test_a_fault_that_stays_is_one_clear_error_without_the_key(name: str, tmp_pa
     assert server.base_url in message and len(message) < 800
     assert message.isprintable()
     assert (f"({ACCESS})" in message) == (name in SHOWN), message
-    assert ("fewer documents" in message) == (name == "400"), "it says what to do about a prompt that is too long"
     assert_kept(tmp_path, message, repr(raised.value), caplog.text, *capfd.readouterr())
 
 
@@ -120,7 +120,7 @@ def test_an_empty_reply_counts_after_one_more_attempt() -> None:
 
 def test_the_tokens_of_an_empty_reply_that_is_asked_for_again_count() -> None:
     """Whoever asks counts those of the reply that it gets."""
-    meter, usage = Meter(), {"prompt_tokens": 40, "completion_tokens": 9}
+    meter, usage = Meter(), {"prompt_tokens": 40, "completion_tokens": 9, "total_tokens": 49}
     with RudeServer([rude.Fault(content="", usage=usage)]) as server:
         _ask(1, server.base_url, meter=meter)
     counts = meter.snapshot()["r"]
@@ -128,12 +128,13 @@ def test_the_tokens_of_an_empty_reply_that_is_asked_for_again_count() -> None:
 
 
 _REFUSAL = b'{"choices": [{"finish_reason": "stop", "message": {"content": null, "refusal": "I cannot help."}}]}'
+_POLICY = "Invalid prompt: your prompt was flagged as potentially violating our usage policy."
 _REFUSED_PROMPTS = [
     rude.Fault(400, body=json.dumps({"error": error}).encode())
     for error in (
         batches.REFUSED_PROMPT,
         {
-            "message": "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
+            "message": _POLICY,
             "type": "invalid_request_error",
             "param": None,
             "code": "invalid_prompt",
@@ -143,21 +144,107 @@ _REFUSED_PROMPTS = [
 
 
 @pytest.mark.parametrize(
-    "fault", [rude.Fault(content="It w", finish_reason="content_filter"), rude.Fault(body=_REFUSAL), *_REFUSED_PROMPTS]
+    ("fault", "ended"),
+    [
+        (rude.Fault(content="It w", finish_reason="content_filter"), "content_filter"),
+        (rude.Fault(content="It w", finish_reason="SAFETY"), "content_filter: SAFETY"),
+        (rude.Fault(body=_REFUSAL), "content_filter"),
+        (_REFUSED_PROMPTS[0], "content_filter: HTTP 400 content_filter"),
+        (_REFUSED_PROMPTS[1], f"content_filter: HTTP 400 {_POLICY}"[:96] + "..."),
+    ],
 )
-def test_a_withheld_reply_is_no_answer_or_unread_and_is_paid_once(fault: rude.Fault, tmp_path: Path, notes) -> None:
+def test_a_withheld_reply_is_no_answer_or_unread_and_is_paid_once(fault, ended: str, tmp_path: Path, notes) -> None:
     with RudeServer(lambda number, payload: fault) as server, GenerationCache(tmp_path / "g.sqlite") as cache:
         model = CachedGenerator(_generator(server.base_url), cache)
         reader = LLMReader("r", model, load_prompt("reader"), PROMPT)
         judge = GptEvalJudge("j", model, load_prompt("judge"), attempts=2)
         for _ in range(2):
-            assert reader.answer([Prompt("q", "Where?", ())]) == [Reply("", NO_ANSWER, "content_filter")]
+            assert reader.answer([Prompt("q", "Where?", ())]) == [Reply("", NO_ANSWER, ended)]
             assert judge.verdicts([JudgeItem("q", "Where?", ("Chad",), "Mali")]) == [Verdict(None, None, "")]
         cache.export(tmp_path / "replies.jsonl")
         with GenerationCache(tmp_path / "other.sqlite") as other:
             assert other.merge(tmp_path / "replies.jsonl") == (3, 0)
     assert len(server.requests) == 3
     assert len(notes) == (fault in _REFUSED_PROMPTS) == ("policy" in "".join(notes))
+    assert all(f"{server.base_url} refuses a prompt of q (" in text for text in notes)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.5])
+def test_refused_prompts_cost_their_own_replies_up_to_a_share_of_a_stage(share: float, tmp_path: Path, notes) -> None:
+    def script(number: int, payload) -> rude.Fault | None:
+        long = int(_question(payload)[1:-1]) % 10 == 0
+        return rude.failure(400, "the request exceeds the available context size") if long else None
+
+    with RudeServer(script, reply=_question) as server, GenerationCache(tmp_path / "g.sqlite") as cache:
+        for _ in range(2):  # the second time, all are kept
+            model = CachedGenerator(_generator(server.base_url, concurrency=1), cache, max_refused=share)
+            if share > 0.1:
+                replies = model.complete(_requests(100))
+                refused = [reply.finish_reason for reply in replies if reply.is_refused]
+                assert refused == ["content_filter: HTTP 400 the request exceeds the available context size"] * 10
+                continue
+            with pytest.raises(
+                SettingsError, match=r"6 of 100 prompts from probe are refused, .*max_refused = 0.02 \(6.0%"
+            ):
+                model.complete(_requests(100))
+    assert len(server.requests) == (100 if share > 0.1 else 51)
+    [told] = notes
+    assert "refuses a prompt of q0 (" in told and "serve a longer context" in told
+
+
+def test_a_word_that_is_not_known_is_named_at_once_and_a_setting_says_what_it_means() -> None:
+    fault = rude.Fault(content="Paris", finish_reason="COOKED")
+    with RudeServer(lambda number, payload: fault) as server:
+        with pytest.raises(SettingsError, match='with .COOKED., a word that is not known.*words = . "COOKED" = "stop"'):
+            _ask(3, server.base_url, concurrency=1)
+        assert len(server.requests) == 1
+        assert _ask(1, server.base_url, words={"COOKED": "stop"}) == {0: "Paris"}
+
+
+@pytest.mark.parametrize("status", [200, 503])
+def test_a_server_that_loads_its_model_is_waited_for_like_one_that_is_absent(status: int, clock, notes) -> None:
+    body = rude.failure(503, "Loading model").body
+    with RudeServer([rude.Fault(status, body=body)] * 4, reply=_question) as server:
+        assert _ask(1, server.base_url, attempts=1, patience_seconds=9) == {0: "Q0?"}
+    assert len(server.requests) == 5
+    assert "it still loads its model" in notes[0] and "waiting for it up to 9 s" in notes[0]
+
+
+def test_a_server_that_streams_is_named_at_once() -> None:
+    body = b'data: {"choices": [{"delta": {"content": "Paris"}}]}\n\ndata: [DONE]\n\n'
+    fault = rude.Fault(body=body, headers={"Content-Type": "text/event-stream"})
+    with RudeServer([fault] * 9) as server, pytest.raises(SettingsError, match="streams its replies"):
+        _ask(1, server.base_url)
+    assert len(server.requests) == 1
+
+
+def test_a_long_pause_is_told_with_its_seconds(clock: SimpleNamespace, notes: list[str]) -> None:
+    with RudeServer([rude.too_many(0.01), rude.too_many(240)]) as server:
+        _ask(1, server.base_url)
+    assert [text.rpartition("(")[2] for text in notes] == [
+        "attempt 1 of 8), the next in 0 s",
+        "attempt 2 of 8), the next in 240 s",
+    ]
+
+
+def test_prompts_that_are_cut_without_a_word_are_told_once(notes: list[str]) -> None:
+    requests = [ChatRequest(PROMPT, {"question": "Where? " * 9 * n}, 32) for n in range(1, 12)]
+    for usage in ({}, {"prompt_tokens": 64}):
+        with RudeServer(lambda number, payload, usage=usage: rude.Fault(content="Paris", usage=usage)) as server:
+            _ask(requests, server.base_url, concurrency=1)
+        assert len(notes) == len(usage)
+    assert "counts 64 tokens for each of 8 prompts of" in notes[0]
+
+
+def test_an_address_may_have_a_query_or_end_in_the_path_and_lack_no_version() -> None:
+    with RudeServer(reply=_question) as server:
+        for address in (f"{server.base_url}/chat/completions", f"{server.base_url}/"):
+            assert _ask(1, address) == {0: "Q0?"}
+        with pytest.raises(SettingsError, match=f"Most servers want /v1: {server.base_url}"):
+            _ask(1, server.base_url.removesuffix("/v1"))
+    assert endpoint("http://h/openai/deployments/m?api-version=1", "/models") == (
+        "http://h/openai/deployments/m/models?api-version=1"
+    )
 
 
 @pytest.mark.parametrize("fault", [rude.ENDLESS, rude.GZIP_BOMB], ids=["endless", "bomb"])

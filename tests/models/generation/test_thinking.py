@@ -10,7 +10,8 @@ import pytest
 from quit.errors import SettingsError
 from quit.models.factory import options_of
 from quit.models.generation import CachedGenerator, ChatRequest, GenerationCache, Meter
-from quit.models.generation.base import ModelOptions, answer_of
+from quit.models.generation.base import ModelOptions
+from quit.models.generation.reply import answer_of
 from quit.models.generation.server import ServerGenerator
 from quit.models.judges import GptEvalJudge
 from quit.models.prompting import load_prompt

@@ -1,0 +1,142 @@
+"""What a server's reply says: its answer and its thoughts, what it counts, how it ended, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import compress
+from operator import not_
+from typing import Any
+
+from quit.errors import QuitError, SettingsError
+from quit.models.generation.base import FILTERED, ModelOptions
+from quit.text import vendors
+from quit.text.secrets import shown
+
+CHOICE = "answer"  # the field of a constrained reply
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking", "thoughts", "reasoning_details", "thinking_blocks")
+"""Fields of a message beside its content."""
+_OF_THOUGHT = re.compile("think|thought|reason")  # the type of a part
+_TELLING = frozenset({"code", "type", "status", "reason", "message", "msg", "detail", "error", "blockReason"})
+"""Fields of an error."""
+_QUOTED = 1 << 16  # bytes of a body that are looked at for a message
+_WORD = 80  # characters of a vendor's word
+
+
+@dataclass(eq=False)
+class PassingFault(QuitError):
+    """A fault that another attempt may overcome.
+
+    ``after``: seconds that the server asks to wait; ``absent``: there is no connection to it; ``is_free``: nobody is
+    charged for it (as where it is absent).
+    """
+
+    message: str
+    after: float | None = None
+    overloaded: bool = False
+    absent: bool = False
+    is_free: bool = False
+
+    def __post_init__(self) -> None:
+        super().__init__(self.message)  # without secrets
+
+
+def text_of(message: Mapping[str, Any]) -> tuple[Any, str]:
+    """Return a message's text and the thoughts that are apart from it: in fields of their own, or in parts of it."""
+    content = message.get("content") or ""
+    thoughts = [message[name] for name in _THOUGHTS if message.get(name)]
+    if isinstance(content, list):
+        of_thought = [bool(_OF_THOUGHT.search(str(part.get("type")))) for part in content]
+        thoughts += compress(content, of_thought)
+        content = "".join(str(part.get("text") or "") for part in compress(content, map(not_, of_thought)))
+    return content, str(thoughts) if thoughts else ""
+
+
+def tokens_of(usage: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the counts of a completion: those of its reply are the most that the fields together say.
+
+    Thoughts may be among the reply's tokens, beside them, or in the total alone.
+    """
+    prompt = usage.get("prompt_tokens") or usage.get("input_tokens") or 0
+    reply = usage.get("completion_tokens") or usage.get("output_tokens") or 0
+    details = usage.get("completion_tokens_details") or usage.get("output_tokens_details") or {}
+    thoughts = details.get("reasoning_tokens") or usage.get("reasoning_tokens") or 0
+    beside = thoughts if thoughts > reply else 0
+    rest = (usage.get("total_tokens") or 0) - prompt if prompt else 0
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": max(reply + beside, rest),
+        "cached_tokens": min((usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0, prompt),
+        "thought_tokens": thoughts,
+    }
+
+
+def answer_of(name: str, options: ModelOptions, text: str, finish_reason: str, thoughts: Any = None) -> str:
+    """Return a reply without its thoughts; empty where it was cut inside them.
+
+    ``finish_reason``: of the reply; ``thoughts``: whether a server sends or counts some apart from the text, None for a
+    model in this process, where the chat template may have opened them. Raises :class:`SettingsError` for thoughts
+    where ``options.thinking`` is ``refuse``.
+    """
+    answer, marked = vendors.parted(text)
+    if options.thinking == "drop":
+        ran_out = finish_reason == "length" and options.thinking_tokens and thoughts is None and not marked
+        return "" if ran_out else answer.lstrip()  # vLLM leaves the line ends after the thoughts
+    if marked or thoughts:
+        raise SettingsError(
+            f"{name} sent its thinking with its answer, or counts it as a part of that. Switch it off in the profile "
+            '(effort = "none"; template_options = { enable_thinking = false } for Qwen 3; or as the model\'s card '
+            'says), or let it think: thinking = "drop" with thinking_tokens = 2000, for example.'
+        )
+    return answer
+
+
+def withheld(word: str) -> str:
+    """Return the finish reason of a reply that a vendor withholds, with the vendor's word for it."""
+    word = word.removeprefix(f"{FILTERED}:").strip()
+    return FILTERED if word.casefold() == FILTERED else f"{FILTERED}: {shown(word, _WORD)}"
+
+
+def refusal_of(status: int, content: bytes | bytearray) -> tuple[str, str]:
+    """Return what an error says (:func:`quit.text.vendors.refusal`) and its word for that; empty where it is another.
+
+    Its codes come before its message, for they are shorter.
+    """
+    for text in sorted(_told(_parsed(content)), key=len):
+        if what := vendors.refusal(text):
+            return what, f"HTTP {status} {text}"
+    return "", ""
+
+
+def error_text(content: bytes | bytearray) -> str:
+    """Return the text of a body for a message: the error's text if it is JSON."""
+    reply = _parsed(content)
+    error = reply.get("error", reply) if isinstance(reply, dict) else reply
+    text = error.get("message") if isinstance(error, dict) else error if isinstance(error, str) else None
+    return shown(str(text or content[:_QUOTED].decode("utf-8", "replace")))
+
+
+def choice_of(text: str) -> str:
+    """Return the choice in a reply that follows the JSON schema; the reply as it is where it does not."""
+    with suppress(ValueError, KeyError, TypeError):
+        return str(json.loads(text)[CHOICE])
+    return text
+
+
+def _parsed(content: bytes | bytearray) -> Any:
+    text = content[:_QUOTED].decode("utf-8", "replace")
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)
+    return text
+
+
+def _told(value: Any, name: str = "error") -> Iterator[str]:
+    """Yield the texts of an error's fields, a block reason with its name."""
+    if isinstance(value, str) and name in _TELLING:
+        yield f"{name} {value}" if name == "blockReason" else value
+    elif isinstance(value, dict | list):
+        for inner, each in value.items() if isinstance(value, dict) else ((name, each) for each in value):
+            yield from _told(each, inner)
