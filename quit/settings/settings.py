@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import Field, model_validator
 
 from quit.settings.bandits import Bandits, Reports
@@ -140,7 +142,7 @@ class Settings(Section):
         cost, server = spec.cost(prompt, cached, completion), self.batch_server(spec)
         return cost * server.batch_price if server and cost is not None else cost
 
-    def spent(self, spec: LanguageModel, counts: dict[str, Any]) -> float | None:
+    def spent(self, spec: LanguageModel, counts: Mapping[str, float]) -> float | None:
         """Return what requests have cost by their counts (:class:`quit.models.generation.meter.Count`).
 
         Replies that did not come, or did not say what they cost, count as their worst case.
