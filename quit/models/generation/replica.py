@@ -44,10 +44,7 @@ from quit.text.words import counted
 
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})  # HTTP codes of passing faults
 _OVERLOADED = frozenset({429, 503, 529})
-_NOT_BEGUN = _OVERLOADED | {
-    409,
-    425,
-}  # those that nobody is charged for; behind a gateway's, the model may have replied
+_NOT_BEGUN = _OVERLOADED | {409, 425}  # nobody is charged for these; behind a gateway's, the model may have replied
 _BYTES_A_TOKEN = 4.0  # for token budgets before the server's own count is known
 CHARACTERS_A_TOKEN = 128  # of a reply, at most: about the longest entry of common vocabularies, a run of spaces
 MAX_BYTES = 4 << 20  # bytes of a reply, after decompression; a thousand times what a long one has
