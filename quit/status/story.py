@@ -88,7 +88,7 @@ class StoryPassage(TypedDict):
 
 
 class StoryVerdict(TypedDict):
-    """A verdict on a distinct answer, which labelers gave to so many ``passages``; ``votes`` of a jury."""
+    """A verdict on a distinct answer, which labelers gave to so many ``passages``; ``votes``: by a second model."""
 
     answer: str
     correct: bool | None
