@@ -8,7 +8,7 @@ import inspect
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -173,16 +173,16 @@ def on_server(planned: Sequence[Planned]) -> tuple[list[RunnerDeployment], list[
         found = client.read_deployments(deployment_filter=DeploymentFilter(tags=tags))
         there = {f"{client.read_flow(each.flow_id).name}/{each.name}": each for each in found}
         for name, each in there.items():
-            place = each.parameters.get("workspace", each.parameters.get("release"))
+            place = _place(each.parameters)
             if name in names:
-                if place not in (None, names[name].workspace):
+                if place and place != _place(names[name].parameters) and not _is_in(place, [names[name]]):
                     raise SettingsError(
                         f"The server has {name} already, for {place}. Rename one of the folders, or remove the other: "
                         f"prefect deployment delete {name}"
                     )
                 if _PAUSED not in each.tags and (each.paused or any(not one.active for one in each.schedules)):
                     lines.append(f"{name} was paused on the server and stays paused: resume it in Prefect's pages.")
-            elif each.schedules and place in {one.workspace for one in planned}:
+            elif each.schedules and _is_in(place, planned):
                 if not each.paused:
                     client.update_deployment(each.id, DeploymentUpdate(tags=[*each.tags, _PAUSED]))
                     client.pause_deployment(each.id)
@@ -191,6 +191,15 @@ def on_server(planned: Sequence[Planned]) -> tuple[list[RunnerDeployment], list[
                     f"deployment delete {name}"
                 )
     return [deployment(each, there.get(name)) for name, each in names.items()], lines
+
+
+def _place(parameters: Mapping[str, Any]) -> str:
+    return str(parameters.get("workspace", parameters.get("release", "")))
+
+
+def _is_in(place: str, planned: Sequence[Planned]) -> bool:
+    """Whether one of these deployments' workspaces is this place or holds it, as its releases."""
+    return any(Path(place).is_relative_to(each.workspace) for each in planned)
 
 
 class _Runner(Runner):

@@ -77,3 +77,10 @@ def test_another_workspace_of_the_same_name_is_refused(tmp_path: Path) -> None:
     _served(_workspace(tmp_path / "a" / "twin"), NIGHTLY)
     with pytest.raises(SettingsError, match="has .*-twin already, for .*/a/twin"):
         _served(_workspace(tmp_path / "b" / "twin"), NIGHTLY)
+
+
+def test_a_benchmark_of_one_release_is_its_workspaces(tmp_path: Path) -> None:
+    folder, name = _workspace(tmp_path / "one-release"), "benchmark/benchmark-one-release"
+    for release in (folder / "releases" / "v1", folder / "releases" / "v2", tmp_path / "v3", tmp_path / "v3"):
+        _served(folder, f"{{flow='benchmark', cron='0 4 * * *', parameters={{release='{release}'}}}}")
+        assert _read(name).parameters["release"] == str(release)
