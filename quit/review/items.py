@@ -33,7 +33,7 @@ _Second = dict[tuple[str, str], list[tuple[bool | None, float | None]]]
 @dataclass(frozen=True, slots=True)
 class ReviewAnswer:
     """One distinct (normalised) answer. ``passages``: how many passages some reader gave it from; ``forms``: as
-    written, most frequent first; ``verdict``: the judge's (None: unreadable, a tie, or never asked); ``second``: that
+    written, most frequent first; ``verdict``: the judge's (None: unreadable or never asked); ``second``: that
     of another judge, if possible of one that disagrees."""
 
     key: str
