@@ -38,7 +38,7 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
         parts = parts_of(folder, manifest)
     faults = {path: fault for path, part in parts if (fault := damage(path, part)) is not None}
     if faults and manifest is not None:
-        _set_aside(workspace, folder, manifest)
+        _set_aside(folder, manifest)
     remove_files(faults)
     return [f"{path.relative_to(folder).as_posix()} {fault}." for path, fault in faults.items()]
 
@@ -47,11 +47,11 @@ def discard_to_compare(workspace: Workspace, folder: Path) -> None:
     """Remove the parts of a stage run, to be made again; later stages run again only where they come out different."""
     manifest = workspace.manifest(folder)
     if manifest is not None:
-        _set_aside(workspace, folder, manifest)
+        _set_aside(folder, manifest)
     remove_files([path for path in files_below(folder) if path.suffix == ".parquet"])
 
 
-def _set_aside(workspace: Workspace, folder: Path, manifest: dict[str, Any]) -> None:
+def _set_aside(folder: Path, manifest: dict[str, Any]) -> None:
     write_json(folder / DAMAGED_MANIFEST, manifest)
     remove_files([folder / "manifest.json"])
 

@@ -73,10 +73,10 @@ class LostPlace(ServerError):
 
 @cache
 def program() -> str:
-    """Return the identity of the program: version, layout of workspaces, hash of the code."""
+    """Return the identity of the program: version, layout of workspaces, hash of the code and its lists of words."""
     root = Path(__file__).parents[2]
     digest = hashlib.sha256()
-    for path in sorted((root / "quit").rglob("*.py")):
+    for path in sorted(path for path in (root / "quit").rglob("*") if path.suffix in (".py", ".txt", ".gz")):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return f"{__version__}, workspaces {contracts.WORKSPACE_FORMAT}, code {digest.hexdigest()[:10]}"
 
@@ -88,7 +88,7 @@ def task_of(pipeline: Pipeline, run: StageRun, context: Context, chosen: Sequenc
     return Task(
         run.stage.name,
         run.reader,
-        pipeline.settings.model_dump_json(),
+        json.dumps(pipeline.settings.model_dump(mode="json")),
         {name: Path(name).read_bytes() for name in names if name.endswith(".txt")},
         program(),
         pipeline.models_of(run),

@@ -129,8 +129,8 @@ def plan(
 
     Returns:
         ``questions``, ``passages``, ``lines`` (requests, tokens, seconds and cost per model and role), ``total``,
-        ``notes``, ``offers`` (for ``spend``), and ``remembered``: profile and settings of the last build that are used
-        again.
+        ``notes``, ``partial`` (ranges, with ``labels.partial``), and ``remembered``: profile and settings of the last
+        build that are used again.
 
     Raises:
         InputError: A source cannot be read.

@@ -113,8 +113,9 @@ def test_a_worker_with_another_program_or_other_models_refuses(source, tmp_path,
     assert not raised.value.retryable
 
 
-def test_prompts_travel_with_their_contents(source: Path, tmp_path: Path) -> None:
-    prompt = tmp_path / "mine.txt"
+@pytest.mark.parametrize("name", ["mine", 'für "n" mine'])
+def test_prompts_travel_with_their_contents(source: Path, tmp_path: Path, name: str) -> None:
+    prompt = tmp_path / f"{name}.txt"
     prompt.write_bytes((PROMPTS / "judge.txt").read_bytes() + b" Yes or No?")
     sections = served(
         "http://h/v1", "a", judge={"name": "j", "kind": "transformers", "model": "m", "prompt": str(prompt)}
@@ -124,7 +125,7 @@ def test_prompts_travel_with_their_contents(source: Path, tmp_path: Path) -> Non
     [identity] = workers.models_of(*_judge(task), workers._loaded(task.settings_json, ())[0])
     prompt.unlink()
     settings, _ = workers._loaded(task.settings_json, tuple(task.prompts.items()))
-    assert workers.models_of(*_judge(task), settings) == [identity] and "mine@" in identity
+    assert workers.models_of(*_judge(task), settings) == [identity] and f"{name}@" in identity
 
 
 def _judge(task: Task) -> tuple[Any, None]:
@@ -148,16 +149,16 @@ def test_every_error_travels_with_what_it_says() -> None:
         assert (there.exit_code, there.retryable) == (kind.exit_code, kind.retryable)
 
 
-def test_the_program_is_its_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_program_is_its_code_and_lists_of_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     programs = [workers.program()]
     (tmp_path / "quit").mkdir()
     monkeypatch.setattr(workers, "__file__", str(tmp_path / "quit" / "engine" / "workers.py"))
-    for text in ("a = 1\n", "a = 2\n", "a = 1\n"):
-        (tmp_path / "quit" / "x.py").write_text(text)
+    for file, text in (("x.py", "1"), ("x.py", "2"), ("x.py", "1"), ("words.txt", "eos"), ("words.txt", "end")):
+        (tmp_path / "quit" / file).write_text(text)
         workers.program.cache_clear()
         programs.append(workers.program())
     workers.program.cache_clear()
-    assert programs[1] == programs[3] and len({*programs}) == 3
+    assert programs[1] == programs[3] and len({*programs}) == 5
 
 
 def test_what_workers_asked_is_counted_once_each() -> None:

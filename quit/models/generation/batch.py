@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -33,7 +34,7 @@ from quit.models.generation.meter import Meter
 from quit.models.generation.replica import MAX_BYTES, PassingFault, Replica
 from quit.models.generation.reply import refusal_of, tokens_of
 from quit.models.generation.server import run
-from quit.models.generation.serving import CONNECT_SECONDS
+from quit.models.generation.serving import CONNECT_SECONDS, endpoint
 from quit.settings import ServerSettings
 from quit.text.secrets import shown
 from quit.text.vendors import meaning, refusal
@@ -331,16 +332,16 @@ class BatchGenerator:
 
     async def _find(self, session: aiohttp.ClientSession, tag: str) -> str | None:
         """Return the id of the batch with a tag; None where the server has none."""
-        after = ""
+        params = {"limit": "100"}
         for _ in range(_PAGES):
-            page = await self._json(session, "GET", f"/batches?limit=100{after}")
+            page = await self._json(session, "GET", "/batches", partial(dict, params=params))
             batches = page.get("data") or []
             for batch in batches:
                 if (batch.get("metadata") or {}).get("quit") == tag:
                     return str(batch["id"])
             if not page.get("has_more") or not batches:
                 break
-            after = f"&after={batches[-1]['id']}"
+            params["after"] = batches[-1]["id"]
         return None
 
     async def _json(self, *arguments: Any, **options: Any) -> dict[str, Any]:
@@ -390,7 +391,7 @@ class BatchGenerator:
         headers = {name: value for name, value in self._replica.headers.items() if name != "Content-Type"}
         try:
             async with session.request(
-                method, self._replica.url + path, headers=headers, allow_redirects=False, **content
+                method, endpoint(self._replica.url, path), headers=headers, allow_redirects=False, **content
             ) as response:
                 if response.status == 404:
                     raise _NotFound(

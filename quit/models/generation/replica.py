@@ -26,6 +26,7 @@ from quit.models.generation.limits import Budget, Limiter, pause, retry_after
 from quit.models.generation.meter import Meter
 from quit.models.generation.reply import (
     CHOICE,
+    OVERLOADED,
     PassingFault,
     answer_of,
     choice_of,
@@ -43,8 +44,7 @@ from quit.text.vendors import meaning
 from quit.text.words import counted
 
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})  # HTTP codes of passing faults
-_OVERLOADED = frozenset({429, 503, 529})
-_NOT_BEGUN = _OVERLOADED | {409, 425}  # nobody is charged for these; behind a gateway's, the model may have replied
+_NOT_BEGUN = OVERLOADED | {409, 425}  # nobody is charged for these; behind a gateway's, the model may have replied
 _BYTES_A_TOKEN = 4.0  # for token budgets before the server's own count is known
 CHARACTERS_A_TOKEN = 128  # of a reply, at most: about the longest entry of common vocabularies, a run of spaces
 MAX_BYTES = 4 << 20  # bytes of a reply, after decompression; a thousand times what a long one has
@@ -404,7 +404,7 @@ class Replica:
             wait = retry_after(headers.get("Retry-After"))
             if wait is not None:
                 wait = min(wait, _RETRY_AFTER_CAP)
-            return PassingFault(message, after=wait, overloaded=status in _OVERLOADED, is_free=status in _NOT_BEGUN)
+            return PassingFault(message, after=wait, overloaded=status in OVERLOADED, is_free=status in _NOT_BEGUN)
         if is_about_key(status, content):
             return SettingsError(f"{self.url} refuses the API key of {self.name} ({message}). {self.server.key_remedy}")
         if status == 404:

@@ -22,6 +22,8 @@ _THOUGHTS = ("reasoning_content", "reasoning", "thinking", "thoughts", "reasonin
 _OF_THOUGHT = re.compile("think|thought|reason")  # the type of a part
 _TELLING = frozenset({"code", "type", "status", "reason", "message", "msg", "detail", "error", "blockReason"})
 """Fields of an error."""
+OVERLOADED = frozenset({429, 503, 529})
+"""HTTP codes that ask for patience, whatever their text names (``input_token_count``, "Too many tokens")."""
 _QUOTED = 1 << 16  # bytes of a body that are looked at for a message
 _WORD = 80  # characters of a vendor's word
 
@@ -106,7 +108,8 @@ def refusal_of(status: int, content: bytes | bytearray) -> tuple[str, str]:
     Its codes come before its message, for they are shorter.
     """
     for text in sorted(_told(_parsed(content)), key=len):
-        if what := vendors.refusal(text):
+        what = vendors.refusal(text)
+        if what and (what == "loading" or status not in OVERLOADED):
             return what, f"HTTP {status} {text}"
     return "", ""
 

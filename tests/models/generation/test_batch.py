@@ -4,6 +4,7 @@ import json
 import subprocess
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
@@ -306,6 +307,28 @@ def test_a_download_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -
     with batch_server(lambda number, body: "A") as server:
         assert _until_done(server) == ["A"] * 7
     assert not faults
+
+
+def test_an_address_may_have_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    """... as Azure's older ones, also where a batch is looked for by its tag, on the second page."""
+    answer, queries = BatchServer.answer, []
+
+    def versioned(server: BatchServer, method: str, path: str, headers: Any, body: bytes) -> tuple[int, bytes, Any]:
+        address = urlsplit(path)
+        queries.append(dict(parse_qsl(address.query)))
+        if method == "GET" and address.path == "/v1/batches":
+            page = {"data": server.batches, "has_more": False}
+            page = page if "after" in queries[-1] else {"data": [{"id": "other"}], "has_more": True}
+            return 200, json.dumps(page).encode(), {}
+        reply = answer(server, method, address.path, headers, body)
+        return (500, b"{}", {}) if method == "POST" and address.path == "/v1/batches" else reply
+
+    monkeypatch.setattr(BatchServer, "answer", versioned)
+    with batch_server(lambda number, body: "A") as server:
+        server.base_url += "?api-version=1"
+        assert _until_done(server) == ["A"] * 7
+    assert {query.pop("api-version") for query in queries} == {"1"}
+    assert {"limit": "100"} in queries and {"limit": "100", "after": "other"} in queries
 
 
 def test_a_list_of_batches_without_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

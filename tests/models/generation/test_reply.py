@@ -66,6 +66,18 @@ def test_a_refused_prompt_is_known_wherever_the_vendor_says_so(body: Any, what: 
     assert refusal_of(500, b"<html>Bad gateway</html>") == refusal_of(500, b"[" * 100_000) == ("", "")
 
 
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (429, "Too many tokens, please wait before trying again."),  # Bedrock's throttle
+        (429, "Quota exceeded for metric: googleapis.com/generate_content_free_tier_input_token_count"),  # Google's
+        (503, "The moderation service is overloaded"), (403, "Your account was flagged for potential abuse"),
+    ],
+)  # fmt: skip
+def test_a_limit_or_an_account_refuses_no_prompt(status: int, text: str) -> None:
+    assert refusal_of(status, json.dumps({"error": {"code": status, "message": text}}).encode()) == ("", "")
+
+
 def test_a_withheld_reply_keeps_the_vendors_word() -> None:
     words = ["content_filter", "content_filter: RECITATION", "SAFETY"]
     assert [withheld(word) for word in words] == ["content_filter", *words[1:2], "content_filter: SAFETY"]
