@@ -5,14 +5,14 @@ A run of a deployment holds a file of this machine's cache while its process liv
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from filelock import FileLock, Timeout
 from prefect import get_client
-from prefect.client.schemas.filters import FlowRunFilter
+from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
 from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Crashed
@@ -21,7 +21,7 @@ from quit.common.cache import cache_folder
 
 _MINUTES = 5
 """How long the process of a run may take to start."""
-_STARTING = {"tags": {"all_": ["quit"]}, "state": {"type": {"any_": ["PENDING"]}}}
+_STARTING = {"state": {"type": {"any_": ["PENDING"]}}}
 
 
 @contextmanager
@@ -36,8 +36,11 @@ def alive(run_id: str) -> Iterator[None]:
             (folder / f"{run_id}.lock").unlink(missing_ok=True)
 
 
-def end_dead_runs() -> list[str]:
-    """Set the runs to Crashed whose process on this machine is gone, or never came; returns their names."""
+def end_dead_runs(deployment_names: Sequence[str]) -> list[str]:
+    """Set the runs to Crashed whose process on this machine is gone, or never came; returns their names.
+
+    ``deployment_names``: of those whose runs start on this machine alone.
+    """
     dead: list[FlowRun] = []
     with get_client(sync_client=True) as client:
         for path in cache_folder("runs").glob("*.lock"):
@@ -49,7 +52,10 @@ def end_dead_runs() -> list[str]:
                 continue
             dead += [run] if run.state and (run.state.is_running() or run.state.is_cancelling()) else []
         latest = datetime.now(UTC) - timedelta(minutes=_MINUTES)
-        pending = client.read_flow_runs(flow_run_filter=FlowRunFilter.model_validate(_STARTING))
+        pending = client.read_flow_runs(
+            flow_run_filter=FlowRunFilter.model_validate(_STARTING),
+            deployment_filter=DeploymentFilter.model_validate({"name": {"any_": list(deployment_names)}}),
+        )
         dead += [run for run in pending if run.state and run.state.timestamp < latest]
         for run in dead:
             message = "The process ended (killed, out of memory, machine restarted). The next run goes on from there."

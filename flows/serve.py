@@ -138,7 +138,7 @@ def _parameters(schedule: Schedule, workspace: Workspace) -> dict[str, Any]:
 def deployment(planned: Planned, there: DeploymentResponse | None = None) -> RunnerDeployment:
     """Return it as Prefect knows it. ``there``: as it stands on the server; what a person paused there stays paused."""
     schedule, flow = planned.schedule, FLOWS[planned.schedule.flow]
-    by_person = there if there and _PAUSED not in there.tags else None
+    by_person = there if there and _is_paused_by_person(there) else None
     active = schedule.enabled and not (by_person and any(not each.active for each in by_person.schedules))
     return flow.to_deployment(  # type: ignore[return-value]  # no coroutine where there is no event loop
         planned.name,
@@ -148,8 +148,14 @@ def deployment(planned: Planned, there: DeploymentResponse | None = None) -> Run
         paused=bool(by_person and by_person.paused),
         parameters=planned.parameters,
         description=(inspect.getdoc(flow.fn) or "").partition("\n\nArgs:")[0],
-        tags=["quit", f"workspace:{planned.folder}", *([] if schedule.enabled else [_PAUSED])],
+        tags=["quit", f"workspace:{planned.folder}", *([] if schedule.enabled or by_person else [_PAUSED])],
         entrypoint_type=EntrypointType.MODULE_PATH,
+    )
+
+
+def _is_paused_by_person(deployment: DeploymentResponse) -> bool:
+    return _PAUSED not in deployment.tags and (
+        deployment.paused or any(not schedule.active for schedule in deployment.schedules)
     )
 
 
@@ -180,7 +186,7 @@ def on_server(planned: Sequence[Planned]) -> tuple[list[RunnerDeployment], list[
                         f"The server has {name} already, for {place}. Rename one of the folders, or remove the other: "
                         f"prefect deployment delete {name}"
                     )
-                if _PAUSED not in each.tags and (each.paused or any(not one.active for one in each.schedules)):
+                if _is_paused_by_person(each):
                     lines.append(f"{name} was paused on the server and stays paused: resume it in Prefect's pages.")
             elif each.schedules and _is_in(place, planned):
                 if not each.paused:
@@ -208,6 +214,8 @@ class _Runner(Runner):
     Prefect's own handler does not await that: such runs stay "Running". So do runs that died, which are looked for.
     """
 
+    deployment_names: Sequence[str] = ()
+
     async def start(self, run_once: bool = False, webserver: bool | None = None) -> None:
         """Start runs until a signal comes."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self.handle_sigterm)
@@ -218,7 +226,7 @@ class _Runner(Runner):
     async def _look_for_dead_runs(self) -> None:
         while True:
             try:
-                for name in await asyncio.to_thread(end_dead_runs):
+                for name in await asyncio.to_thread(end_dead_runs, self.deployment_names):
                     self._logger.warning("The process of the run %s is gone: set to Crashed.", name)
             except (httpx.HTTPError, OSError) as error:  # the server is away: later
                 self._logger.debug("%s", error)
@@ -235,6 +243,7 @@ def serve(deployments: Sequence[RunnerDeployment], limit: int, poll_seconds: int
     """Register the deployments and start their runs until stopped by Ctrl-C or SIGTERM, which cancel the runs at work;
     schedules stay active."""
     runner = _Runner(pause_on_shutdown=False, limit=limit, query_seconds=poll_seconds)
+    runner.deployment_names = [each.name for each in deployments]
     for each in deployments:
         runner.add_deployment(each)  # type: ignore[unused-coroutine]  # none where there is no event loop
     asyncio.run(runner.start())
