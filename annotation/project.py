@@ -393,14 +393,18 @@ def _check_config(server: Server, project: Any, repair: bool, report: PushReport
 
 
 def _import(server: Server, project: int, chunk: Sequence[ReviewItem]) -> None:
-    """Import tasks in one request; if its answer is lost, wait until no more tasks arrive before sending the rest."""
-    try:
-        _import_once(server, project, chunk)
-    except ServerError:
-        _settled(lambda: server.ask(lambda studio: studio.projects.get(project)).task_number)
-        there = {task_key(task) for task in server.tasks(project, ["id", "meta"])}
-        if rest := [item for item in chunk if item.question_id not in there]:
-            _import_once(server, project, rest)
+    """Import tasks in one request. If its answer is lost, wait until no more tasks arrive and send the rest, once."""
+    for is_last in (False, True):
+        try:
+            return _import_once(server, project, chunk)
+        except ServerError:
+            _settled(lambda: server.ask(lambda studio: studio.projects.get(project)).task_number)
+            there = {task_key(task) for task in server.tasks(project, ["id", "meta"])}
+            chunk = [item for item in chunk if item.question_id not in there]
+            if not chunk:
+                return
+            if is_last:
+                raise
 
 
 def _import_once(server: Server, project: int, chunk: Sequence[ReviewItem]) -> None:

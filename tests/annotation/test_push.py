@@ -120,28 +120,33 @@ def test_a_push_killed_with_its_server_is_finished_by_the_next(store, live, sett
     assert list(_tasks(server, report.project)) == [question.question_id for question in items]
 
 
-@pytest.mark.parametrize("late", [0.0, 0.5], ids=["before", "after"])
-@pytest.mark.parametrize("lost", [0, 1, 2], ids=["project", "tasks", "more tasks"])
-def test_what_a_lost_answer_was_about_is_not_sent_twice(store, server, settings, monkeypatch, lost, late) -> None:
-    """It is carried out before or after the line breaks."""
-    real, sent, threads = Server.ask, [], []
+@pytest.mark.parametrize(
+    "seconds",
+    [{0: 0.0}, {0: 0.5}, {1: 0.0}, {1: 0.5}, {2: 0.5}, {1: None, 2: 0.5}],
+    ids=["project", "project late", "tasks", "tasks late", "more tasks late", "tasks never, then late"],
+)
+def test_what_a_lost_answer_was_about_is_not_sent_twice(store, server, settings, monkeypatch, seconds) -> None:
+    """``seconds``: of the requests whose line breaks, by number: when the server carries them out, None for never."""
+    real, sent = Server.ask, []
 
     def lossy(self, call, *, again=True):
         if again:
             return real(self, call)
+        number = len(sent)
         sent.append(call)
-        if len(sent) != lost + 1:
+        if number not in seconds:
             return real(self, call, again=False)
-        threads.append(threading.Timer(late, real, (self, call)))
-        threads[0].start()
-        if not late:
-            threads[0].join()
+        if (delay := seconds[number]) is not None:
+            later = threading.Timer(delay, real, (self, call))
+            later.start()
+            if not delay:
+                later.join()
         raise ServerError("the line broke")
 
     monkeypatch.setattr(project, "STILL_SECONDS", 2.0)
     monkeypatch.setattr(Server, "ask", lossy)
     report = push(store, server, settings, [item(number) for number in range(6)])
-    assert (report.created, report.new, len(sent)) == (True, 6, 3)
+    assert (report.created, report.new, len(sent)) == (True, 6, 4 if None in seconds.values() else 3)
     assert list(_tasks(server, report.project)) == [f"q{number:03d}" for number in range(6)]
 
 
