@@ -129,8 +129,10 @@ class Models:
         """Return a language model behind the generation cache."""
 
         def make() -> CachedGenerator:
-            generator = make_generator(spec, self._settings, self.meter, self.ledger)
-            return CachedGenerator(generator, self.cache, self.meter, self._settings.run.max_refused)
+            model = make_generator(spec, self._settings, self.meter, self.ledger)
+            generator = CachedGenerator(model, self.cache, self.meter)
+            generator.max_refused = self._settings.run.max_refused
+            return generator
 
         return self.shared(("generator", spec.name, spec.kind, spec.model), make)
 

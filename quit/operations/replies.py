@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 from http.client import HTTPException
 from urllib.error import HTTPError
 
@@ -12,9 +13,11 @@ from quit.engine.damage import discard_to_compare
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.errors import ServerError, SettingsError
-from quit.models.factory import generator_identity
+from quit.models.factory import generator_identity, language_reader
 from quit.models.generation.serving import model_names, refuses_key
+from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.models.user_classes import check_given, is_absent
+from quit.operations.plan import planned_questions
 from quit.settings import JudgeSettings, ReaderSettings
 from quit.text.secrets import shown
 from quit.text.words import counted
@@ -117,9 +120,11 @@ def _ask_servers(pipeline: Pipeline, models: Sequence[_Model], kept_models: Set[
                 absent.append(f"{url} ({shown(str(getattr(error, 'reason', error)))})")
                 continue
             for spec in specs:
-                if (spec.model or "").removeprefix("models/") not in names:
-                    others = shown(", ".join(names[:5])) or "nothing"
+                if (name := (spec.model or "").removeprefix("models/")) not in names:
+                    others = shown(", ".join([*names][:5])) or "nothing"
                     note(f"{url} does not list {spec.model}, which {spec.name} needs; it lists {others}.", loud=True)
+                elif (context := names[name]) and isinstance(spec, ReaderSettings):
+                    _tell_longest(pipeline, spec, url, context)
         for spec in specs:
             if spec.missing_prices and server.api_key_env and server.api_key_needed:
                 note(f"{spec.name} has no {spec.missing_prices}: quit plan counts 0 for it.", loud=True)
@@ -130,3 +135,20 @@ def _ask_servers(pipeline: Pipeline, models: Sequence[_Model], kept_models: Set[
             if is_first and len(absent) == len(urls) and not kept:
                 raise ServerError(text)
             note(f"{text} {until if is_first else 'It is needed later.'}", loud=is_first)
+
+
+def _tell_longest(pipeline: Pipeline, spec: ReaderSettings, url: str, context: int) -> None:
+    """Tell where a reader's longest prompt of a stage, with its reply, needs more than the context of its server."""
+    reader, questions = language_reader(spec, pipeline.settings), planned_questions(pipeline)[0]
+    room = pipeline.settings.labels.max_new_tokens + spec.thinking_tokens
+    for stage, all_hints in (("probe", 0), ("read", None)):
+        prompts = [replace(question, hints=question.hints[:all_hints]) for question in questions]
+        longest = max(prompts, key=lambda prompt: len(prompt.question) + sum(map(len, prompt.hints)), default=None)
+        messages = reader.request(longest).messages() if longest else []
+        tokens = sum(len(message["content"]) for message in messages) / CHARACTERS_A_TOKEN
+        if longest and tokens + room > context:
+            note(
+                f"{spec.name}, {stage}: the prompt of {longest.question_id}, about {tokens:,.0f} tokens, and its reply "
+                f"({room:,}) need more than the {context:,} that {url} tells. Longer prompts are refused there.",
+                loud=True,
+            )

@@ -1,5 +1,6 @@
 """What a build says of its language models' servers and kept replies before it begins, and asking again."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,18 @@ def test_a_vendors_model_without_prices_is_told(source: Path, notes: list[str], 
             reader = {"model": "rude", **prices}
             check_servers(_build_of(source, **served(vendor.base_url, "r", reader=reader, server=server)))
     assert notes == ["r has no price_completion: quit plan counts 0 for it."]
+
+
+@pytest.mark.parametrize(("context", "told"), [(9000, []), (700, ["read"]), (90, ["probe", "read"])])
+def test_the_longest_prompts_are_compared_with_the_context_that_a_server_tells(
+    source: Path, notes: list[str], context: int, told: list[str]
+) -> None:
+    with RudeServer() as first:
+        first.models = rude.Fault(body=json.dumps({"data": [{"id": "org/a", "max_model_len": context}]}).encode())
+        check_servers(_pipeline(source, first.base_url))
+        assert not first.requests
+    assert [note.partition(":")[0] for note in notes] == [f"a, {stage}" for stage in told]
+    assert all(f"need more than the {context} that {first.base_url} tells" in note for note in notes)
 
 
 NO_LIST = [rude.failure(404), rude.failure(503), rude.NOT_JSON, rude.HALF_JSON]

@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ from typing import Any, Protocol
 from quit.models.loading import model_identity
 from quit.models.prompting import PromptTemplate
 
+CHOICE = "answer"  # the field of a constrained reply
 FILTERED = "content_filter"  # finish reason of a reply that the vendor withheld
 _TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens", "thought_tokens")
 _MAX_TOKENS = 10**9  # of one reply: more is no count
@@ -224,3 +226,10 @@ def before_stop(text: str, stop: Sequence[str]) -> str:
     """Return a reply up to its first stop string. Some servers include it or ignore it."""
     places = [text.find(ending) for ending in stop if ending in text]
     return text[: min(places, default=len(text))]
+
+
+def choice_of(text: str) -> str:
+    """Return the choice in a reply that follows the JSON schema; the reply as it is where it does not."""
+    with suppress(ValueError, KeyError, TypeError):
+        return str(json.loads(text)[CHOICE])
+    return text

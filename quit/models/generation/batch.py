@@ -17,7 +17,7 @@ import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -27,17 +27,17 @@ from filelock import FileLock
 
 from quit.common.cache import cache_folder, open_wal, select_keys
 from quit.errors import ServerError, SettingsError, Waiting
-from quit.models.generation.base import ChatRequest, Completion, ModelOptions, OnReply, cache_key
+from quit.models.generation.base import ChatRequest, ModelOptions, OnReply, cache_key
 from quit.models.generation.ledger import Account, Amount
 from quit.models.generation.limits import pause
 from quit.models.generation.meter import Meter
 from quit.models.generation.replica import MAX_BYTES, PassingFault, Replica
-from quit.models.generation.reply import refusal_of, tokens_of
+from quit.models.generation.reply import counts_of, meaning_of, refusal_of
 from quit.models.generation.server import run
 from quit.models.generation.serving import CONNECT_SECONDS, endpoint
 from quit.settings import ServerSettings
 from quit.text.secrets import shown
-from quit.text.vendors import meaning, refusal
+from quit.text.vendors import refusal
 from quit.text.words import counted
 
 MAX_REQUESTS, MAX_FILE_BYTES = 50_000, 190 << 20  # of a batch, as OpenAI has it
@@ -57,6 +57,7 @@ _REQUESTS = (
 _SIZES = "CREATE TABLE IF NOT EXISTS sizes (tag TEXT PRIMARY KEY, model TEXT, tokens REAL)"
 """Estimated tokens of each batch; under a server's and model's own name, those that may wait there."""
 _OPEN = "SELECT sum(sizes.tokens) FROM sizes JOIN batches USING (tag) WHERE model = ? AND submitted > ?"
+_SIZE = "SELECT sizes.tokens, count(*) FROM sizes JOIN requests USING (tag) WHERE tag = ?"
 _DAY = 90_000.0  # seconds until a batch has ended, at most
 _ROWS = "SELECT key, tag, failures, reply, fault FROM requests WHERE key IN ({keys})"
 
@@ -156,7 +157,8 @@ class BatchGenerator:
         try:
             batch = await self._json(session, "GET", f"/batches/{identity}")
             state = str(batch.get("status"))
-            what = self._server.words.get(state) or meaning("batch", state)
+            told = f"{self._replica.url} describes the batch {shown(identity)} of {self.name}"
+            what = meaning_of(self._server, "batch", state, told)
             files = [batch[name] for name in ("output_file_id", "error_file_id") if batch.get(name)]
             paths = [f"/files/{file}/content" for file in files if what == "ended"]
             contents = [await self._call(session, "GET", path, max_bytes=_MAX_REPLIES) for path in paths]
@@ -166,12 +168,6 @@ class BatchGenerator:
                 "404): it was deleted, or the API key is of another project. Use the key it was made with; or set "
                 f"batch = false for the server {self._server.name}, which pays for its requests again, one by one."
             ) from None
-        if what not in ("running", "ended"):
-            raise SettingsError(
-                f"{self._replica.url} says that the batch {shown(identity)} of {self.name} is {shown(state)!r}, a word "
-                f"that is not known. Say what it means at the server {self._server.name} of the profile: words = {{ "
-                f'{json.dumps(shown(state))} = "running" }}, or "ended".'
-            )
         if what == "ended":
             rows = [self._row_of(line) for content in contents for line in content.split(b"\n") if line]
             why = f"the batch is {state} {json.dumps(batch['errors']) if batch.get('errors') else ''}".strip()
@@ -183,8 +179,7 @@ class BatchGenerator:
 
         False for a single request, which fails like any other.
         """
-        [(tokens,)] = notes.execute("SELECT tokens FROM sizes WHERE tag = ?", (tag,)).fetchall() or [(0.0,)]
-        [(count,)] = notes.execute("SELECT count(*) FROM requests WHERE tag = ?", (tag,))
+        [(tokens, count)] = notes.execute(_SIZE, (tag,))
         told = (_SHARE * float(re.sub(r"\D", "", number)) for number in _LIMIT.findall(why))
         limit = min((limit for limit in told if limit < tokens), default=tokens / 2)
         with notes:
@@ -201,10 +196,9 @@ class BatchGenerator:
                 again = "failures = failures + 1, fault = coalesce(fault, ?)"
                 notes.execute(f"UPDATE requests SET {again} WHERE tag = ? AND reply IS NULL", (why, tag))
             notes.execute("UPDATE requests SET tag = NULL WHERE tag = ?", (tag,))
-            for table in ("batches", "sizes"):
-                notes.execute(f"DELETE FROM {table} WHERE tag = ?", (tag,))
+            notes.execute("DELETE FROM batches WHERE tag = ?", (tag,))
         ledger, reserve = self._account.ledger, Amount(*amounts)
-        counts = [_counts(reply) for reply, *_ in rows if reply]
+        counts = [counts_of(reply) for reply, *_ in rows if reply]
         cost = Amount.total(self._account.actual(count, Amount()) for count in counts)
         if not all(count.prompt_tokens for count in counts):
             cost = Amount(*map(max, cost, reserve))
@@ -412,13 +406,6 @@ _Row = tuple[str | None, int, str | None, bytes]
 
 def _tokens(portion: Sequence[tuple[bytes, bytes, Amount]]) -> float:
     return sum(len(line) for _, line, _ in portion) / _BYTES_A_TOKEN
-
-
-def _counts(reply: str) -> Completion:
-    """Return a completion with the token counts of a batch's reply, 0 where one cannot be read."""
-    with suppress(ValueError, AttributeError, TypeError):
-        return Completion("", "stop", **tokens_of(json.loads(reply).get("usage") or {}))
-    return Completion("", "stop")
 
 
 def _forget(notes: sqlite3.Connection, keys: Iterable[bytes]) -> None:

@@ -316,19 +316,14 @@ def _read_export(path: Path) -> Iterator[tuple[Any, ...]]:
 class CachedGenerator:
     """Completions, from the cache where they are, else from the generator. ``cache=None`` asks for everything."""
 
-    def __init__(
-        self,
-        generator: Generator,
-        cache: GenerationCache | None,
-        meter: Meter | None = None,
-        max_refused: float = RunSettings().max_refused,
-    ) -> None:
+    max_refused = RunSettings().max_refused  # share of a stage's prompts
+
+    def __init__(self, generator: Generator, cache: GenerationCache | None, meter: Meter | None = None) -> None:
         self.name = generator.name
         self.identity = generator.identity
         self._generator = generator
         self._cache = cache
         self._meter = meter or Meter()
-        self._max_refused = max_refused
         self._prompts: Counter[str] = Counter()  # of each stage, by its template
         self._refused: Counter[str] = Counter()
 
@@ -378,10 +373,10 @@ class CachedGenerator:
         stage = request.template.identity
         self._refused[stage] += completion.is_refused
         refused, prompts = self._refused[stage], self._prompts[stage]
-        if completion.is_refused and refused > max(_FEW_REFUSED, self._max_refused * prompts):
+        if completion.is_refused and refused > max(_FEW_REFUSED, self.max_refused * prompts):
             raise SettingsError(
                 f"{self.name}: {refused:,} of {prompts:,} prompts from {request.template.name} are refused, more than "
-                f"run.max_refused = {self._max_refused:g} ({refused / prompts:.1%}; the last, of {request.group}: "
+                f"run.max_refused = {self.max_refused:g} ({refused / prompts:.1%}; the last, of {request.group}: "
                 f"{completion.finish_reason.partition(': ')[2]}). Each is kept and counts as NO ANSWER. Ask another "
                 "model or shorten what it is asked; or raise run.max_refused."
             )

@@ -20,27 +20,16 @@ import aiohttp
 
 from quit.common.progress import note
 from quit.errors import QuitError, ServerError, SettingsError
-from quit.models.generation.base import FILTERED, ChatRequest, Completion, ModelOptions, OnReply
+from quit.models.generation import reply as replies
+from quit.models.generation.base import CHOICE, FILTERED, ChatRequest, Completion, ModelOptions, OnReply, choice_of
 from quit.models.generation.ledger import Account, Amount
 from quit.models.generation.limits import Budget, Limiter, pause, retry_after
 from quit.models.generation.meter import Meter
-from quit.models.generation.reply import (
-    CHOICE,
-    OVERLOADED,
-    PassingFault,
-    answer_of,
-    choice_of,
-    error_text,
-    refusal_of,
-    text_of,
-    tokens_of,
-    withheld,
-)
+from quit.models.generation.reply import OVERLOADED, PassingFault
 from quit.models.generation.serving import CONNECT_SECONDS, endpoint, is_about_key
 from quit.settings import ServerSettings
 from quit.settings.models import Omittable
 from quit.text.secrets import contains_secret, shown
-from quit.text.vendors import meaning
 from quit.text.words import counted
 
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})  # HTTP codes of passing faults
@@ -105,8 +94,7 @@ class Replica:
         self._last_line = -_SAY_SECONDS  # when a failed attempt was last printed
         self._silent_failures = 0  # failed attempts since then
         self._said: set[str] = set()
-        self._sizes: list[int] = []
-        self._count = 0
+        self._sizes: list[tuple[int, int]] = []  # bytes and counted tokens of the last prompts
         self._refusal = ""
         self.headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         self._limiter = Limiter(self.server.concurrency)
@@ -228,14 +216,12 @@ class Replica:
 
     def _look_at_size(self, size: int, tokens: int) -> None:
         """Say once that prompts of different size (bytes) in a row have the same count: were they cut?"""
-        self._sizes = [*self._sizes, size][-_SAME:] if tokens and tokens == self._count else [size]
-        self._count = tokens
-        if len(self._sizes) == _SAME and max(self._sizes) - min(self._sizes) > _UNLIKE:
-            self._tell(
-                "cut",
-                f"counts {tokens:,} tokens for each of {_SAME} prompts of {min(self._sizes):,} to {max(self._sizes):,} "
-                "bytes. Does it cut them without a word? Serve a longer context (Ollama: OLLAMA_CONTEXT_LENGTH).",
-            )
+        self._sizes = [*self._sizes, (size, tokens)][-_SAME:]
+        (least, _), (most, _), counts = min(self._sizes), max(self._sizes), {count for _, count in self._sizes}
+        if len(self._sizes) == _SAME and most - least > _UNLIKE and counts == {tokens} != {0}:
+            sizes = f"{least:,} to {most:,} bytes"
+            cure = "Are they cut without a word? Serve a longer context (Ollama: OLLAMA_CONTEXT_LENGTH)"
+            self._tell("cut", f"counts {tokens:,} tokens for each of {_SAME} prompts of {sizes}. {cure}.")
 
     def _tell(self, kind: str, text: str) -> None:
         """Print the first text of a kind."""
@@ -273,15 +259,15 @@ class Replica:
         await ledger.reserve(worst)
         cost, assumed = worst, True
         try:
-            completion = await self._ask(session, body)
-            cost = self.account.actual(completion, worst)
-            assumed = not (completion.prompt_tokens and completion.completion_tokens)
-            if completion.completion_tokens > max_tokens or not cost.fits(worst):
+            status, content = await self._ask(session, body)
+            counts = replies.counts_of(content)
+            cost, assumed = self.account.actual(counts, worst), not (counts.prompt_tokens and counts.completion_tokens)
+            if counts.completion_tokens > max_tokens or not cost.fits(worst):
                 ledger.end(
-                    f"{self.url} counts {completion.prompt_tokens:,} prompt and {completion.completion_tokens:,} reply "
-                    f"tokens for a request of {self.name} with {len(body):,} bytes and room for {max_tokens:,}"
+                    f"{self.url} counts {counts.prompt_tokens:,} prompt and {counts.completion_tokens:,} reply tokens "
+                    f"for a request of {self.name} with {len(body):,} bytes and room for {max_tokens:,}"
                 )
-            return completion
+            return self.parse(content, status)
         except PassingFault as fault:
             if fault.is_free or fault.absent:
                 cost, assumed = Amount(), False
@@ -290,7 +276,8 @@ class Replica:
             ledger.settle(worst, cost, assumed=assumed)
             self.meter.add(self.name, assumed_cost=cost.cost * assumed, assumed_tokens=cost.tokens * assumed)
 
-    async def _ask(self, session: aiohttp.ClientSession, body: bytes) -> Completion:
+    async def _ask(self, session: aiohttp.ClientSession, body: bytes) -> tuple[int, bytearray]:
+        """Return status and body of a reply, or of a refusal that :meth:`parse` reads."""
         url, content = endpoint(self.url, "/chat/completions"), bytearray()
         try:
             async with session.post(url, data=body, headers=self.headers, allow_redirects=False) as response:
@@ -298,9 +285,7 @@ class Replica:
                     content += chunk
                     if len(content) > MAX_BYTES:
                         break
-                if response.status != 200:
-                    if refused := self._refused(response.status, content):
-                        return refused
+                if response.status != 200 and not replies.refusal_of(response.status, content)[0]:
                     raise self.fault(response.status, content, response.headers)
         except TimeoutError:
             raise PassingFault(f"no reply within {self.server.timeout_seconds:g} s", overloaded=True) from None
@@ -310,7 +295,7 @@ class Replica:
             raise PassingFault(f"{what}: {shown(str(error) or type(error).__name__)}", absent=absent) from None
         if len(content) > MAX_BYTES:
             raise PassingFault(f"a reply of more than {MAX_BYTES >> 20} MiB")
-        return self.parse(content)
+        return response.status, content
 
     def parse(self, content: bytes | bytearray, status: int = 200) -> Completion:
         """Return the completion in a reply's body. Raises ``PassingFault`` where it is none, or is not finished.
@@ -319,24 +304,26 @@ class Replica:
         """
         try:
             reply = json.loads(content)
-            if not reply.get("choices") and (refused := self._refused(status, content)):
-                return refused
             choice = reply["choices"][0]
             message = choice["message"]
-            text, thoughts = text_of(message)
-            finish_reason, counts = self._ended(str(choice.get("finish_reason") or "stop")), reply.get("usage") or {}
+            text, thoughts = replies.text_of(message)
+            finish_reason = self._ended(str(choice.get("finish_reason") or "stop"))
             if message.get("refusal") and not text:
                 finish_reason = FILTERED
             if finish_reason.startswith(FILTERED):
                 text = thoughts = ""
-            completion = Completion(text, finish_reason, **tokens_of(counts))
+            completion = Completion(text, finish_reason, **replies.tokens_of(reply.get("usage") or {}))
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
+            if refused := self._refused(status, content):
+                return refused
             if content.startswith(b"data:"):
                 raise SettingsError(
                     f"{self.url} streams its replies to {self.name} (server-sent events), although it is asked not to, "
                     "and a stream is not read. Switch that off at the server, or at the proxy before it."
                 ) from None
-            raise PassingFault(f"a reply that is not a chat completion ({error}): {error_text(content)}") from None
+            raise PassingFault(
+                f"a reply that is not a chat completion ({error}): {replies.error_text(content)}"
+            ) from None
         model = shown(str(reply.get("model") or ""), 80)
         if model and model not in self.model_names and len(self.model_names) < _NAMES:
             self.model_names.append(model)
@@ -345,7 +332,7 @@ class Replica:
                 text = f"{self.name}: {self.url} says that {model!r} replies; so far it was {before!r}"
                 note(f"{text}. Was the server started with another model? Its replies are kept as of one.", loud=True)
         thoughts = thoughts or "counted" * bool(completion.thought_tokens)
-        answer = answer_of(f"{self.name} ({self.url})", self.options, completion.text, finish_reason, thoughts)
+        answer = replies.answer_of(f"{self.name} ({self.url})", self.options, completion.text, finish_reason, thoughts)
         completion = replace(completion, text=answer)
         if contains_secret(completion.text):
             raise PassingFault("a reply that repeats the API key")
@@ -353,38 +340,31 @@ class Replica:
 
     def _ended(self, word: str) -> str:
         """Return the finish reason that a server's word means."""
-        what = self.server.words.get(word) or meaning("finish", word)
+        what = replies.meaning_of(self.server, "finish", word, f"{self.url} ended a reply to {self.name}")
         if what == "again":
             raise PassingFault(f"a reply that was not finished ({shown(word)})")
-        if what not in ("stop", "length", "withheld"):
-            raise SettingsError(
-                f"{self.url} ended a reply to {self.name} with {shown(word)!r}, a word that is not known. Say what it "
-                f"means at the server {self.server.name} of the profile: words = {{ {json.dumps(shown(word))} = "
-                '"stop" }, or "length" (cut), "withheld" or "again" (no reply).'
-            )
-        return withheld(word) if what == "withheld" else what
+        return replies.withheld(word) if what == "withheld" else what
 
     def _refused(self, status: int, content: bytes | bytearray) -> Completion | None:
-        """Return the empty reply to a prompt that an error refuses, None for another error. Says the first of a kind.
+        """Return the empty reply to a prompt that an error refuses, None for another error.
 
         Raises :class:`PassingFault` for a server that still loads its model.
         """
-        what, word = refusal_of(status, content)
+        what, word = replies.refusal_of(status, content)
         if what == "loading":
-            raise PassingFault(f"it still loads its model (HTTP {status}: {error_text(content)})", absent=True)
+            raise PassingFault(f"it still loads its model (HTTP {status}: {replies.error_text(content)})", absent=True)
         if what not in ("withheld", "long"):
             return None
-        self._refusal = f"{error_text(content).rstrip('.')}.{_LONG if what == 'long' else ''}"
-        return Completion("", withheld(word))
+        self._refusal = f"{replies.error_text(content).rstrip('.')}.{_LONG if what == 'long' else ''}"
+        return Completion("", replies.withheld(word))
 
     def fitted(self, completion: Completion, request: ChatRequest) -> Completion:
         """Return a completion as its request asks for it: the choice alone; of a server that goes on past
         ``max_tokens``, the first 128 characters per token, as a reply that was cut."""
         if completion.is_refused:
             size = sum(len(message["content"].encode()) for message in request.messages())
-            which = f"refuses a prompt of {request.group or 'its own'} ({size:,} bytes, room for a reply of "
-            more = f"{self.max_tokens(request):,} tokens), which counts as NO ANSWER: {self._refusal}"
-            self._tell(completion.finish_reason, which + more)
+            room = f"({size:,} bytes, and {self.max_tokens(request):,} tokens for the reply), which counts as NO ANSWER"
+            self._tell(completion.finish_reason, f"refuses a prompt of {request.group} {room}: {self._refusal}")
         text = choice_of(completion.text) if request.choices else completion.text
         limit = CHARACTERS_A_TOKEN * self.max_tokens(request)
         if len(text) > limit:
@@ -393,7 +373,7 @@ class Replica:
 
     def fault(self, status: int, content: bytes | bytearray, headers: Mapping[str, str]) -> QuitError:
         """Return what to raise for a reply of another status than 200: a :class:`PassingFault`, or one for good."""
-        message = f"HTTP {status}: {error_text(content).rstrip('.')}"
+        message = f"HTTP {status}: {replies.error_text(content).rstrip('.')}"
         if 300 <= status < 400:
             host = _host(headers.get("Location", ""))
             return SettingsError(
@@ -401,16 +381,12 @@ class Replica:
                 "redirects are not followed. If the server is there, write its address into base_urls."
             )
         if status in _AGAIN:
-            wait = retry_after(headers.get("Retry-After"))
-            if wait is not None:
-                wait = min(wait, _RETRY_AFTER_CAP)
+            wait = min(retry_after(headers.get("Retry-After")) or 0.0, _RETRY_AFTER_CAP)
             return PassingFault(message, after=wait, overloaded=status in OVERLOADED, is_free=status in _NOT_BEGUN)
         if is_about_key(status, content):
             return SettingsError(f"{self.url} refuses the API key of {self.name} ({message}). {self.server.key_remedy}")
         if status == 404:
-            hint = (
-                "" if re.search(r"/v\d|/openai", self.url) else f" Most servers want /v1: {endpoint(self.url, '/v1')}"
-            )
+            hint = "" if "/v1" in self.url else f" Is its address {endpoint(self.url, '/v1')}?"
             return SettingsError(
                 f"{self.url} has no model {self.options.model!r} or no chat completions ({message}). "
                 f"Its models: curl {endpoint(self.url, '/models')}.{hint}"

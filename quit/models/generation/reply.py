@@ -12,11 +12,11 @@ from operator import not_
 from typing import Any
 
 from quit.errors import QuitError, SettingsError
-from quit.models.generation.base import FILTERED, ModelOptions
+from quit.models.generation.base import FILTERED, Completion, ModelOptions
+from quit.settings import ServerSettings
 from quit.text import vendors
 from quit.text.secrets import shown
 
-CHOICE = "answer"  # the field of a constrained reply
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking", "thoughts", "reasoning_details", "thinking_blocks")
 """Fields of a message beside its content."""
 _OF_THOUGHT = re.compile("think|thought|reason")  # the type of a part
@@ -55,6 +55,13 @@ def text_of(message: Mapping[str, Any]) -> tuple[Any, str]:
         thoughts += compress(content, of_thought)
         content = "".join(str(part.get("text") or "") for part in compress(content, map(not_, of_thought)))
     return content, str(thoughts) if thoughts else ""
+
+
+def counts_of(content: str | bytes | bytearray) -> Completion:
+    """Return a completion with the counts of a reply's body, all 0 where one cannot be read."""
+    with suppress(ValueError, AttributeError, TypeError, RecursionError):
+        return Completion("", "stop", **tokens_of(json.loads(content).get("usage") or {}))
+    return Completion("", "stop")
 
 
 def tokens_of(usage: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,6 +103,20 @@ def answer_of(name: str, options: ModelOptions, text: str, finish_reason: str, t
     return answer
 
 
+def meaning_of(server: ServerSettings, kind: str, word: str, what: str) -> str:
+    """Return what a server's word means (:func:`quit.text.vendors.meaning`), where its settings do not say.
+
+    Raises :class:`SettingsError`, which begins with ``what``, for a word that is not known.
+    """
+    if found := server.words.get(word) or vendors.meaning(kind, word):
+        return found
+    choices = '"running" }, or "ended"' if kind == "batch" else '"stop" }, or "length" (cut), "withheld", "again"'
+    raise SettingsError(
+        f"{what} with the word {shown(word)!r}, which is not known. Say what it means at the server {server.name} of "
+        f"the profile: words = {{ {json.dumps(shown(word))} = {choices}."
+    )
+
+
 def withheld(word: str) -> str:
     """Return the finish reason of a reply that a vendor withholds, with the vendor's word for it."""
     word = word.removeprefix(f"{FILTERED}:").strip()
@@ -120,13 +141,6 @@ def error_text(content: bytes | bytearray) -> str:
     error = reply.get("error", reply) if isinstance(reply, dict) else reply
     text = error.get("message") if isinstance(error, dict) else error if isinstance(error, str) else None
     return shown(str(text or content[:_QUOTED].decode("utf-8", "replace")))
-
-
-def choice_of(text: str) -> str:
-    """Return the choice in a reply that follows the JSON schema; the reply as it is where it does not."""
-    with suppress(ValueError, KeyError, TypeError):
-        return str(json.loads(text)[CHOICE])
-    return text
 
 
 def _parsed(content: bytes | bytearray) -> Any:

@@ -115,8 +115,9 @@ class ServerGenerator:
                 return back, seconds
         faults = "; ".join(f"{replica.url} ({replica.last_fault})" for replica in self._replicas)
         raise ServerError(
-            f"The server of {self.name} did not answer: {faults}. Waited {seconds:.0f} s for it (patience_seconds). "
-            f"What it answered before is kept. {self._server.remedy_for(faults)} Then run the same command again."
+            f"The server of {self.name} did not answer: {faults}. Waited {seconds:.0f} s for it (patience_seconds of "
+            f"{self._server.name}). What it answered before is kept. {self._server.remedy_for(faults)} Then run the "
+            "same command again."
         )
 
 

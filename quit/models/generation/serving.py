@@ -22,11 +22,11 @@ CONNECT_SECONDS = 10.0
 """Longest wait for a connection."""
 _MAX_BYTES = 4 << 20  # bytes of a list of models
 _MAX_REFUSAL = 1 << 14  # bytes of a refusal
-_WRONG_KEY = re.compile(
-    rb"api[_ ]?key[_ ](?:is )?(?:in|not )valid|(?:invalid|incorrect|wrong|missing|no)[_ ]api[_ ]?key"
-)
+_CONTEXT = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
+"""Fields of a listed model: vLLM's, OpenRouter's, Groq's, LM Studio's, llama.cpp's."""
+_WRONG_KEY = re.compile(rb"api[_ ]?key[_ ](is )?(in|not )valid|(invalid|incorrect|wrong|missing|no)[_ ]api[_ ]?key")
 _OTHER_MATTER = re.compile(
-    rb"scope|permission|polic|guideline|moderat|countr|region|territor|billing|credit|quota|balance|model|content"
+    rb"scope|permission|polic|guideline|moderat|countr|region|billing|credit|balance|model|content"
 )
 MAX_MODEL_LEN = 4096  # the few-shot prompt takes about 1,000 tokens, five hints a few hundred
 
@@ -85,8 +85,10 @@ def endpoint(url: str, path: str) -> str:
     return f"{base.rstrip('/')}{path}{mark}{query}"
 
 
-def model_names(url: str, key: str | None, timeout: float = CONNECT_SECONDS) -> list[str]:
-    """Return the names in a server's list of models. Raises what urllib and json raise, ``KeyError`` and ``TypeError``.
+def model_names(url: str, key: str | None, timeout: float = CONNECT_SECONDS) -> dict[str, int]:
+    """Return the names in a server's list of models with their context in tokens, 0 where it does not say.
+
+    Raises what urllib and json raise, ``KeyError`` and ``TypeError``.
 
     Anthropic takes a bearer token for chats only (https://docs.anthropic.com/en/api/models-list). Google lists
     ``models/NAME``.
@@ -97,7 +99,9 @@ def model_names(url: str, key: str | None, timeout: float = CONNECT_SECONDS) -> 
     elif key:
         request.add_header("Authorization", f"Bearer {key}")
     with _OPENER.open(request, timeout=timeout) as response:
-        return [str(model["id"]).removeprefix("models/") for model in json.loads(response.read(_MAX_BYTES))["data"]]
+        models = json.loads(response.read(_MAX_BYTES))["data"]
+    facts = {str(model["id"]).removeprefix("models/"): {**(model.get("meta") or {}), **model} for model in models}
+    return {name: next((told[key] for key in _CONTEXT if told.get(key)), 0) for name, told in facts.items()}
 
 
 def refuses_key(error: urllib.error.HTTPError) -> bool:
@@ -141,6 +145,6 @@ def check(serving: Serving, timeout: float = 5.0) -> tuple[bool, str, str]:
             return False, f"{url} does not answer ({shown(str(error))})", serving.server.remedy_for(str(error))
         slowest = max(slowest, time.monotonic() - began)
         if serving.model.removeprefix("models/") not in names:
-            other = f"{url} serves {shown(', '.join(names[:5])) or 'nothing'}, not {serving.model}"
+            other = f"{url} serves {shown(', '.join([*names][:5])) or 'nothing'}, not {serving.model}"
             return False, other, "Name a model that it serves in the profile, or let it serve this one."
     return True, f"{', '.join(urls)} serves {serving.model} ({slowest * 1000:.0f} ms)", ""

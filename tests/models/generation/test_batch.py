@@ -206,7 +206,9 @@ def test_a_state_in_other_words_is_understood_or_named() -> None:
                 with GenerationCache() as cache:
                     cache.drop(ModelOptions("m").identity)
             else:
-                with pytest.raises(SettingsError, match='is .Baking., a word that is not known.*words = . "Baking"'):
+                with pytest.raises(
+                    SettingsError, match='with the word .Baking., which is not known.*words = . "Baking"'
+                ):
                     _once(server)
 
 

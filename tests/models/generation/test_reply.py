@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from quit.models.generation.reply import refusal_of, text_of, tokens_of, withheld
+from quit.models.generation.reply import counts_of, refusal_of, text_of, withheld
 from quit.models.generation.serving import is_about_key
 
 THOUGHTS = [{"type": "text", "text": "A deep lake"}]
@@ -39,12 +39,13 @@ def test_a_text_may_be_in_parts_and_thoughts_beside_it(message: dict[str, Any], 
     ],
 )
 def test_the_tokens_of_a_reply_are_what_all_fields_say(usage: dict[str, Any], reply: int, thoughts: int) -> None:
-    counts = tokens_of(usage)
-    assert (counts["completion_tokens"], counts["thought_tokens"]) == (reply, thoughts)
+    counts = counts_of(json.dumps({"usage": usage}).encode())
+    assert (counts.completion_tokens, counts.thought_tokens) == (reply, thoughts)
 
 
 def test_no_more_of_a_prompt_is_cached_than_there_is() -> None:
-    assert tokens_of({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 10**8}})["cached_tokens"] == 9
+    usage = {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 10**8}}
+    assert counts_of(json.dumps({"usage": usage})).cached_tokens == 9
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,8 @@ def test_refused_prompts_cost_their_own_replies_up_to_a_share_of_a_stage(share: 
 
     with RudeServer(script, reply=_question) as server, GenerationCache(tmp_path / "g.sqlite") as cache:
         for _ in range(2):  # the second time, all are kept
-            model = CachedGenerator(_generator(server.base_url, concurrency=1), cache, max_refused=share)
+            model = CachedGenerator(_generator(server.base_url, concurrency=1), cache)
+            model.max_refused = share
             if share > 0.1:
                 replies = model.complete(_requests(100))
                 refused = [reply.finish_reason for reply in replies if reply.is_refused]
@@ -195,7 +196,9 @@ def test_refused_prompts_cost_their_own_replies_up_to_a_share_of_a_stage(share: 
 def test_a_word_that_is_not_known_is_named_at_once_and_a_setting_says_what_it_means() -> None:
     fault = rude.Fault(content="Paris", finish_reason="COOKED")
     with RudeServer(lambda number, payload: fault) as server:
-        with pytest.raises(SettingsError, match='with .COOKED., a word that is not known.*words = . "COOKED" = "stop"'):
+        with pytest.raises(
+            SettingsError, match='with the word .COOKED., which is not known.*words = . "COOKED" = "stop"'
+        ):
             _ask(3, server.base_url, concurrency=1)
         assert len(server.requests) == 1
         assert _ask(1, server.base_url, words={"COOKED": "stop"}) == {0: "Paris"}
@@ -240,7 +243,7 @@ def test_an_address_may_have_a_query_or_end_in_the_path_and_lack_no_version() ->
     with RudeServer(reply=_question) as server:
         for address in (f"{server.base_url}/chat/completions", f"{server.base_url}/"):
             assert _ask(1, address) == {0: "Q0?"}
-        with pytest.raises(SettingsError, match=f"Most servers want /v1: {server.base_url}"):
+        with pytest.raises(SettingsError, match=f"Is its address {server.base_url}"):
             _ask(1, server.base_url.removesuffix("/v1"))
     assert endpoint("http://h/openai/deployments/m?api-version=1", "/models") == (
         "http://h/openai/deployments/m/models?api-version=1"

@@ -1,6 +1,7 @@
 """The look at a profile's servers: whatever they answer, one line, without the key."""
 
 import io
+import json
 
 import pytest
 
@@ -59,7 +60,19 @@ def test_anthropic_is_given_the_key_as_its_list_of_models_needs_it(monkeypatch: 
             return io.BytesIO(b'{"data": [{"id": "claude"}]}')
 
     monkeypatch.setattr("quit.models.generation.serving._OPENER", Opener())
-    assert model_names("https://api.anthropic.com/v1", KEY) == ["claude"]
+    assert model_names("https://api.anthropic.com/v1", KEY) == {"claude": 0}
+
+
+def test_a_servers_list_tells_the_context_of_its_models() -> None:
+    models = [
+        {"id": "a", "max_model_len": 4096},
+        {"id": "b", "context_length": 8192},
+        {"id": "c", "meta": {"n_ctx": 2048}},
+        {"id": "d"},
+    ]
+    with RudeServer() as server:
+        server.models = Fault(body=json.dumps({"data": models}).encode())
+        assert model_names(server.base_url, None) == {"a": 4096, "b": 8192, "c": 2048, "d": 0}
 
 
 @pytest.mark.parametrize(
