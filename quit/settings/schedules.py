@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
@@ -81,14 +80,13 @@ class Schedule(Limits):
     def next_time(self, after: datetime) -> datetime | None:
         """Return when Prefect runs it next after a moment (with a zone), or None where nothing is planned.
 
-        Of an hour that clocks show twice it is the first. An hour that they leave out counts as the hour before for a
-        server on Python up to 3.12, else as the hour after.
+        Of an hour that clocks show twice it is the first; an hour that they leave out counts as the hour after.
         """
         if not self.cron or not self.enabled:
             return None
-        zone, folds = ZoneInfo(self.timezone), (0, 1) if sys.version_info < (3, 13) else (0,)
+        zone = ZoneInfo(self.timezone)
         for wall in CronSim(self.cron, after.astimezone(zone).replace(tzinfo=None)):
-            moment = min(wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in folds)
+            moment = wall.replace(tzinfo=zone).astimezone(UTC)
             if moment > after:
                 return moment.astimezone(zone)
         return None

@@ -72,7 +72,9 @@ def _reply(payload: Any) -> str:
 def test_each_model_is_tried_once(tmp_path: Path) -> None:
     usage = {"prompt_tokens": 500_000, "completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 4}}
     with RudeServer(lambda number, payload: Fault(usage=usage), _reply) as server:
-        write_profile(tmp_path / "tried.toml", served(server.base_url, "r", **TRIED))
+        thinks = {"thinking": "drop", "thinking_tokens": 100}
+        tried = {role: {**TRIED[role], **thinks} for role in ("reader", "judge")}
+        write_profile(tmp_path / "tried.toml", served(server.base_url, "r", server=SERVER, **tried))
         reader, judge = call_quit("models", "try", "-p", "tried.toml", "--json").json()
         shown = call_quit("models", "try", "-p", "tried.toml").out
     sent, asked = (request["messages"] for request in server.answered[:2])
