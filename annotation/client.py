@@ -38,17 +38,19 @@ class Server:
         self.url = url.rstrip("/")
         self._start = start  # what starts it, for messages
         self._settings = settings
+        self._token = token
+        self._studio = self._connection()
+        self._people: dict[int, str] = {}
+
+    def _connection(self) -> LabelStudio:
+        """Return a new connection. It follows no redirect: what is sent would arrive as a question, or elsewhere."""
+        seconds = self._settings.timeout_seconds
         try:
-            self._studio = LabelStudio(
-                base_url=self.url,
-                api_key=token,
-                timeout=settings.timeout_seconds,
-                max_retries=0,
-                follow_redirects=False,  # what is sent would arrive as a question, or elsewhere
+            return LabelStudio(
+                base_url=self.url, api_key=self._token, timeout=seconds, max_retries=0, follow_redirects=False
             )
         except ApiError:  # the SDK reads in a personal access token itself that it has expired
             raise self._refusal() from None
-        self._people: dict[int, str] = {}
 
     def ask(self, call: Callable[[LabelStudio], Answer], *, again: bool = True) -> Answer:
         """Make one call of the SDK and return its answer: ``server.ask(lambda studio: studio.projects.get(7))``.
@@ -66,6 +68,7 @@ class Server:
                 problem = self._problem(error)
             except (httpx.HTTPError, OSError) as error:
                 problem = f"could not be reached ({type(error).__name__})"
+            self._studio = self._connection()  # what broke may lead to a broken process again
             if attempt < tries:
                 time.sleep(pause)
                 pause *= 2
