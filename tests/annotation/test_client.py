@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote_plus
 
+import httpx
 import pytest
+from label_studio_sdk import LabelStudio
 
 from quit.annotation import client
 from quit.annotation.client import Server, connect
@@ -75,6 +77,20 @@ def test_a_redirect_is_named_and_not_followed(monkeypatch, code, location, targe
         with pytest.raises(SettingsError, match="redirects to"):
             server.ask(lambda studio: studio.projects.create(title="Any"), again=False)
         assert len(paths) == 2
+
+
+def test_after_a_broken_request_the_next_one_takes_a_new_connection() -> None:
+    used = []
+
+    def broken(studio: LabelStudio) -> None:
+        used.append(studio)
+        raise httpx.ReadError("reset")
+
+    server = Server("http://127.0.0.1:9", "t" * 40, QUICK)
+    for again in (True, False):
+        with pytest.raises(ServerError, match="could not be reached"):
+            server.ask(broken, again=again)
+    assert len({id(studio) for studio in used}) == len(used) == 4
 
 
 def test_a_server_with_smaller_pages_lists_every_task() -> None:
