@@ -41,23 +41,29 @@ def end_dead_runs(deployment_names: Sequence[str]) -> list[str]:
 
     ``deployment_names``: of those whose runs start on this machine alone.
     """
-    dead: list[FlowRun] = []
+    dead: list[str] = []
+
+    def end(run: FlowRun) -> None:
+        message = "Its process ended: killed, out of memory, or the machine restarted. The next run continues its work."
+        client.set_flow_run_state(run.id, Crashed(message=message), force=True)
+        dead.append(run.name)
+
     with get_client(sync_client=True) as client:
         for path in cache_folder("runs").glob("*.lock"):
             try:
                 with FileLock(path, blocking=False):
                     run = client.read_flow_run(UUID(path.stem))
-                    path.unlink()
+                    if run.state and (run.state.is_running() or run.state.is_cancelling()):
+                        end(run)
+                    path.unlink()  # last: where the server is away, the next look finds it
             except (Timeout, ObjectNotFound):  # it works, or is one of another server
                 continue
-            dead += [run] if run.state and (run.state.is_running() or run.state.is_cancelling()) else []
         latest = datetime.now(UTC) - timedelta(minutes=_MINUTES)
         pending = client.read_flow_runs(
             flow_run_filter=FlowRunFilter.model_validate(_STARTING),
             deployment_filter=DeploymentFilter.model_validate({"name": {"any_": list(deployment_names)}}),
         )
-        dead += [run for run in pending if run.state and run.state.timestamp < latest]
-        for run in dead:
-            message = "The process ended (killed, out of memory, machine restarted). The next run goes on from there."
-            client.set_flow_run_state(run.id, Crashed(message=message), force=True)
-    return [run.name for run in dead]
+        for run in pending:
+            if run.state and run.state.timestamp < latest:
+                end(run)
+    return dead

@@ -20,7 +20,7 @@ from prefect.client.schemas.actions import DeploymentUpdate
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.deployments.runner import RunnerDeployment
-from prefect.exceptions import ParameterTypeError
+from prefect.exceptions import ParameterTypeError, PrefectException
 from prefect.flows import EntrypointType
 from prefect.runner import Runner
 from prefect.schedules import Schedule as PrefectSchedule
@@ -135,10 +135,10 @@ def _parameters(schedule: Schedule, workspace: Workspace) -> dict[str, Any]:
         raise SettingsError(f"Schedule {schedule.title!r}: {str(error).strip().splitlines()[-1].strip()}") from None
 
 
-def deployment(planned: Planned, there: DeploymentResponse | None = None) -> RunnerDeployment:
-    """Return it as Prefect knows it. ``there``: as it stands on the server; what a person paused there stays paused."""
+def deployment(planned: Planned, existing: DeploymentResponse | None = None) -> RunnerDeployment:
+    """Return it as Prefect knows it. ``existing``: the server's; what a person paused there stays paused."""
     schedule, flow = planned.schedule, FLOWS[planned.schedule.flow]
-    by_person = there if there and _is_paused_by_person(there) else None
+    by_person = existing if existing and _is_paused_by_person(existing) else None
     active = schedule.enabled and not (by_person and any(not each.active for each in by_person.schedules))
     return flow.to_deployment(  # type: ignore[return-value]  # no coroutine where there is no event loop
         planned.name,
@@ -159,7 +159,7 @@ def _is_paused_by_person(deployment: DeploymentResponse) -> bool:
     )
 
 
-def on_server(planned: Sequence[Planned]) -> tuple[list[RunnerDeployment], list[str]]:
+def reconcile(planned: Sequence[Planned]) -> tuple[list[RunnerDeployment], list[str]]:
     """Return the deployments as the server shall have them, and a line on each that it has otherwise: paused by a
     person, or of a schedule that is gone, which is paused.
 
@@ -176,19 +176,20 @@ def on_server(planned: Sequence[Planned]) -> tuple[list[RunnerDeployment], list[
     with get_client(sync_client=True) as client:
         names = {f"{each.schedule.flow}/{each.name}": each for each in planned}
         tags = DeploymentFilterTags(any_=[f"workspace:{each.folder}" for each in planned])
-        found = client.read_deployments(deployment_filter=DeploymentFilter(tags=tags))
-        there = {f"{client.read_flow(each.flow_id).name}/{each.name}": each for each in found}
-        for name, each in there.items():
-            place = _place(each.parameters)
+        responses = client.read_deployments(deployment_filter=DeploymentFilter(tags=tags))
+        on_server = {f"{client.read_flow(each.flow_id).name}/{each.name}": each for each in responses}
+        for name, each in on_server.items():
+            workspace = _workspace_of(each.parameters)
             if name in names:
-                if place and place != _place(names[name].parameters) and not _is_in(place, [names[name]]):
+                own = _workspace_of(names[name].parameters)
+                if workspace and workspace != own and not _is_in(workspace, [names[name]]):
                     raise SettingsError(
-                        f"The server has {name} already, for {place}. Rename one of the folders, or remove the other: "
-                        f"prefect deployment delete {name}"
+                        f"The server has {name} already, for {workspace}. Rename one of the folders, or "
+                        f"remove the other: prefect deployment delete {name}"
                     )
                 if _is_paused_by_person(each):
                     lines.append(f"{name} was paused on the server and stays paused: resume it in Prefect's pages.")
-            elif each.schedules and _is_in(place, planned):
+            elif each.schedules and _is_in(workspace, planned):
                 if not each.paused:
                     client.update_deployment(each.id, DeploymentUpdate(tags=[*each.tags, _PAUSED]))
                     client.pause_deployment(each.id)
@@ -196,16 +197,16 @@ def on_server(planned: Sequence[Planned]) -> tuple[list[RunnerDeployment], list[
                     f"{name} is on the server and no longer planned here; it is paused. To remove it: prefect "
                     f"deployment delete {name}"
                 )
-    return [deployment(each, there.get(name)) for name, each in names.items()], lines
+    return [deployment(each, on_server.get(name)) for name, each in names.items()], lines
 
 
-def _place(parameters: Mapping[str, Any]) -> str:
+def _workspace_of(parameters: Mapping[str, Any]) -> str:
     return str(parameters.get("workspace", parameters.get("release", "")))
 
 
-def _is_in(place: str, planned: Sequence[Planned]) -> bool:
-    """Whether one of these deployments' workspaces is this place or holds it, as its releases."""
-    return any(Path(place).is_relative_to(each.workspace) for each in planned)
+def _is_in(folder: str, planned: Sequence[Planned]) -> bool:
+    """Whether a folder is the workspace of one of these deployments, or in one, as its releases are."""
+    return any(Path(folder).is_relative_to(each.workspace) for each in planned)
 
 
 class _Runner(Runner):
@@ -228,7 +229,7 @@ class _Runner(Runner):
             try:
                 for name in await asyncio.to_thread(end_dead_runs, self.deployment_names):
                     self._logger.warning("The process of the run %s is gone: set to Crashed.", name)
-            except (httpx.HTTPError, OSError) as error:  # the server is away: later
+            except (httpx.HTTPError, OSError, PrefectException) as error:  # the server is away: later
                 self._logger.debug("%s", error)
             await asyncio.sleep(60)
 

@@ -49,12 +49,12 @@ def serve(
     from quit.common.endpoints import address
     from quit.engine.workspace import Workspace
     from quit.flows.calling import server_url
-    from quit.flows.serve import on_server, plan, schedule_settings
+    from quit.flows.serve import plan, reconcile, schedule_settings
     from quit.flows.serve import serve as serve_flows
 
     planned = plan(folders, profile, set_)
     only_list = list_ or as_json
-    deployments, differences = ([], []) if only_list else on_server(planned)
+    deployments, differences = ([], []) if only_list else reconcile(planned)
     _print([each.to_dict() for each in planned], as_json)
     if only_list:
         return

@@ -16,7 +16,9 @@ from tests.label_studio import Live
 from tests.paths import PYTHONPATH, ROOT
 
 NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
-FACTS = "import json; print(json.dumps([pushed['new'], pulled['versions'], update, len(positives), before, after]))"
+FACTS = """import json
+print(json.dumps([pushed.new, pulled.versions, update.labels_up, update.labels_down, len(positives), before, after]))
+"""
 
 
 def _is_result(output: nbformat.NotebookNode) -> bool:
@@ -52,7 +54,7 @@ def test_the_notebook_does_what_it_says(live: Live, tmp_path: Path, monkeypatch:
     notebook.cells.append(facts)
     NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()  # raises as a cell
     assert "Warning" not in json.dumps([cell.get("outputs") for cell in notebook.cells])
-    tasks, versions, update, pairs, before, after = json.loads(notebook.cells.pop().outputs[0].text)
+    tasks, versions, labels_up, labels_down, pairs, before, after = json.loads(notebook.cells.pop().outputs[0].text)
     if "QUIT_PICTURES" in os.environ:
         for cell in notebook.cells:
             cell.metadata = {}
@@ -67,7 +69,7 @@ def test_the_notebook_does_what_it_says(live: Live, tmp_path: Path, monkeypatch:
     people = {row["question_id"] for row in workspace.read("reviews").to_pylist()}
     assert people == {question for question, split in splits.items() if split != "train"}
     assert tasks == versions == len(people)
-    assert update["labels_up"] > 0 and update["labels_down"] == 0
+    assert labels_up > 0 and labels_down == 0
     assert (tmp_path / "workspace" / "releases" / "v1").is_dir()
 
     labels = workspace.read("labels").to_pylist()

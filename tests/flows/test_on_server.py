@@ -8,7 +8,7 @@ from prefect.client.schemas.responses import DeploymentResponse
 
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
-from quit.flows.serve import on_server, plan
+from quit.flows.serve import plan, reconcile
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("prefect_server")]
 NIGHTLY = "{flow='build', cron='0 3 * * *'}"
@@ -22,7 +22,7 @@ def _workspace(folder: Path) -> Path:
 
 def _served(folder: Path, *schedules: str) -> list[str]:
     """Register what ``quit serve`` would; returns what it says of the server."""
-    deployments, lines = on_server(plan([folder], None, [f"schedules=[{', '.join(schedules)}]"]))
+    deployments, lines = reconcile(plan([folder], None, [f"schedules=[{', '.join(schedules)}]"]))
     for each in deployments:
         each.apply()
     return lines

@@ -202,7 +202,9 @@ def test_failures_and_dead_runs_are_told_without_secrets(server, serving, place,
     for folder, powered in ((place / "K", True), (place / "L", False)):
         one, process = at_work(folder)
         if not powered:
-            serving().kill()
+            serve = serving()
+            serve.kill()
+            serve.wait(60)
         os.kill(process, 9)
         if not powered:
             assert server.run(one)["state_type"] == "RUNNING"
