@@ -21,18 +21,18 @@ from quit.common.cache import cache_folder
 from quit.dataset.dataset import FULLY, Dataset
 from quit.evaluate.significance import intervals
 from quit.models.factory import Models
+from quit.qa.bandits.experiment import stream
+from quit.qa.bandits.metrics import first_seen
+from quit.qa.bandits.policies import policies
+from quit.qa.bandits.posteriors import QuantileTable
+from quit.qa.bandits.request import Request
+from quit.qa.bandits.simulate import simulate
+from quit.qa.benchmark.neighbours import Selected
+from quit.qa.benchmark.plugins import PluginContext, collection_of, make_retriever
+from quit.qa.benchmark.task import BenchmarkQuery, ReleaseRelevance, release_task
+from quit.qa.settings import QaSettings, load
 from quit.retrieval.protocols import Ranking
-from quit.settings import Settings, load
 from quit.stages.questions.difficulty import RetrievalComplexity
-from quit.systems.bandits.experiment import stream
-from quit.systems.bandits.metrics import first_seen
-from quit.systems.bandits.policies import policies
-from quit.systems.bandits.posteriors import QuantileTable
-from quit.systems.bandits.request import Request
-from quit.systems.bandits.simulate import simulate
-from quit.systems.benchmark.neighbours import Selected
-from quit.systems.benchmark.plugins import PluginContext, collection_of, make_retriever
-from quit.systems.benchmark.task import BenchmarkQuery, ReleaseRelevance, release_task
 
 NAR, CONTROL = "nar:bm25", "nar:bm25,0"
 ARMS = ("bm25", "minilm", "late", NAR)
@@ -43,7 +43,7 @@ SETTINGS = ("benchmark.granularity=subset", "sunar.first=20", "sunar.c=20", "sun
 """SUNAR's budget of 100 would score all subsets of five hints of a hundred questions, whatever the graph."""
 
 
-def spent(name: str, rankings: Sequence[Ranking], relevant: Sequence[np.ndarray], settings: Settings) -> list[float]:
+def spent(name: str, rankings: Sequence[Ranking], relevant: Sequence[np.ndarray], settings: QaSettings) -> list[float]:
     """Return the relevant ones among the first passages that each policy of ``BANDITS`` has judged, over the budget.
 
     A mean over runs. ``relevant``: of each ranking's passages, bool.
@@ -119,7 +119,7 @@ def columns(
     return values
 
 
-def row(name: str, values: dict[str, np.ndarray], chosen: np.ndarray, settings: Settings) -> str:
+def row(name: str, values: dict[str, np.ndarray], chosen: np.ndarray, settings: QaSettings) -> str:
     """Return a row of the table: means of the chosen questions with bootstrap intervals over questions."""
     matrix = np.stack([column[chosen] for column in values.values()], axis=1)
     own = settings.benchmark

@@ -14,9 +14,9 @@ import json
 import numpy as np
 
 from benchmarks.measuring import peak_mib, timed
-from quit.corpora.graph import CHECKPOINT
-from quit.retrieval.search import ExactSearch
-from quit.settings.corpora import Graph
+from quit.qa.corpora.graph import CHECKPOINT
+from quit.qa.indexes.exact import ExactSearch
+from quit.qa.settings.corpora import Graph
 
 WIDTH, SUBSETS, SPREAD = 384, 31, 0.6
 

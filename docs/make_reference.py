@@ -18,8 +18,9 @@ from pydantic import BaseModel
 import quit
 from quit.cli import app
 from quit.contracts import TABLES, TableContract
-from quit.contracts.corpora import CORPUS_TABLES, EDGES
-from quit.settings import LISTS, Settings
+from quit.qa.contracts.corpora import CORPUS_TABLES, EDGES
+from quit.qa.settings import QaSettings
+from quit.settings import LISTS
 
 sys.path.insert(0, str(Path(__file__).parent))
 HERE = Path(__file__).parent / "reference"
@@ -75,7 +76,7 @@ def settings() -> str:
         "Defaults are the paper's numbers. A profile sets others (`quit settings --profile NAME --toml` prints it), "
         "`--set key=value` overrides both.\n",
     ]
-    for name, field in Settings.model_fields.items():
+    for name, field in QaSettings.model_fields.items():
         model = LISTS.get(name, field.annotation)
         assert isinstance(model, type) and issubclass(model, BaseModel)
         lines += [

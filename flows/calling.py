@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from quit.errors import SettingsError, Waiting, require
-from quit.library import jobs
+from quit.library.jobs import JobResult
 
 
-def run_job(job: str, **parameters: Any) -> Any:
-    """Carry out a job of :mod:`quit.library.jobs` and return its result, or that of its flow.
+def run_job(job: Callable[..., JobResult], **parameters: Any) -> Any:
+    """Carry out a job and return its result, or that of its flow.
 
-    The flow takes the same parameters; of a workspace that is open, its location. One that is None has its default.
-    Raises ``ServerError`` where the named server does not answer, ``MissingDependency`` without Prefect, ``Waiting`` as
-    the job does.
+    The flow has the job's name and parameters; of a workspace that is open, its location. One that is None has its
+    default. Raises ``ServerError`` where the named server does not answer, ``MissingDependency`` without Prefect,
+    ``Waiting`` as the job does.
     """
     parameters = {name: value for name, value in parameters.items() if value is not None}
     if not server_url():
-        return getattr(jobs, job)(**parameters).result
+        return job(**parameters).result
     from quit.engine.workspace import Workspace
 
     require("prefect")
@@ -37,7 +38,7 @@ def run_job(job: str, **parameters: Any) -> Any:
     with server_watched(), tags(COMMAND):
         parameters = {name: str(value) if isinstance(value, Workspace) else value for name, value in parameters.items()}
         try:
-            flow: Any = FLOWS[job.replace("_", "-")]
+            flow: Any = FLOWS[job.__name__.replace("_", "-")]
             state = flow(**parameters, return_state=True)
             if state.name == Waiting.__name__:
                 raise Waiting(state.message)

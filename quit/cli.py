@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 import traceback
 from contextlib import nullcontext
@@ -23,15 +24,15 @@ from quit.text.secrets import without_secrets
 from quit.version import __version__
 
 COMMANDS = {
-    "From sources to a published dataset": "build.build status.show review release export.export",
-    "Look closer": "build.check build.plan status.status report.report report.browse query.query overrides.override",
+    "From sources to a published dataset": "build:build status:show review qa/release export:export",
+    "Look closer": "build:check build:plan status:status report:report report:browse query:query overrides:override",
     "Run and measure QA systems": (
-        "corpora.corpus corpora.index corpora.graph benchmark evaluate complexity sunar bandits"
+        "qa/corpora:corpus qa/corpora:index qa/corpora:graph qa/benchmark qa/evaluate qa/complexity qa/sunar qa/bandits"
     ),
-    "Set up and operate": "setup.settings setup.doctor models.models models.cache workspace serve.serve",
+    "Set up and operate": "qa/settings:settings setup:doctor models:models models:cache workspace serve:serve",
 }
-"""Panel of ``quit --help`` -> its commands in working order: module and name in :mod:`quit.commands`, or a module whose
-``app`` is a group of commands."""
+"""Panel of ``quit --help`` -> its commands in working order: module and name in :mod:`quit.commands` (``qa/``: in
+:mod:`quit.qa.commands`), or a module whose ``app`` is a group of commands."""
 
 _LASTING = (("serve",), ("browse",), ("review", "serve"))
 """Commands that Ctrl-C ends as a matter of course; they see to it themselves."""
@@ -39,7 +40,7 @@ _LASTING = (("serve",), ("browse",), ("review", "serve"))
 
 class _InOrder(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
-        return [place.rpartition(".")[2] for places in COMMANDS.values() for place in places.split()]
+        return [re.split("[/:]", place)[-1] for places in COMMANDS.values() for place in places.split()]
 
 
 app = typer.Typer(
@@ -54,8 +55,9 @@ app = typer.Typer(
 )
 for panel, places in COMMANDS.items():
     for place in places.split():
-        module, _, name = place.partition(".")
-        member = getattr(import_module(f"quit.commands.{module}"), name or "app")
+        module, _, name = place.partition(":")
+        wing, _, module = module.rpartition("/")
+        member = getattr(import_module(".".join(filter(None, ("quit", wing, "commands", module)))), name or "app")
         if isinstance(member, typer.Typer):
             app.add_typer(member, name=name or module, rich_help_panel=panel)
         else:

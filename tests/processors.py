@@ -24,11 +24,11 @@ from quit.models.question_type import QuestionTypeClassifier
 from quit.models.readers.embedded import AnswerSet, embedded_reader
 from quit.models.readers.methods import EMBEDDED_READERS
 from quit.models.readers.pool import AnswerPool
-from quit.retrieval.scorers import LateScorer
+from quit.qa.indexes.scorers import LateScorer
+from quit.qa.sunar.asu import rescored
+from quit.qa.sunar.extract import ExtractiveReader
 from quit.settings import Difficulty
 from quit.stages.questions.difficulty import RetrievalComplexity
-from quit.systems.sunar.asu import rescored
-from quit.systems.sunar.extract import ExtractiveReader
 from tests.paths import starter_lines
 
 

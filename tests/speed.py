@@ -24,7 +24,7 @@ ALONE = ("test_processors", "flows/test_serve", "engine/test_cluster", "test_fro
          "engine/test_build")  # fmt: skip
 SLOWEST = (
     ("tests/annotation/", "tests/docs/test_notebook.py"),
-    ("tests/engine/test_language_models.py", "tests/systems/test_real_model.py"),
+    ("tests/engine/test_language_models.py", "tests/qa/test_real_model.py"),
     *((f"tests/{name}.py",) for name in ALONE),
 )
 """Files that share a server, and what takes longest: each group goes to one worker, in this order, before all other

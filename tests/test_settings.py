@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from quit.errors import SettingsError
+from quit.qa import settings as qa
 from quit.settings import file_of, load, load_card, profile_names
 from tests.running import QUIT, call_quit, run_process
 
@@ -49,7 +50,26 @@ WRONG = [line.split("\t") for line in Path(__file__).with_name("wrong_settings.t
 @pytest.mark.parametrize(("override", "named"), WRONG)
 def test_a_wrong_override_is_named_with_what_would_be_right(override: str, named: str) -> None:
     with pytest.raises(SettingsError, match=named):
-        load("embedded", [override])
+        qa.load("embedded", [override])
+
+
+@pytest.mark.parametrize("name", profile_names())
+def test_settings_of_qa_systems_are_the_constructions_with_their_own_sections(name: str) -> None:
+    settings, whole = load(name, ["benchmark.depth=7"]).settings, qa.load(name, ["benchmark.depth=7"]).settings
+    assert qa.with_sections(settings) == whole and whole.benchmark.depth == 7
+    assert [*whole.model_dump()] == [*settings.model_dump()]  # the order in which they are printed
+    assert whole.model_dump(include={"readers", "judge", "labels"}) == settings.model_dump(
+        include={"readers", "judge", "labels"}
+    )
+
+
+def test_a_build_leaves_the_keys_of_qa_systems_to_them_but_no_section() -> None:
+    settings = load("embedded", ["benchmark.dept=7"]).settings
+    with pytest.raises(SettingsError, match=r"'benchmark.dept'. Did you mean 'benchmark.depth'"):
+        qa.with_sections(settings)
+    for override, message in (("benchmrk.depth=7", "'benchmark'"), ("benchmark=7", "'benchmark' is a section")):
+        with pytest.raises(SettingsError, match=message):
+            load("embedded", [override])
 
 
 def test_a_profile_that_is_not_there_or_no_toml_is_refused(tmp_path) -> None:

@@ -98,6 +98,7 @@ def build(
     from quit.commands.console import print_summary
     from quit.engine.workspace import Workspace
     from quit.flows.calling import run_job
+    from quit.library import jobs
     from quit.library.arguments import named_source
     from quit.library.building import as_built
     from quit.library.progress import BuildConsole
@@ -108,7 +109,7 @@ def build(
     arguments: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
     with BuildConsole(quiet):
         sources = [named_source(text) for text in source or ()]
-        run_job("build", workspace=opened, sources=sources, profile=profile, settings=texts, **arguments)
+        run_job(jobs.build, workspace=opened, sources=sources, profile=profile, settings=texts, **arguments)
     if not quiet:
         print_summary(opened)
 

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from quit.engine.pipeline import Pipeline
     from quit.engine.workspace import Workspace
     from quit.operations.plan import Plan
-    from quit.settings.benchmark import Benchmark
     from quit.status.summary import JudgeAgreement
-    from quit.systems.benchmark.runfile import RunScores
 
 _OUT = terminal.OUT
 
@@ -98,29 +96,6 @@ def print_disagreements(agreements: Sequence[JudgeAgreement], rows: Sequence[dic
     note = "--limit 0 shows all." if len(rows) > len(cells) else ""
     table = Table("", heads, cells, (1, 2, 3, 4, 5), note, len(rows) - len(cells))
     _show(*(agreement.sentence() for agreement in agreements), *([table] if rows else []))
-
-
-def print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> None:
-    """Print a run's metrics with their intervals, and what to know about them."""
-    _OUT.print(f"{escape(scores.name)}: {counted(scores.split, 'question')} of {escape(split)}, values in percent")
-    rows = []
-    ideal = {row["metric"]: f"{100 * row['value']:.2f}" for row in scores.ideal.to_pylist()}
-    for row in scores.results.to_pylist():
-        value, low, high = (f"{100 * row[name]:.2f}" for name in ("value", "low", "high"))
-        rows.append((row["metric"], value, f"{low} to {high}", *([ideal[row["metric"]]] if ideal else [])))
-    _show(Table("", ("metric", "value", "95% interval", *(["ideal ranking"] if ideal else [])), rows))
-    if ideal:
-        terminal.sentence(f"- Sets of hints: {scores.sets}", _OUT)
-    policy = "0 in metrics with rel=2" if settings.without_relevant == "zero" else "left out of metrics with rel=2"
-    for count, what in (
-        (scores.missing, "of the split not in the run: 0 in every metric that counts them"),
-        (scores.others, f"of the run not in the split {split}: not scored"),
-        (scores.without_full, f"without a passage of label 2: {policy}"),
-    ):
-        if count:
-            terminal.sentence(f"- {counted(count, 'question')} {what}", _OUT)
-    if scores.unknown:
-        _OUT.print(f"- {counted(scores.unknown, 'line')} with a passage that the release does not have: not relevant")
 
 
 def print_plan(plan: Plan) -> None:

@@ -55,20 +55,6 @@ def complete_sources(incomplete: str) -> list[str]:
 
 Workspace = Annotated[Path, typer.Option("--workspace", "-w", help="Folder of the workspace.")]
 Release = Annotated[Path, typer.Argument(help="Folder of a release, such as workspace/releases/v1.")]
-Corpus = Annotated[Path, typer.Option("--corpus", "-c", help="Folder of a corpus (`quit corpus build`).")]
-Index = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--index", "-i", help="Folder of an index (`quit index build`); several are fused. None: BM25 in memory."
-    ),
-]
-QuestionSource = Annotated[
-    str | None, typer.Option("--source", "-s", help="Only questions of this source: musique, 2wiki, quit, beir.")
-]
-QuestionKind = Annotated[
-    str | None, typer.Option("--kind", help="Only questions of this type of the source: 2hop, comparison.")
-]
-QuestionLimit = Annotated[int | None, typer.Option("--questions", min=1, help="Only the first so many questions.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Profile = Annotated[
     str | None,
@@ -82,17 +68,6 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", help="Override a setting: labels.max_new_tokens=16.", autocompletion=_settings_keys),
 ]
-
-By = Annotated[
-    str | None,
-    typer.Option(
-        "--by",
-        metavar="subset",
-        parser="benchmark.by={}".format,
-        help="Each ranking metric also over sets of hints, whose orders count once.",
-    ),
-]
-"""The override that it stands for, as that of ``--judge-others``."""
 
 
 def print_json(value: Any) -> None:

@@ -12,7 +12,7 @@ from quit.commands.export import CardOption
 from quit.commands.options import open_workspace, show, working
 from quit.errors import GateError, SettingsError, shell_word
 from quit.render.table import Table
-from quit.text.words import counted, split_names
+from quit.text.words import counted
 
 app = typer.Typer(help="Freeze versions of the dataset, check, verify and compare them.", no_args_is_help=True)
 
@@ -50,10 +50,11 @@ def create(
     Example: `quit release create --name v1`
     """
     from quit.flows.calling import run_job
+    from quit.library import jobs
 
     arguments: dict[str, Any] = {"waive": waive, "settings": set_, "folder": str(out) if out else None}
     with working("release", quiet):
-        facts = run_job("release", workspace=str(workspace), name=name, **arguments)
+        facts = run_job(jobs.release, workspace=str(workspace), name=name, **arguments)
     path, content_id = facts["path"], facts["content_id"]
     line = f"{path}: release {facts['name']}, content id {content_id}"
     if not facts["new"]:
@@ -222,50 +223,3 @@ def diff(
     with working("comparison"):
         difference = compare(before, after)
     show(difference, as_json, [changelog(difference, limit)])
-
-
-@app.command("what-if")
-def what_if(
-    place: Annotated[Path, typer.Argument(help="Folder of a release, or folder of a finished workspace.")],
-    labelers: Annotated[str, typer.Option("--labelers", help="Only these labelers: NAME,NAME.")] = "",
-    without: Annotated[str, typer.Option("--without", help="Without these labelers: NAME,NAME.")] = "",
-    least: Annotated[
-        int | None, typer.Option("--least", min=1, help="Labelers that must be right; 1 if not given.")
-    ] = None,
-    judge: Annotated[
-        str | None, typer.Option("--judge", help="The judge whose verdicts decide, such as a workspace's second one.")
-    ] = None,
-    benchmark: Annotated[
-        Path | None, typer.Option("--benchmark", help="Folder of `quit benchmark run` on this release.")
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=0, help="Questions that are listed.")] = 10,
-    as_json: options.Json = False,
-) -> None:
-    """Say which labels flip under another rule, from kept answers and verdicts; no model is asked.
-
-    Without options: leaving out each labeler in turn, and two labelers instead of one. With --benchmark and a rule:
-    also the order of systems, now and then. Nothing is changed.
-
-    Example: `quit release what-if workspace/releases/v1 --without minilm-late`
-    """
-    from quit.dataset.release import open_release
-    from quit.release.whatif import opened, pieces, summary
-    from quit.systems.benchmark.whatif import order_pieces, orders
-
-    with working("what-if", as_json):
-        answered = opened(place, judge)
-        has_rule = bool(labelers or without or least or judge)
-        if benchmark and not has_rule:
-            raise SettingsError("--benchmark compares orders under one rule: name it, as --least 2 or --without NAME.")
-        if not has_rule:
-            effects = answered.effects(answered.standard_rules())
-            none = "No labeler can be left out, and no second one asked for. Name a rule: --least or --judge."
-            output: list[Table | str] = [summary(effects) if effects else none]
-        else:
-            rule = answered.rule(split_names(labelers), split_names(without), least or 1)
-            effects = answered.effects([rule])
-            output = pieces(effects[0], limit)
-            if benchmark:
-                effects[0]["benchmark"] = orders(benchmark, open_release(place), answered, rule)
-                output += order_pieces(effects[0]["benchmark"])
-    show(effects, as_json, output)

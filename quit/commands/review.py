@@ -160,9 +160,10 @@ def apply(
     Example: `quit review apply`
     """
     from quit.flows.calling import run_job
+    from quit.library import jobs
 
     with working("update", quiet):
-        report = run_job("label_update", workspace=str(workspace), withdraw=withdraw, settings=set_)["update"]
+        report = run_job(jobs.label_update, workspace=str(workspace), withdraw=withdraw, settings=set_)["update"]
     removal_reasons = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"
     names = ("labels from 1 to 2", "labels from 2 to 1", "valid answers added", "valid answers removed")
     what = (*names, "questions removed")
@@ -218,12 +219,13 @@ def run(workspace: options.Workspace = Path("workspace"), url: UrlOption = None)
     Example: `quit review run`
     """
     from quit.flows.calling import run_job
+    from quit.library import jobs
     from quit.review.report import pieces, review_status
 
     opened, review = _open(workspace)
     with working("review"):
-        run_job("review_sync", workspace=opened, url=url)
-        run_job("label_update", workspace=opened)
+        run_job(jobs.review_sync, workspace=opened, url=url)
+        run_job(jobs.label_update, workspace=opened)
     show(None, False, pieces(review_status(opened, review)))
 
 
@@ -238,9 +240,10 @@ def _open(place: Path) -> tuple[Workspace, Review]:
 def _sync(step: str, workspace: Path, **arguments: Any) -> dict[str, Any]:
     """Push or pull, and return what was done."""
     from quit.flows.calling import run_job
+    from quit.library import jobs
 
     with working(step):
-        return run_job("review_sync", workspace=str(workspace), steps=[step], **arguments)[step]
+        return run_job(jobs.review_sync, workspace=str(workspace), steps=[step], **arguments)[step]
 
 
 def _print_report(report: dict[str, Any], as_json: bool, lines: list[str]) -> None:

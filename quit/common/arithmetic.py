@@ -11,7 +11,7 @@ import math
 import operator
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 import numpy as np
@@ -105,3 +105,17 @@ def _log_parts(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     near = np.log(mantissas.astype(np.float32)).astype(np.float64)  # float32's is numpy's own on all these processors
     power = exp(near)
     return near + 2.0 * (mantissas - power) / (mantissas + power), exponents
+
+
+def maxsim(query: np.ndarray, texts: Sequence[np.ndarray]) -> np.ndarray:
+    """Return for each token of a query the highest cosine with a token of each text, float32, shape (len(texts),
+    len(query)).
+
+    ``query`` and each text: unit vectors, shape (tokens, dimension). A text without tokens has 0 (Khattab and Zaharia
+    2020: MaxSim).
+    """
+    highest = np.zeros((len(texts), len(query)), dtype=np.float32)
+    for row, tokens in enumerate(texts):
+        if len(tokens) and len(query):
+            highest[row] = products(query, tokens).max(axis=1)
+    return highest

@@ -24,7 +24,7 @@ from quit.library.arguments import Table, as_table
 from quit.models.factory import Models
 from quit.models.judges import Ruling, rule
 from quit.models.protocols import HintSet, JudgeItem
-from quit.retrieval.rankings import best_first, read_qrels, read_run
+from quit.retrieval.trec import best_first, read_qrels, read_run
 from quit.settings import load, parse
 from quit.stages.judge import judge_answers
 from quit.stages.label import label_passages

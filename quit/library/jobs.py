@@ -1,4 +1,4 @@
-"""Jobs on a workspace or a release that people run or schedule: build, review, release, benchmark.
+"""Jobs on a workspace or a release that people run or schedule: build, review, release.
 
 Each holds what it works on and is safe to repeat. The command line and Python call these functions. The flows call them
 too, and give them their own way to carry out a stage or step: as a task of Prefect.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quit.common.progress import note
-from quit.errors import CapReached, InputError, require, shell_word
+from quit.errors import CapReached, InputError, require
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -288,80 +288,3 @@ def _export(encoder: Any, frozen: Release, formats: list[str], out: Path, overwr
     dataset = Dataset.of_release(frozen.path)
     exports = export(dataset, formats, out, overwrite=overwrite, encoder=encoder, card=frozen.card)
     return [str(out / each.format) for each in exports]
-
-
-_MARK = "scheduled.json"
-"""File in a benchmark's folder: the key of its request, settings and models."""
-
-
-def benchmark(
-    release: str,
-    out: str = "benchmark",
-    split: str = "test",
-    retrievers: Sequence[str] = (),
-    rerankers: Sequence[str] = (),
-    readers: Sequence[str] = (),
-    corpora: Sequence[str] = (),
-    *,
-    bounds: bool = True,
-    profile: str | None = None,
-    settings: Sequence[str] = (),
-    anew: bool = False,
-    step: Step = directly,
-) -> JobResult:
-    """Benchmark QA systems on a release, or on the newest release of a workspace. The result: ``results``, ``seconds``,
-    ``wrong_zeros`` (of ``benchmark.judge_others``), the ``page``, and the ``release``'s name.
-
-    Nothing is run where ``out`` holds the results of the same arguments, release and settings already (with what
-    classes and model folders hold, and the versions of other packages' plugins) and no ``corpora`` are named, except
-    with ``anew``. Arguments: as of the command ``quit benchmark run``; without a profile, settings are those of the
-    workspace's last build.
-    """
-    from quit.common.files import read_json, write_json, writing
-    from quit.common.ids import content_hash
-    from quit.engine.reading import settings_of
-    from quit.engine.workspace import Workspace
-    from quit.settings import load
-    from quit.systems.benchmark.benchmark import BenchmarkRequest, check, source_identities
-    from quit.version import __version__
-
-    loaded = load(profile, settings).settings if profile else settings_of(Workspace(release), settings)
-    systems = (tuple(retrievers or ("bm25",)), tuple(rerankers), tuple(readers))
-    request = BenchmarkRequest(Path(release), split, *systems, tuple(map(Path, corpora)), bounds)
-    check(request, loaded)
-    frozen, folder = _release_of(release), Path(out)
-    requested = asdict(request) | {"release": frozen.content_id}
-    values = loaded.model_dump(mode="json")
-    key = content_hash(__version__, requested, values, source_identities(request, loaded), size=16)
-    facts: dict[str, Any] = {"page": str(folder / "leaderboard.html"), "release": frozen.name}
-    complete = all((folder / name).is_file() for name in ("run.json", "results.json", "leaderboard.html"))
-    if complete and not (anew or corpora) and (read_json(folder / _MARK) or {}).get("key") == key:
-        run = read_json(folder / "run.json")
-        facts |= {"results": read_json(folder / "results.json"), "seconds": {}, "wrong_zeros": run["wrong zeros"]}
-        return JobResult(facts, f"Nothing new: {out} holds the results of the release {frozen.name} already.")
-    with writing(folder):
-        (folder / _MARK).unlink(missing_ok=True)
-    facts |= step("benchmark", _benchmark, replace(request, release=frozen.path), loaded, folder)
-    write_json(folder / _MARK, {"key": key, "release": frozen.name})
-    return JobResult(facts)
-
-
-def _benchmark(request: Any, settings: Any, out: Path) -> dict[str, Any]:
-    from quit.systems.benchmark.benchmark import run_benchmark
-
-    outcome = run_benchmark(request, settings, out)
-    return {"results": outcome.results.to_pylist(), "seconds": outcome.seconds, "wrong_zeros": outcome.wrong_zeros}
-
-
-def _release_of(folder: str) -> Release:
-    from quit.dataset.release import is_release, newest_release, open_release
-    from quit.engine.workspace import Workspace
-
-    if is_release(folder) or not (workspace := Workspace(folder)).exists:
-        return open_release(folder)
-    newest = newest_release(workspace)
-    if newest is None:
-        raise InputError(
-            f"{folder} has no release to benchmark yet: quit release create -w {shell_word(folder)} --name v1"
-        )
-    return newest

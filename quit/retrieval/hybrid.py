@@ -1,6 +1,6 @@
 """Hybrid search in memory, for difficulty: BM25 and a dense encoder, their rankings fused by reciprocal rank.
 
-Indexes on disk over a built corpus are :mod:`quit.retrieval.first_stage`.
+Indexes on disk over a built corpus are :mod:`quit.qa.indexes.first_stage`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,18 @@ from typing import Protocol
 
 import numpy as np
 
+from quit.common.arrays import stored_array
 from quit.models.protocols import Encoder
-from quit.retrieval.first_stage import Bm25Stage, FusedStage
-from quit.retrieval.lexical import Bm25
-from quit.retrieval.protocols import Ranking
+from quit.retrieval.lexical import FUSION, Bm25, fused
+from quit.retrieval.protocols import FirstStage, Ranking
 from quit.retrieval.search import nearest
-from quit.retrieval.vectors import stored_array
 
 CHUNK = 8192
 """Documents encoded, stored and searched at a time: bounds memory."""
+
+
+FUSED = 100
+"""Documents that each stage gives to a fusion, at least."""
 
 
 class Texts(Protocol):
@@ -32,6 +35,32 @@ class Texts(Protocol):
     def __getitem__(self, row: int) -> str: ...
 
     def __iter__(self) -> Iterator[str]: ...
+
+
+class Bm25Stage:
+    """BM25 over stemmed words."""
+
+    def __init__(self, index: Bm25, identity: str) -> None:
+        self.identity = identity
+        self._index = index
+
+    def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
+        """Return at most ``depth`` documents per query, those that share a term with it."""
+        return [Ranking(*self._index.search(query, depth)) for query in queries]
+
+
+class FusedStage:
+    """Several first stages, joined by reciprocal rank (Cormack et al. 2009): of each its best ``depth`` documents,
+    :data:`FUSED` at least, so that a shorter list is the beginning of a longer one up to there."""
+
+    def __init__(self, stages: Sequence[FirstStage]) -> None:
+        self._stages = tuple(stages)
+        self.identity = f"rrf/{FUSION}/{FUSED}({', '.join(stage.identity for stage in stages)})"
+
+    def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
+        """Return at most ``depth`` documents per query."""
+        rankings = [stage.search(queries, max(FUSED, depth)) for stage in self._stages]
+        return [Ranking(*fused([ranking.rows for ranking in row], depth)) for row in zip(*rankings, strict=True)]
 
 
 class _Nearest:

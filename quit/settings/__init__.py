@@ -6,7 +6,6 @@ refused with the nearest right name. See ``docs/reference/settings.md`` (generat
 
 # ruff: noqa: F401  # what others import from here
 
-from quit.settings.benchmark import FineTune
 from quit.settings.card import Card
 from quit.settings.construction import (
     IN_IDENTITIES,
@@ -17,7 +16,6 @@ from quit.settings.construction import (
     RunSettings,
     Split,
 )
-from quit.settings.corpora import Corpora, FirstStages, Graph
 from quit.settings.loading import (
     LISTS,
     Loaded,
@@ -35,4 +33,3 @@ from quit.settings.models import JudgeSettings, LanguageModel, ReaderSettings, S
 from quit.settings.review import Review
 from quit.settings.schedules import Limits, Schedule, ServeSettings
 from quit.settings.settings import Settings
-from quit.settings.sunar import Sunar

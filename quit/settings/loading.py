@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -31,11 +31,14 @@ PROFILES = Path(__file__).parent / "profiles"
 STARTING = Path(__file__).parent / "starting"  # profiles of one model at one kind of server
 
 
+AnySettings = TypeVar("AnySettings", bound=Settings)
+
+
 @dataclass(frozen=True)
-class Loaded:
+class Loaded(Generic[AnySettings]):
     """Settings together with where each value came from (``default``, ``profile NAME``, ``--set``)."""
 
-    settings: Settings
+    settings: AnySettings
     origins: dict[str, str]
 
     def rows(self) -> list[tuple[str, Any, str]]:
@@ -95,11 +98,18 @@ def starting_profile(kind: str, model: str, url: str | None = None) -> str:
     return text.replace(f'"{address}"', json.dumps(url or address, ensure_ascii=False))
 
 
-def load(profile: str | Path = "embedded", overrides: Sequence[str] = ()) -> Loaded:
+def load(profile: str | Path = "embedded", overrides: Sequence[str] = ()) -> Loaded[Settings]:
     """Return the settings of a profile (a name, or the path of a TOML file) with ``key=value`` overrides.
 
     Raises :class:`SettingsError` for an unknown profile, key or value; the message names the nearest right one.
     """
+    values, origins = read(profile, overrides)
+    return Loaded(parse(values), origins)
+
+
+def read(profile: str | Path, overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the values of a profile with overrides, section by section, and where each comes from; nothing is checked
+    yet."""
     path = profile_file(str(profile))
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -113,7 +123,7 @@ def load(profile: str | Path = "embedded", overrides: Sequence[str] = ()) -> Loa
             raise SettingsError(f"The setting {override!r} has no '='. Write it as {key.strip() or 'KEY'}=VALUE.")
         _set(values, key.strip(), text.strip())
         origins[key.strip()] = "--set"
-    return Loaded(parse(values), origins)
+    return values, origins
 
 
 def load_card(path: Path) -> Card:
@@ -137,7 +147,7 @@ def file_of(override: str) -> str | None:
     """Return the path that an override gives a setting whose values are files; else None."""
     key, _, value = (piece.strip() for piece in override.partition("="))
     *path, last = key.split(".")
-    marks, name = getattr(_fields_at(path).get(last), "metadata", ()), str(_value(value))
+    marks, name = getattr(_fields_at(Settings, path).get(last), "metadata", ()), str(_value(value))
     return name if any(isinstance(mark, File) and re.search(mark.pattern, name) for mark in marks) else None
 
 
@@ -151,10 +161,15 @@ def of_section(section: str, overrides: Sequence[str]) -> Sequence[str]:
 
 def parse(values: Mapping[str, Any]) -> Settings:
     """Return validated settings. Raises :class:`SettingsError` that names the key and what it allows."""
+    return validated(values, Settings)
+
+
+def validated(values: Mapping[str, Any], model: type[AnySettings]) -> AnySettings:
+    """Return values as settings. Raises as :func:`parse` does."""
     try:
-        return Settings.model_validate(values)
+        return model.model_validate(values)
     except ValidationError as error:
-        raise SettingsError("\n".join(_explain(problem) for problem in error.errors())) from None
+        raise SettingsError("\n".join(_explain(problem, model) for problem in error.errors())) from None
 
 
 def _set(values: dict[str, Any], key: str, text: str) -> None:
@@ -182,20 +197,19 @@ def _value(text: str) -> Any:
         return text  # a bare word such as pool needs no quotes on a command line
 
 
-def _explain(problem: Mapping[str, Any]) -> str:
+def _explain(problem: Mapping[str, Any], model: type[Settings]) -> str:
     path = [str(step) for step in problem["loc"]]
     key = ".".join(path)
     if problem["type"] == "extra_forbidden":
-        names = [".".join([*path[:-1], name]) for name in _known_keys(path[:-1])]
+        names = [".".join([*path[:-1], name]) for name in _known_keys(model, path[:-1])]
         return f"There is no setting {key!r}.{did_you_mean(key, names)}"
     is_short = isinstance(problem["input"], str | int | float | bool | None) and not key.endswith("_env")
     shown = problem["input"] if is_short else "..."  # in place of a variable's name may stand the secret itself
     if isinstance(shown, str):
         shown = re.sub(r"//[^\s/]*@", "//***@", shown)  # a message must not show the password of an address
     if problem["type"] == "model_type" and path:
-        return (
-            f"{key!r} is a section, not a value ({shown}). Its settings: {key}.{f', {key}.'.join(_known_keys(path))}."
-        )
+        settings = ", ".join(f"{key}.{name}" for name in _known_keys(model, path))
+        return f"{key!r} is a section, not a value ({shown}).{settings and f' Its settings: {settings}.'}"
     if problem["type"] == "tuple_type" and isinstance(shown, str):
         return f"Setting {key!r} is {shown!r}, and must be a list: {key}={json.dumps(shown.split(','))}."
     why = problem["msg"].removeprefix("Value error, ")
@@ -204,14 +218,14 @@ def _explain(problem: Mapping[str, Any]) -> str:
     return f"Setting {key!r} is {shown!r}: {why[0].lower()}{why[1:]}."
 
 
-def _known_keys(path: Sequence[str]) -> list[str]:
-    return [field.alias or name for name, field in _fields_at(path).items()]
+def _known_keys(model: type[Settings], path: Sequence[str]) -> list[str]:
+    return [field.alias or name for name, field in _fields_at(model, path).items()]
 
 
-def _fields_at(path: Sequence[str]) -> Mapping[str, FieldInfo]:
-    fields: Mapping[str, FieldInfo] = Settings.model_fields
+def _fields_at(model: type[Settings], path: Sequence[str]) -> Mapping[str, FieldInfo]:
+    fields: Mapping[str, FieldInfo] = model.model_fields
     for step in path:
         if not step.isdigit():
-            model = LISTS.get(step) or getattr(fields.get(step), "annotation", None)
-            fields = getattr(model, "model_fields", {})
+            section = LISTS.get(step) or getattr(fields.get(step), "annotation", None)
+            fields = getattr(section, "model_fields", {})
     return fields

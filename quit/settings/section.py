@@ -36,10 +36,16 @@ Variable = Annotated[str, AfterValidator(_is_a_name)]
 """The name of an environment variable."""
 
 
-class Section(BaseModel):
+class AnySection(BaseModel):
+    """A section whose keys are checked elsewhere."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
+
+
+class Section(AnySection):
     """One section: frozen, no unknown keys, no NaN or infinity, no number that a table cannot hold."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid")
 
     @field_validator("*")
     @classmethod

@@ -6,10 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field, model_validator
 
-from quit.settings.bandits import Bandits, Reports
-from quit.settings.benchmark import Benchmark, FineTune
 from quit.settings.card import Card
-from quit.settings.complexity import Complexity
 from quit.settings.construction import (
     Collect,
     Convergence,
@@ -21,7 +18,6 @@ from quit.settings.construction import (
     RunSettings,
     Split,
 )
-from quit.settings.corpora import Corpora, FirstStages, Graph
 from quit.settings.models import (
     LANGUAGE_MODELS,
     JudgeSettings,
@@ -32,8 +28,7 @@ from quit.settings.models import (
 )
 from quit.settings.review import Review
 from quit.settings.schedules import Schedule, ServeSettings
-from quit.settings.section import Section
-from quit.settings.sunar import Sunar
+from quit.settings.section import AnySection, Section
 
 
 class ReleaseSettings(Section):
@@ -58,7 +53,8 @@ class Pages(Section):
 
 
 class Settings(Section):
-    """The effective settings of a run, section by section."""
+    """The effective settings of a run, section by section. The keys of QA systems' sections are checked where these
+    are used (:mod:`quit.qa.settings`)."""
 
     collect: Collect = Collect()
     leakage: Leakage = Leakage()
@@ -75,15 +71,15 @@ class Settings(Section):
     review: Review = Review()
     release: ReleaseSettings = ReleaseSettings()
     card: Card = Card()
-    corpora: Corpora = Corpora()
-    first_stages: FirstStages = FirstStages()
-    graph: Graph = Graph()
-    bandits: Bandits = Bandits()
-    reports: Reports = Reports()
-    complexity: Complexity = Complexity()
-    benchmark: Benchmark = Benchmark()
-    finetune: FineTune = FineTune()
-    sunar: Sunar = Sunar()
+    corpora: AnySection = AnySection()
+    first_stages: AnySection = AnySection()
+    graph: AnySection = AnySection()
+    bandits: AnySection = AnySection()
+    reports: AnySection = AnySection()
+    complexity: AnySection = AnySection()
+    benchmark: AnySection = AnySection()
+    finetune: AnySection = AnySection()
+    sunar: AnySection = AnySection()
     pages: Pages = Pages()
     schedules: tuple[Schedule, ...] = ()
     serving: ServeSettings = ServeSettings()

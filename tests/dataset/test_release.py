@@ -10,7 +10,6 @@ import pytest
 
 from quit.common.files import file_checksum
 from quit.contracts import table
-from quit.corpora.release import read as corpus_of_release
 from quit.dataset.dataset import Dataset
 from quit.dataset.files import ROWS_A_GROUP, write_table
 from quit.dataset.release import newest_release, open_release, releases_of, verify
@@ -18,7 +17,8 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
 from quit.export import export
 from quit.export.files import is_exported
-from quit.systems.benchmark.task import release_task
+from quit.qa.benchmark.task import release_task
+from quit.qa.corpora.release import read as corpus_of_release
 from tests.engine.test_damage import flip
 from tests.release import small
 from tests.rows import tuples

@@ -11,8 +11,8 @@ from scipy.stats import sem
 from quit.dataset.statistics import TABLES, Statistics, statistics
 from quit.errors import InputError
 from quit.stages.labelling.passages import permutations
-from tests.corpora.worlds import Dice
 from tests.export import conftest as release
+from tests.qa.corpora.worlds import Dice
 from tests.rows import changed
 
 

@@ -33,9 +33,9 @@ def test_the_picture_is_up_to_date() -> None:
 
 
 def test_every_setting_is_explained() -> None:
-    from quit.settings import Settings
+    from quit.qa.settings import QaSettings
 
-    sections = Settings.model_json_schema()["$defs"]
+    sections = QaSettings.model_json_schema()["$defs"]
     facts = [(name, key, fact) for name in sections for key, fact in sections[name].get("properties", {}).items()]
     assert len(facts) > 100 and not [(name, key) for name, key, fact in facts if not fact.get("description")]
 
@@ -108,9 +108,10 @@ def test_code_on_the_pages_is_code(page: Path) -> None:
 
 
 def test_settings_that_the_pages_name_exist() -> None:
-    from quit.settings import Settings, flatten
+    from quit.qa.settings import QaSettings
+    from quit.settings import flatten
 
-    keys = {key for key, _ in flatten(Settings().model_dump())} | {"key"}
+    keys = {key for key, _ in flatten(QaSettings().model_dump())} | {"key"}
     named = set()
     for page in PAGES:
         named |= set(re.findall(r"--set ([a-z_.]+)=", page.read_text(encoding="utf-8")))

@@ -71,8 +71,8 @@ def test_every_item_of_a_paper_that_code_or_docs_name_is_on_the_page() -> None:
     page = PAGE.read_text(encoding="utf-8")
     # Table 12 is one of QUIT's, not of SUNAR's, and no item of retrieval complexity has a number.
     assert missing("as figure 99 has it", "quit/report/data.py", page) == [(None, "figure", "99")]
-    assert not missing("as table 12 has it", "quit/settings/benchmark.py", page)
-    for path, paper in (("quit/systems/sunar/nar.py", "SUNAR"), ("quit/settings/complexity.py", "complexity")):
+    assert not missing("as table 12 has it", "quit/qa/settings/benchmark.py", page)
+    for path, paper in (("quit/qa/sunar/nar.py", "SUNAR"), ("quit/qa/settings/complexity.py", "complexity")):
         assert missing("as table 12\nhas it", path, page) == [(paper, "table", "12")]
     inside = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES]
     files = {path: path.read_text(encoding="utf-8") for path in {*ROOT.glob("*.md"), *inside} - {PAGE}}

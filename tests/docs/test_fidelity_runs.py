@@ -20,15 +20,15 @@ from unittest.mock import patch
 import pytest
 
 from quit.models.encoders.sentence import load_encoder
-from quit.settings import Settings, load
+from quit.qa.settings import QaSettings, load
 from quit.settings.loading import PROFILES
-from tests.corpora.worlds import musique_record
 from tests.docs.pages import Block, Reader, blocks
 from tests.paths import ROOT
+from tests.qa.benchmark import tiny
+from tests.qa.corpora.worlds import musique_record
 from tests.release import published, small
 from tests.rows import write_lines
 from tests.servers.rude import RudeServer
-from tests.systems.benchmark import tiny
 
 PAGE = ROOT / "docs" / "research" / "fidelity.md"
 BLOCKS = [block for block in blocks(PAGE) if block.kind == "sh"]
@@ -175,7 +175,7 @@ def test_settings_that_the_page_names_exist_and_have_the_values_that_it_says() -
     default, paper = load("embedded").settings, load("paper").settings
     files = {"csv", "json", "jsonl", "png", "txt"}
     named = sorted(set(re.findall(r"[` ]([a-z_]+)\.([a-z_]+)(?==| =|`)", page)))
-    settings = [(part, key) for part, key in named if part in Settings.model_fields and key not in files]
+    settings = [(part, key) for part, key in named if part in QaSettings.model_fields and key not in files]
     assert len(settings) > 30
     for part, key in settings:
         assert hasattr(getattr(default, part), key), f"{part}.{key}"

@@ -9,9 +9,9 @@ from prefect import Flow, State
 
 from quit.dataset.release import verify
 from quit.export import verify as verify_export
-from quit.flows.benchmark import benchmark
 from quit.flows.release import release
 from quit.flows.review import label_update
+from quit.qa.flow import benchmark
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("prefect_server")]
 

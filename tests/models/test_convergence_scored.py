@@ -11,7 +11,7 @@ from quit.models.generation import CachedGenerator
 from quit.models.prompting import load_prompt
 from quit.models.protocols import HintSet
 from quit.settings import Convergence, parse
-from tests.systems.scripted import Scripted, scripted
+from tests.qa.scripted import Scripted, scripted
 
 
 def test_an_unreadable_reply_is_asked_for_again_then_counted() -> None:

@@ -10,8 +10,8 @@ import pytest
 from quit.models.equivalence.bem import checkpoint_identity
 from quit.models.folders import folder_checksum
 from quit.models.generation.base import ModelOptions
-from quit.retrieval.encoders import model_identity
-from quit.settings import Settings
+from quit.qa.indexes.encoders import model_identity
+from quit.qa.settings import FirstStages
 
 MIDDLE = (3 << 20) // 2
 
@@ -46,9 +46,9 @@ def test_all_three_uses_know_a_folder_by_the_same_digits_wherever_it_lies(folder
     for name in ("config.json", "model.safetensors"):
         digest.update(name.encode() + b"\0" + hashlib.sha256((folder / name).read_bytes()).digest())
     digits = digest.hexdigest()[:12]
-    expected = [f"tiny#{digits}", f"bem-1@{digits}", f"tiny@{digits}/{Settings().first_stages.precision}"]
+    expected = [f"tiny#{digits}", f"bem-1@{digits}", f"tiny@{digits}/{FirstStages().precision}"]
     for path in (str(folder), str(other)):
-        first_stage = model_identity(path, None, Settings().first_stages)
+        first_stage = model_identity(path, None, FirstStages())
         assert [ModelOptions(path).identity, checkpoint_identity(path, ""), first_stage] == expected
     assert ModelOptions("Qwen/Qwen3-4B", "main").identity == "Qwen/Qwen3-4B@main"
 

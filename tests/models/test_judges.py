@@ -6,7 +6,7 @@ from quit.models.generation import CachedGenerator
 from quit.models.judges import GptEvalJudge, parse_verdict
 from quit.models.prompting import load_prompt
 from quit.models.protocols import JudgeItem
-from tests.systems.scripted import Scripted
+from tests.qa.scripted import Scripted
 
 VERDICTS = {
     True: ["Yes", "yes.", '"Yes"', "**Yes**, it is.", "YES\n", "Yes, there is no doubt.", "Ｙｅｓ", "Verdict: Yes",

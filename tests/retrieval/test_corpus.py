@@ -7,7 +7,7 @@ import pytest
 
 from quit.errors import InputError
 from quit.retrieval.corpus import Corpus, corpus_checksum
-from tests.corpora.worlds import built
+from tests.qa.corpora.worlds import built
 from tests.rows import write_lines
 
 

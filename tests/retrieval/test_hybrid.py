@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from quit.retrieval import first_stage, hybrid, search
+from quit.retrieval import hybrid, search
 from quit.retrieval.hybrid import HybridIndex
-from tests.corpora.worlds import Dice
+from tests.qa.corpora.worlds import Dice
 
 TERMS = {  # Snowball's stems of the words that are not stop words, by hand
     "The Nile flows through Khartoum and Cairo.": "nile flow khartoum cairo",
@@ -38,7 +38,7 @@ def _bm25(question: str, k1: float, b: float) -> list[float]:
 
 
 def test_fusion_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_stage, "FUSED", 4)
+    monkeypatch.setattr(hybrid, "FUSED", 4)
     encoder, question = Dice(), "Which river flows through Khartoum, the Nile?"
     near = encoder.encode(TEXTS) @ encoder.encode([question])[0]
     lexical = _bm25(question, 1.2, 0.75)
@@ -54,7 +54,7 @@ def test_fusion_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
 def test_dense_search_in_pieces_is_a_full_sort(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
     monkeypatch.setattr(hybrid, "CHUNK", chunk)
-    monkeypatch.setattr(first_stage, "FUSED", 10)
+    monkeypatch.setattr(hybrid, "FUSED", 10)
     monkeypatch.setattr(search, "BLOCK", 3)
     encoder = Dice()
     texts = [f"the {'of ' * (number % 40)}" for number in range(60)]  # no terms; a third are equal: ties by row

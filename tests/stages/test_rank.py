@@ -12,8 +12,8 @@ from quit.settings import Convergence
 from quit.stages.questions.candidates import CandidatePool
 from quit.stages.questions.question_type import Typed
 from quit.stages.rank import rank_hints
+from tests.qa.scripted import scripted
 from tests.rows import table_of, tuples
-from tests.systems.scripted import scripted
 
 
 def test_hand_computed() -> None:

@@ -9,7 +9,7 @@ import pytest
 from quit.common.cache import ContentStore
 from quit.models.encoders.cache import CachingEncoder
 from quit.models.minilm.encoder import MiniLM
-from tests.corpora.worlds import Dice
+from tests.qa.corpora.worlds import Dice
 
 TEXTS = ["Paris", "It is the capital of France.", "A river in Egypt", "", "word " * 400, "Paris"]
 

@@ -11,7 +11,7 @@ from transformers import AutoTokenizer, BertModel
 
 from quit.errors import InputError
 from quit.models.encoders.sentence import load_encoder
-from tests.systems.benchmark import tiny
+from tests.qa.benchmark import tiny
 
 WORDS = "red blue green sky grass"
 TEXTS = ["red sky", "blue", "green grass red blue"]

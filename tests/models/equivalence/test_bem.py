@@ -15,7 +15,7 @@ from quit.models.factory import Models
 from quit.models.protocols import JudgeItem, Pair
 from quit.settings import Settings, parse
 from quit.stages.identities import equivalence_identity, judge_identity
-from tests.systems.benchmark import tiny
+from tests.qa.benchmark import tiny
 
 PAIRS = [
     Pair("who wrote it ?", "paul simon", "paul"),

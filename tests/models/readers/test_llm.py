@@ -16,7 +16,7 @@ from quit.models.readers import cleaning
 from quit.models.readers.llm import LLMReader, depth_first
 from quit.settings import load
 from quit.stages.identities import reader_identity
-from tests.systems.scripted import Scripted, scripted
+from tests.qa.scripted import Scripted, scripted
 
 PATHS = [path for size in range(1, 6) for path in itertools.permutations(range(5), size)]
 

@@ -1,0 +1,186 @@
+"""Reports from selected documents (bandit paper, 5.2): a cited answer, and three scores of it by a judge.
+
+The paper scores with Auto-ARGUE; the three measures are computed here from single Yes or No questions, so any judge
+will do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from quit.models.generation import CachedGenerator, ChatRequest
+from quit.models.prompting import PromptTemplate
+from quit.qa.relevance import YesNo
+from quit.qa.settings.bandits import Reports
+
+REPORT_FIELDS = frozenset({"request", "documents"})
+SUPPORT_FIELDS = frozenset({"document", "sentence"})
+NUGGET_FIELDS = frozenset({"report", "question", "answer"})
+_CITATION = re.compile(r"\[\s*(\d+(?:\s*[,;]\s*\d+)*)\s*\]")
+_SENTENCE = re.compile(r"(?<=[.!?])((?:\s*\[[\d,;\s]+\])*)\s+(?=[\"“'(]?[A-Z0-9])|\n+")
+_BEFORE_STOP = re.compile(r"(?<=\w)\s+(?=[.!?])")
+
+
+@dataclass(frozen=True, slots=True)
+class Nugget:
+    """A piece of information that a report should hold: a question and its answer."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTask:
+    """The inputs of a report. ``documents``: (id, text) in the order in which a policy observed them, each once."""
+
+    request_id: str
+    request: str
+    documents: tuple[tuple[str, str], ...]
+    nuggets: tuple[Nugget, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence without its citations, and the documents it cites: places in the task's list, from 0, each once."""
+
+    text: str
+    cited: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report and its scores, 0 to 1.
+
+    ``citation_support``: supported citations / citations. ``nugget_coverage``: nuggets that it holds / nuggets.
+    ``sentence_support``: sentences of which a cited document supports what they say / sentences. What would be divided
+    by zero is 0.
+    ``invented``: citations of documents that do not exist; they support nothing. ``unread``: those of the ``verdicts``
+    that could not be read; they count as No. ``cut``: the report ran into ``reports.max_new_tokens``.
+    """
+
+    request_id: str
+    text: str
+    sentences: tuple[Sentence, ...]
+    documents: tuple[str, ...]
+    citation_support: float
+    nugget_coverage: float
+    sentence_support: float
+    citations: int
+    invented: int
+    unread: int
+    verdicts: int
+    cut: bool = False
+
+
+class ReportWriter:
+    """Writes a report per task, at temperature 0. Without documents there is nothing to write: the report is empty."""
+
+    def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, settings: Reports) -> None:
+        self._generator = generator
+        self._prompt = prompt
+        self._settings = settings
+
+    def write(self, tasks: Sequence[ReportTask]) -> list[tuple[str, bool]]:
+        """Return the reports' texts, in order, and whether each was cut at the limit of tokens."""
+        positions = [position for position, task in enumerate(tasks) if task.documents]
+        requests = [
+            ChatRequest(
+                self._prompt,
+                {"request": tasks[position].request, "documents": self._shown(tasks[position])},
+                self._settings.max_new_tokens,
+                group=tasks[position].request_id,
+            )
+            for position in positions
+        ]
+        texts = [("", False)] * len(tasks)
+        for position, reply in zip(positions, self._generator.complete(requests), strict=True):
+            texts[position] = reply.text.strip(), reply.finish_reason == "length"
+        return texts
+
+    def _shown(self, task: ReportTask) -> str:
+        return "\n\n".join(
+            f"[{number}] {shorten(text, self._settings.document_words)}"
+            for number, (_, text) in enumerate(task.documents, start=1)
+        )
+
+
+class ReportJudge:
+    """Scores reports: does a document support a sentence (``support``), does a report hold a nugget (``nugget``)?"""
+
+    def __init__(self, support: YesNo, nugget: YesNo, settings: Reports) -> None:
+        self._support, self._nugget = support, nugget
+        self._settings = settings
+
+    def score(self, task: ReportTask, text: str) -> Report:
+        """Return the report with its scores."""
+        sentences = parse_report(text)
+        count = len(task.documents)
+        pairs = [(place, cited) for place, each in enumerate(sentences) for cited in each.cited if cited < count]
+        citations = sum(len(sentence.cited) for sentence in sentences)
+        words = self._settings.document_words
+        supports = self._support.ask(
+            [
+                {"document": shorten(task.documents[cited][1], words), "sentence": sentences[position].text}
+                for position, cited in pairs
+            ],
+            group=task.request_id,
+        )
+        nugget_verdicts: list[bool | None] = []
+        if text.strip():
+            nugget_verdicts = self._nugget.ask(
+                [{"report": text, "question": nugget.question, "answer": nugget.answer} for nugget in task.nuggets],
+                group=task.request_id,
+            )
+        support = {position for (position, _), verdict in zip(pairs, supports, strict=True) if verdict}
+        return Report(
+            request_id=task.request_id,
+            text=text,
+            sentences=tuple(sentences),
+            documents=tuple(identity for identity, _ in task.documents),
+            citation_support=_share(sum(verdict is True for verdict in supports), citations),
+            nugget_coverage=_share(sum(verdict is True for verdict in nugget_verdicts), len(task.nuggets)),
+            sentence_support=_share(len(support), len(sentences)),
+            citations=citations,
+            invented=citations - len(pairs),
+            unread=supports.count(None) + nugget_verdicts.count(None),
+            verdicts=len(supports) + len(nugget_verdicts),
+        )
+
+
+def parse_report(text: str) -> list[Sentence]:
+    """Return the sentences of a report with their citations, which stand before or after the full stop.
+
+    ``[1][3]`` and ``[1, 3]`` are the same; a document is cited once per sentence. ``[0]`` cites no document.
+    """
+    sentences = []
+    for piece in _pieces(text):
+        numbers = [int(number) for group in _CITATION.findall(piece) for number in re.split(r"[,;]", group)]
+        cited = tuple(dict.fromkeys(number - 1 if number else 1 << 30 for number in numbers))
+        plain = _BEFORE_STOP.sub("", " ".join(_CITATION.sub(" ", piece).split()))
+        if any(char.isalnum() for char in plain):
+            sentences.append(Sentence(plain, cited))
+        elif sentences:  # citations on a line of their own
+            sentences[-1] = replace(sentences[-1], cited=tuple(dict.fromkeys(sentences[-1].cited + cited)))
+    return sentences
+
+
+def _pieces(text: str) -> list[str]:
+    """Return a text cut into sentences; citations right after a full stop belong to the sentence before it."""
+    pieces, start = [], 0
+    for cut in _SENTENCE.finditer(text):
+        end = cut.end(1) if cut.group(1) else cut.start()
+        pieces.append(text[start:end])
+        start = cut.end()
+    return [*pieces, text[start:]]
+
+
+def shorten(text: str, words: int) -> str:
+    """Return at most the first ``words`` words of a text."""
+    tokens = text.split()
+    return text if len(tokens) <= words else " ".join(tokens[:words])
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0

@@ -1,0 +1,198 @@
+"""Steps of ``quit bandits``: requests of a corpus, and reports from the documents that policies picked."""
+
+from __future__ import annotations
+
+import logging
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from quit.common.files import write_json
+from quit.common.rows import grouped
+from quit.models.generation import CachedGenerator
+from quit.models.prompting import load_prompt
+from quit.qa.bandits import arms, decompose
+from quit.qa.bandits.experiment import stream
+from quit.qa.bandits.metrics import budget_documents
+from quit.qa.bandits.policies import Policy
+from quit.qa.bandits.posteriors import QuantileTable
+from quit.qa.bandits.reports import (
+    NUGGET_FIELDS,
+    REPORT_FIELDS,
+    SUPPORT_FIELDS,
+    Nugget,
+    Report,
+    ReportJudge,
+    ReportTask,
+    ReportWriter,
+)
+from quit.qa.bandits.request import Request
+from quit.qa.bandits.simulate import simulate
+from quit.qa.experiment import write_rows
+from quit.qa.indexes.built import BuiltCorpus
+from quit.qa.opening import Opened, Question
+from quit.qa.relevance import RELEVANCE_FIELDS, JudgedRelevance, YesNo
+from quit.qa.settings import QaSettings
+from quit.retrieval.complexity import ContainedOrNear
+from quit.retrieval.protocols import FirstStage
+
+FULL = "full"
+"""The name of what is no policy: all documents."""
+_log = logging.getLogger(__name__)
+
+
+def decompositions_of(
+    kind: str,
+    questions: Sequence[Question],
+    collection: BuiltCorpus,
+    first_stage: FirstStage,
+    settings: QaSettings,
+    generator: CachedGenerator | None,
+) -> tuple[list[arms.Decomposition], dict[str, int]]:
+    """Return the arms of each question, an entry per decomposition: sub-questions of the source, these in two levels, a
+    language model's, or those of the file ``kind``; and what a language model's replies came to
+    (:attr:`LLMDecomposition.counts`), empty for other kinds.
+
+    Raises :class:`InputError` where there are none, or the file cannot be used.
+    """
+    if kind not in arms.KINDS:
+        return arms.of_file(Path(kind), questions), {}
+    if kind == "written":
+        assert generator is not None
+        names = (settings.bandits.definitional_prompt, settings.bandits.specialised_prompt)
+        prompts = [load_prompt(name, decompose.FIELDS) for name in names]
+        writer = decompose.LLMDecomposition(generator, prompts[0], prompts[1], settings.bandits)
+        entries = arms.llm_decompositions(questions, collection, first_stage, writer, settings.bandits)
+        return entries, dict(writer.counts)
+    parts = arms.sub_questions(questions)
+    if len(parts) < len(questions):
+        _log.warning("%d of %d questions have no sub-questions: left out.", len(questions) - len(parts), len(questions))
+    return parts if kind == "sub-questions" else arms.two_level(parts, collection, first_stage, settings.bandits), {}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Requests with their questions, in one order; the corpus; ``generator``: the language model, if one is named;
+    ``about``: identities, and what the language model's replies came to."""
+
+    requests: list[Request]
+    questions: list[Question]
+    corpus: BuiltCorpus
+    generator: CachedGenerator | None
+    about: dict[str, Any]
+
+
+def measure(
+    collection: Opened,
+    questions: Sequence[Question],
+    kind: str,
+    relevance: str,
+    settings: QaSettings,
+    generator: CachedGenerator | None,
+    diverse: bool = False,
+) -> Measured:
+    """Return the requests of some questions. ``kind``: as :func:`decompositions_of` has it. ``relevance``: ``qrels``,
+    ``scores``, or ``judge``: the language model, without one whether a document contains an answer or is near one.
+    ``diverse``: a policy looks at vectors. Raises as :func:`decompositions_of`."""
+    corpus, first_stage = collection.corpus, collection.first_stage
+    parts, replies = decompositions_of(kind, questions, corpus, first_stage, settings, generator)
+    observed: Any = relevance
+    if relevance == "judge" and generator:
+        prompt = load_prompt(settings.bandits.relevance_prompt, RELEVANCE_FIELDS)
+        observed = JudgedRelevance(YesNo(generator, prompt, attempts=settings.bandits.attempts))
+    elif relevance == "judge":
+        observed = ContainedOrNear(collection.models.encoder)
+    vectors = collection.vectors if diverse or relevance == "judge" else None
+    requests = arms.requests(parts, corpus, first_stage, settings.bandits, vectors=vectors, relevance=observed)
+    about: dict[str, Any] = {
+        "corpus": corpus.identity,
+        "first_stage": first_stage.identity,
+        "arms_from": Path(kind).name,
+        "observed": relevance if isinstance(observed, str) else observed.identity,
+    }
+    if replies:
+        about["decomposition_replies"] = replies
+    if isinstance(observed, JudgedRelevance):
+        about["relevance_verdicts"] = {"verdicts": observed.judge.verdict_count, "unread": observed.judge.unread}
+    return Measured(requests, [part.question for part in parts], corpus, generator, about)
+
+
+def observed_rows(
+    request: Request, policy: Policy | None, budget: float, settings: QaSettings, repeat: int = 0
+) -> list[int]:
+    """Return the distinct corpus rows that one run of a policy observes within a budget; all of them for no policy.
+    ``repeat`` numbers runs."""
+    if policy is None:
+        rows = request.documents[request.documents >= 0]
+    else:
+        [steps] = budget_documents(request.size, [budget])
+        again = [str(repeat)] if repeat else []
+        rng = stream(settings.bandits.seed, request.stream, policy.name, "report", *again)
+        order = simulate(request, policy, settings.bandits, QuantileTable(), rng, runs=1, steps=steps)[0]
+        rows = request.documents.reshape(-1)[order]
+    return list(dict.fromkeys(rows.tolist()))
+
+
+def reports(
+    measured: Measured, policies: Sequence[Policy | None], budget: float, settings: QaSettings, repeats: int = 1
+) -> list[tuple[str, int, Report]]:
+    """Return (policy, repeat, scored report) of every request, policy and run (``repeats`` a policy; all documents are
+    reported on once). The requests need a language model.
+
+    Nuggets are the sub-questions with their answers; of a question without any, the question itself with its first
+    answer.
+    """
+    options, generator = settings.reports, measured.generator
+    assert generator is not None
+    writer = ReportWriter(generator, load_prompt(options.prompt, REPORT_FIELDS), options)
+    asks = [
+        YesNo(generator, load_prompt(name, fields), attempts=settings.bandits.attempts)
+        for name, fields in ((options.support_prompt, SUPPORT_FIELDS), (options.nugget_prompt, NUGGET_FIELDS))
+    ]
+    judge = ReportJudge(asks[0], asks[1], options)
+    rows = []
+    for policy, repeat in [(each, repeat) for each in policies for repeat in range(repeats if each else 1)]:
+        tasks = [
+            _task(request, question, observed_rows(request, policy, budget, settings, repeat), measured.corpus)
+            for request, question in zip(measured.requests, measured.questions, strict=True)
+        ]
+        name = FULL if policy is None else policy.name
+        for task, (text, cut) in zip(tasks, writer.write(tasks), strict=True):
+            rows.append((name, repeat, replace(judge.score(task, text), cut=cut)))
+    return rows
+
+
+def _task(request: Request, question: Question, rows: list[int], collection: BuiltCorpus) -> ReportTask:
+    parts = question.steps or (question,)
+    nuggets = tuple(Nugget(part.text, part.answers[0]) for part in parts if part.answers)
+    documents = tuple(zip(collection.ids(rows), collection.texts(rows), strict=True))
+    return ReportTask(request.request_id, request.text, documents, nuggets)
+
+
+def write_reports(
+    scored: Sequence[tuple[str, int, Report]], folder: Path, about: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Write ``reports.jsonl`` (a report per line) and ``reports.json``; return each policy's mean scores, with their
+    standard deviation over reports (``_sd``) and over the means of the runs (``_run_sd``)."""
+    rows = ({"policy": policy, "repeat": repeat, **asdict(report)} for policy, repeat, report in scored)
+    write_rows(folder / "reports.jsonl", rows)
+    summary = []
+    for policy in dict.fromkeys(name for name, _, _ in scored):
+        runs = grouped((repeat, report) for name, repeat, report in scored if name == policy)
+        of_policy = [report for run in runs.values() for report in run]
+        row: dict[str, Any] = {"policy": policy, "repeats": len(runs), "reports": len(of_policy)}
+        row["documents"] = statistics.fmean(len(report.documents) for report in of_policy)
+        for name in ("citation_support", "nugget_coverage", "sentence_support"):
+            values = [getattr(report, name) for report in of_policy]
+            row[name], row[f"{name}_sd"] = statistics.fmean(values), statistics.pstdev(values)
+            means = [statistics.fmean(getattr(report, name) for report in run) for run in runs.values()]
+            row[f"{name}_run_sd"] = statistics.stdev(means) if len(means) > 1 else 0.0
+        for name in ("verdicts", "unread", "citations", "invented", "cut"):
+            row[name] = sum(getattr(report, name) for report in of_policy)
+        row["empty"] = sum(not report.sentences for report in of_policy)
+        row["without_citation"] = sum(bool(report.sentences) and not report.citations for report in of_policy)
+        summary.append(row)
+    write_json(folder / "reports.json", {**about, "policies": summary})
+    return summary

@@ -1,0 +1,159 @@
+"""Fine-tuning on a release's own training split (paper, sections 5.2 and 5.3, appendix A.2 and A.3): 1 to 200 positives
+a question.
+
+Examples are those of our exports (:mod:`quit.export.training`): passages of label 2 against as many negatives.
+:mod:`quit.qa.benchmark.train` trains.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from quit.common.files import read_json, write_json, writing
+from quit.common.ids import content_hash
+from quit.common.progress import note
+from quit.dataset.dataset import Dataset
+from quit.errors import InputError, SettingsError, did_you_mean
+from quit.export.training import FineTuning, Selection
+from quit.models.loading import located, model_identity
+from quit.qa.benchmark.benchmark import BenchmarkRequest, Outcome, run_benchmark
+from quit.qa.benchmark.results import file_stem
+from quit.qa.benchmark.task import ReleasePassages
+from quit.qa.benchmark.train import train
+from quit.qa.indexes.encoders import is_multi_vector
+from quit.qa.indexes.scorers import has_head
+from quit.qa.settings import QaSettings
+from quit.text.words import split_names
+
+VERSION = 1
+SPEC = {
+    "bi-encoder": "dense",
+    "two-tower": "dense",
+    "cross-encoder": "cross-encoder",
+    "monot5": "monot5",
+    "multi-vector": "late",
+}
+"""Kind -> the retriever or reranker that runs such a model."""
+KINDS = tuple(SPEC)
+RERANKERS = ("cross-encoder", "monot5")
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """A fine-tuned model: its folder, positives per question, examples, and seconds of training (when it was made)."""
+
+    folder: Path
+    positives: int
+    examples: int
+    seconds: float
+
+
+def triples(dataset: Dataset, tuning: FineTuning) -> list[tuple[str, str, str]]:
+    """Return (question, positive, negative) of the training split, questions in order.
+
+    Raises ``InputError`` when no question of it has both a positive and a negative.
+    """
+    selection = Selection(dataset, tuning)
+    passages = ReleasePassages(dataset)
+    triples = []
+    for example in selection.examples("train"):
+        question = dataset.question_of[example.position]
+        for pair in example.pairs():
+            positive, negative = passages.texts(pair)
+            triples.append((question, positive, negative))
+    if not triples:
+        raise InputError(
+            "The train split has no question with both a passage of label 2 and a negative: there is nothing to "
+            "fine-tune on. It holds the questions that a reader answers without hints; build with more of them."
+        )
+    return triples
+
+
+def finetune(kind: str, base: str, positives: int, dataset: Dataset, settings: QaSettings, out: Path) -> Tuned:
+    """Return ``base`` fine-tuned with so many positives and negatives per question; trained only where ``out`` does not
+    have it.
+
+    ``out``: the folder of models; beside each lies ``NAME.json``, written last. Raises ``InputError`` for a model that
+    cannot be loaded and a release without examples, ``MissingDependency`` without accelerate.
+    """
+    tuning, benchmark = settings.finetune, settings.benchmark
+    numbers = FineTuning(positives, positives, tuning.negative_kind)
+    vector_options = {"pooling": benchmark.pooling, "similarity": benchmark.similarity}
+    examples = triples(dataset, numbers)
+    key = {
+        "version": VERSION,
+        "kind": kind,
+        "base": "+".join(map(model_identity, split_names(base))),
+        "examples": content_hash(examples),
+        "settings": tuning.model_dump(mode="json"),
+        **(vector_options if SPEC[kind] == "dense" else {}),
+    }
+    name = f"{file_stem(split_names(base)[0])}-{kind}-{positives}pos-{content_hash(key, size=4)}"
+    folder = out / name
+    marker = out / f"{name}.json"  # not inside: the folder's content is the model's identity
+    if not marker.is_file():
+        note(f"finetune {name}: {len(examples)} examples")
+        began = time.monotonic()
+        shutil.rmtree(folder, ignore_errors=True)
+        with writing(folder):
+            train(kind, base, examples, tuning, benchmark.device, folder, **vector_options)
+        counts = {"positives": numbers.positives, "negatives": numbers.negatives, "count": len(examples)}
+        facts = {**key, **counts, "seconds": round(time.monotonic() - began, 3)}
+        write_json(marker, facts)
+    facts = read_json(marker)
+    return Tuned(folder, positives, facts["count"], facts["seconds"])
+
+
+@dataclass(frozen=True)
+class TuningRequest:
+    """One fine-tuning. ``base``: a model, or ``QUESTIONS,PASSAGES`` for two towers. ``positives``: the
+    numbers of positives per question that are tried. ``retrievers``: their passages are reranked, beside the oracle's
+    (tables 7 and 12)."""
+
+    release: Path
+    kind: str
+    base: str = "minilm"
+    positives: tuple[int, ...] = (1, 5, 10)
+    split: str = "test"
+    retrievers: tuple[str, ...] = ()
+
+
+def run_finetune(request: TuningRequest, settings: QaSettings, out: Path) -> tuple[Outcome, list[Tuned]]:
+    """Fine-tune with every number of positives and benchmark the models beside the one they were made from.
+
+    A base without a head of its own (a plain encoder made into a cross-encoder) has no row: its scores would be noise.
+    Raises as :func:`finetune` and :func:`quit.qa.benchmark.benchmark.run_benchmark`, and ``SettingsError`` for an
+    unknown kind.
+    """
+    if request.kind not in KINDS:
+        raise SettingsError(f"There is no kind {request.kind!r} of model.{did_you_mean(request.kind, KINDS)}")
+    if len(split_names(request.base)) not in ((1, 2) if request.kind == "two-tower" else (1,)):
+        raise SettingsError(f"--base {request.base!r}: name one model; two-tower also takes QUESTIONS,PASSAGES.")
+    for number in request.positives:
+        FineTuning(number, number)  # refuses a number out of range before anything is read
+    dataset = Dataset.of_release(request.release)
+    tunings = [
+        finetune(request.kind, request.base, number, dataset, settings, out / "models")
+        for number in dict.fromkeys(request.positives)
+    ]
+    names = [f"{SPEC[request.kind]}:{model.folder}" for model in tunings]
+    if can_rank(request.kind, request.base):
+        names.insert(0, f"{SPEC[request.kind]}:{request.base}")
+    reranks = request.kind in RERANKERS
+    benchmark = BenchmarkRequest(
+        request.release,
+        request.split,
+        retrievers=request.retrievers or ("bm25",) if reranks else tuple(names),
+        rerankers=tuple(names) if reranks else (),
+        bounds=reranks,
+    )
+    return run_benchmark(benchmark, settings, out), tunings
+
+
+def can_rank(kind: str, base: str) -> bool:
+    """Whether a base model can do its task before it is tuned."""
+    checks = {"cross-encoder": has_head, "multi-vector": is_multi_vector}
+    return kind not in checks or checks[kind](located(base))

@@ -1,0 +1,117 @@
+"""Labels for retrieved passages that have none: of a corpus without hints (paper, section 5.1), or of other questions,
+whose label 0 the paper assumes. The labelers answer from each passage, the judge compares.
+
+Label 2 if at least one labeler is right, else 0: label 1 says that a hint was made for the
+question, which no such passage was.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from quit.common.rows import tuples
+from quit.dataset.dataset import FULLY
+from quit.evaluate.significance import share_interval
+from quit.models.judges import rule
+from quit.models.protocols import Judge, JudgeItem, Prompt, Reader
+from quit.qa.benchmark.task import BenchmarkQuery, Passages, ReleaseRelevance
+from quit.stages.labelling.answers import fully_relevant
+from quit.text.normalize import normalize_answer
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class RetrievedLabels:
+    """Labels of the passages that some systems retrieved: for each question row -> label.
+
+    ``release``: its own labels, where the passages are those of other questions, for which the paper assumes 0.
+    """
+
+    labels_of: Sequence[Mapping[int, int]]
+    release: ReleaseRelevance | None = None
+
+    def labels(self, query: int, rows: np.ndarray) -> np.ndarray:
+        """Return the labels, int8, 0 for a passage without a judgement."""
+        labels = np.array([self.labels_of[query].get(int(row), 0) for row in rows], dtype=np.int8)
+        return labels if self.release is None else np.maximum(self.release.labels(query, rows), labels)
+
+    def judgements(self, query: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return rows and labels of a release's own passages of a question and of others with label 2, highest label
+        first; None without a release: what was not retrieved is not judged."""
+        if self.release is None:
+            return None
+        rows, labels = self.release.judgements(query)
+        wrong = [row for row, label in self.labels_of[query].items() if label]
+        return np.array([*wrong, *rows]), np.array([*[FULLY] * len(wrong), *labels], dtype=np.int8)
+
+    def wrong_zeros(self) -> dict[str, float]:
+        """Return how many of the passages that were read have label 2: ``read``, ``wrong``, ``share``, and ``low`` and
+        ``high``, the ends of its 95% bootstrap interval over questions."""
+        counts = [(sum(labels.values()) // FULLY, len(labels)) for labels in self.labels_of if labels]
+        wrong, passages = np.array(counts, dtype=np.int64).reshape(-1, 2).T
+        low, high = share_interval(wrong, passages)
+        share = float(wrong.sum() / passages.sum()) if len(passages) else 0.0
+        return {"wrong": int(wrong.sum()), "read": int(passages.sum()), "share": share, "low": low, "high": high}
+
+
+def known_verdicts(verdicts: pa.Table) -> dict[tuple[str, str], bool]:
+    """Return (question, normalised answer) -> verdict of a release, people's included."""
+    rows = tuples(verdicts, "question_id", "answer_key", "correct")
+    return {(question, key): correct for question, key, correct in rows if correct is not None}
+
+
+def relabel(
+    queries: Sequence[BenchmarkQuery],
+    rows: Sequence[np.ndarray],
+    passages: Passages,
+    labelers: Sequence[Reader],
+    judge: Judge,
+    verdicts: Mapping[tuple[str, str], bool],
+) -> list[dict[int, int]]:
+    """Return row -> label (2 or 0) for each question's ``rows``.
+
+    Each distinct (question, normalised answer) is judged once, in its most frequent form, with the question's gold
+    answers; a verdict that the release has (``verdicts``) stands. A verdict that could not be read is no yes.
+    """
+    prompts, owners = [], []
+    for query_number, (query, rows_of_query) in enumerate(zip(queries, rows, strict=True)):
+        for row, sentences in zip(rows_of_query.tolist(), passages.sentences(rows_of_query.tolist()), strict=True):
+            prompts.append(Prompt(query.question_id, query.question, sentences, query.coarse, query.fine))
+            owners.append((query_number, row))
+    replies = [[reply.answer for reply in labeler.answer(prompts)] for labeler in labelers] if prompts else []
+    forms: dict[tuple[int, str], Counter[str]] = {}
+    for answers in replies:
+        for (query_number, _), answer in zip(owners, answers, strict=True):
+            forms.setdefault((query_number, normalize_answer(answer)), Counter())[answer] += 1
+    right = _verdicts(queries, forms, judge, verdicts)
+    labels: list[dict[int, int]] = [{} for _ in queries]
+    for number, (query_number, row) in enumerate(owners):
+        hits = np.array([right[query_number, normalize_answer(answers[number])] for answers in replies])
+        labels[query_number][row] = FULLY if fully_relevant(hits) else 0
+    return labels
+
+
+def _verdicts(
+    queries: Sequence[BenchmarkQuery],
+    forms: Mapping[tuple[int, str], Counter[str]],
+    judge: Judge,
+    release_verdicts: Mapping[tuple[str, str], bool],
+) -> dict[tuple[int, str], bool]:
+    verdicts, pairs, items = {}, [], []
+    for (query_number, key), counts in sorted(forms.items()):
+        query = queries[query_number]
+        if (query.question_id, key) in release_verdicts:
+            verdicts[query_number, key] = release_verdicts[query.question_id, key]
+        else:
+            form, _ = min(counts.items(), key=lambda item: (-item[1], item[0]))
+            pairs.append((query_number, key))
+            items.append(JudgeItem(query.question_id, query.question, query.gold, form))
+    for pair, ruling in zip(pairs, rule(items, judge), strict=True):
+        verdicts[pair] = ruling.verdict.correct is True
+    return verdicts

@@ -1,0 +1,228 @@
+"""From rankings and answers to tables: metrics of every question, means, paired comparisons, TREC run files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from quit.common.safe import safe_id
+from quit.dataset.dataset import FULLY
+from quit.evaluate.metrics import READING, Measure, answer_value, under
+from quit.evaluate.significance import compare, intervals
+from quit.qa.benchmark.plugins import ORACLE
+from quit.qa.benchmark.run import ReaderAnswers, System
+from quit.qa.benchmark.task import ReleasePassages, Task
+from quit.qa.contracts.benchmark import COMPARISONS, RESULTS, VALUES
+from quit.qa.settings.benchmark import Benchmark
+
+Key = tuple[str, str, str, str, str, int]
+"""corpus, retriever, reranker, reader, strategy, k."""
+
+
+@dataclass
+class Scores:
+    """Values by row and metric: each an array of shape (questions,), NaN for a question without a relevant passage.
+
+    ``right``: over a release, how many passages of 1, 2, ... hints a reader answered correctly from, one passage at a
+    time (figure 6): the first one of each question, or every one (Optimal).
+    """
+
+    task: Task
+    values: dict[tuple[Key, str], np.ndarray] = field(default_factory=dict)
+    right: dict[Key, np.ndarray] = field(default_factory=dict)
+
+    def add_system(self, system: System, metrics: Sequence[str]) -> None:
+        """Add the ranking metrics of a system. In a corpus where only retrieved passages have labels these are Hit and
+        MRR at label 2: the others would need the labels of all passages, and label 1 has no meaning there."""
+        relevance = self.task.relevance
+        assert relevance is not None
+        key = (self.task.name, system.retriever, system.reranker, "", "", 0)
+        rows = (ranking.rows for ranking in system.rankings)
+        by_unit = self._labels([(of_query, relevance.labels(query, of_query)) for query, of_query in enumerate(rows)])
+        for text in metrics:
+            measure = Measure.parse(text)
+            if measure.by not in by_unit:
+                continue  # a document of another corpus is a set of its own
+            values = []
+            for labels, everything in zip(by_unit[measure.by], self.judgements[measure.by], strict=True):
+                if everything is None:
+                    if measure.needs_all or measure.least != FULLY:
+                        break
+                    values.append(measure.value(labels, labels))
+                else:
+                    has_relevant = everything.max(initial=0) >= measure.least
+                    values.append(measure.value(labels, everything) if has_relevant else np.nan)
+            else:
+                self.values[key, text] = np.array(values, dtype=np.float64)
+
+    @cached_property
+    def judgements(self) -> dict[str, list[Any]]:
+        """Of each question the labels of all judged passages, and (``subset``) the best label of each set of hints:
+        int8, highest first; None where only retrieved passages are judged."""
+        assert self.task.relevance is not None
+        return self._labels([self.task.relevance.judgements(query) for query in range(len(self.task.queries))])
+
+    def _labels(self, lists: Sequence[tuple[np.ndarray, np.ndarray] | None]) -> dict[str, list[Any]]:
+        """Return the labels of each question's list of passages (rows and labels), and (``subset``) of the first of
+        each set of hints."""
+        labels = {"": [pair and pair[1] for pair in lists]}
+        if isinstance(passages := self.task.passages, ReleasePassages):
+            labels["subset"] = [pair and passages.first_of_sets(*pair) for pair in lists]
+        return labels
+
+    def sets_in_words(self) -> str:
+        """Return how many relevant sets of hints a question has."""
+        labels = [of_sets for of_sets in self.judgements["subset"] if of_sets is not None]
+        least_1, least_2 = (float(np.mean([(of_sets >= least).sum() for of_sets in labels])) for least in (1, FULLY))
+        return f"{least_1:.1f} relevant per question, {least_2:.1f} with label 2; each counts at its first order"
+
+    def add_reading(self, reading: ReaderAnswers) -> None:
+        """Add EM, F1 and cover-EM of a reader's answers, compared with the valid answers."""
+        system = reading.system
+        key = (self.task.name, system.retriever, system.reranker, reading.reader, reading.strategy, reading.k)
+        for name in READING:
+            pairs = zip(reading.answers, self.task.queries, strict=True)
+            values = [answer_value(name, answer, query.answers) for answer, query in pairs]
+            self.values[key, name] = np.array(values)
+        if reading.k == 1 and self.task.passages.size > 1:
+            firsts = zip(system.rankings, self.values[key, "EM"], strict=True)
+            self.right[key] = self._by_hints([ranking.rows[0] for ranking, value in firsts if value and len(ranking)])
+
+    def add_optimal(self, reader: str, answers: Sequence[Sequence[str]]) -> None:
+        """Add the row Optimal: a question's best answer over all its own passages, one passage at a time."""
+        key = (self.task.name, ORACLE, ORACLE, reader, "any", 1)
+        for name in READING:
+            values = [
+                max((answer_value(name, answer, query.answers) for answer in set(replies)), default=0.0)
+                for replies, query in zip(answers, self.task.queries, strict=True)
+            ]
+            self.values[key, name] = np.array(values)
+        places: list[int] = []
+        for replies, query in zip(answers, self.task.queries, strict=True):
+            correct = {answer for answer in set(replies) if answer_value("EM", answer, query.answers)}
+            places += [place for place, answer in enumerate(replies) if answer in correct]
+        self.right[key] = self._by_hints(places)
+
+    def _by_hints(self, rows: Sequence[int]) -> np.ndarray:
+        """Return the number of rows with 1, 2, ... hints: int64."""
+        passages = self.task.passages
+        hints = np.zeros(passages.size, dtype=np.int64)
+        for subset, members in zip(passages.subsets, passages.members, strict=True):
+            hints[members] = len(subset)
+        places = np.array(rows, dtype=np.int64) % passages.size
+        return np.bincount(hints[places], minlength=int(hints.max()) + 1)[1:]
+
+    def results(self, settings: Benchmark) -> pa.Table:
+        """Return the table ``results``: means under the policy, with bootstrap intervals."""
+        # Columns over the same questions share their resamples, and one draw serves them all.
+        columns: dict[bytes, list[tuple[Key, str]]] = {}
+        for name, values in self.values.items():
+            columns.setdefault(np.isnan(values).tobytes(), []).append(name)
+        bounds: dict[tuple[Key, str], list[float]] = {}
+        for names in columns.values():
+            scores = np.stack([under(self.values[name], settings.without_relevant) for name in names], axis=1)
+            interval = intervals(scores, settings.resamples, settings.seed)
+            bounds |= dict(zip(names, interval.tolist(), strict=True))
+        rows: list[dict[str, Any]] = []
+        for (key, metric), values in self.values.items():
+            scores = under(values, settings.without_relevant)
+            low, high = bounds[key, metric]
+            means = {"value": float(scores.mean()) if len(scores) else 0.0, "low": low, "high": high}
+            rows.append({**key_columns(key), "metric": metric, **means, "questions": len(scores)})
+        return RESULTS.from_rows(rows)
+
+    def per_question(self) -> pa.Table:
+        """Return the table ``values``."""
+        pieces = [
+            VALUES.from_columns(
+                {name: pa.repeat(part, len(values)) for name, part in {**key_columns(key), "metric": metric}.items()}
+                | {"question_id": self.task.question_ids, "value": pa.array(values, mask=np.isnan(values))}
+            )
+            for (key, metric), values in self.values.items()
+        ]
+        return pa.concat_tables(pieces) if pieces else VALUES.schema.empty_table()
+
+    def comparisons(self, settings: Benchmark) -> pa.Table:
+        """Return the table ``comparisons``: every two systems without the oracles, each metric of
+        ``benchmark.compare``.
+
+        Readers are compared at the largest k, the first strategy. Holm's correction is over one corpus and metric (and
+        reader).
+        """
+        rows: list[dict[str, Any]] = []
+        for metric in settings.compare:
+            families: dict[tuple[str, str, int], list[tuple[str, np.ndarray]]] = {}
+            for (key, name), values in self.values.items():
+                _, retriever, reranker, reader, strategy, k = key
+                is_compared = not reader or (strategy == settings.strategies[0] and k == max(settings.k))
+                if name == metric and is_compared and ORACLE not in (retriever, reranker):
+                    system = f"{retriever} + {reranker}" if reranker else retriever
+                    families.setdefault((reader, strategy, k), []).append((system, values))
+            for (reader, strategy, k), systems in families.items():
+                family = {"corpus": self.task.name, "metric": metric, "reader": reader, "strategy": strategy, "k": k}
+                pairs = list(combinations(systems, 2))
+                # Which questions have no relevant passage is the same for all systems of a corpus: pairs stay aligned.
+                policy = settings.without_relevant
+                means = [(under(of_a, policy), under(of_b, policy)) for (_, of_a), (_, of_b) in pairs]
+                tests = compare(means, settings.resamples, settings.seed)
+                for ((a, _), (b, _)), test in zip(pairs, tests, strict=True):
+                    p_values = asdict(test)
+                    rows.append({**family, "a": a, "b": b, "p_holm": p_values.pop("holm"), **p_values})
+        return COMPARISONS.from_rows(rows)
+
+
+def key_columns(key: Key) -> dict[str, Any]:
+    """Return a row's key as columns."""
+    return dict(zip(("corpus", "retriever", "reranker", "reader", "strategy", "k"), key, strict=True))
+
+
+def run_lines(system: System) -> Iterator[str]:
+    """Yield the lines of a TREC run file: ``question Q0 passage rank score system``.
+
+    Scores are those of the system as float32, made to fall strictly: tools of TREC sort by score and break ties by id,
+    which would give the permutations of a subset another order than the one that was evaluated.
+    """
+    tag = safe_id(system.name.replace(" ", ""))
+    for query, ranking in zip(system.task.queries, system.rankings, strict=True):
+        ids = system.task.passages.ids(ranking.rows.tolist())
+        for rank, (name, score) in enumerate(zip(ids, falling(ranking.scores), strict=True), start=1):
+            yield f"{safe_id(query.question_id)} Q0 {name} {rank} {score:.9g} {tag}\n"
+
+
+def falling(scores: np.ndarray) -> list[np.float32]:
+    """Return scores as float32, each one less than the one before: an equal one becomes the next smaller number."""
+    strict_scores: list[np.float32] = []
+    for score in np.asarray(scores, dtype=np.float32):
+        lower = np.nextafter(strict_scores[-1], np.float32(-np.inf)) if strict_scores else score
+        strict_scores.append(min(score, lower))
+    return strict_scores
+
+
+def qrels_lines(task: Task) -> Iterator[str]:
+    """Yield the lines of a TREC qrels file: ``question 0 passage label``, the question's own passages."""
+    relevance: Any = task.relevance
+    size = task.passages.size
+    for query, group, labels in zip(task.queries, relevance.groups.tolist(), relevance.own.tolist(), strict=True):
+        ids = task.passages.ids(range(group * size, (group + 1) * size))
+        yield from (f"{safe_id(query.question_id)} 0 {name} {label}\n" for name, label in zip(ids, labels, strict=True))
+
+
+def file_stem(text: str) -> str:
+    """Return a name as a part of a file's name: letters, digits, dots and dashes; of a path its last part."""
+    return re.sub(r"[^\w.-]", "_", text.rstrip("/").rpartition("/")[2])
+
+
+def file_name(task: str, system: str, used_names: Iterable[str]) -> str:
+    """Return a new name for a run file."""
+    stem = "-".join(map(file_stem, (task, *system.split(" + "))))
+    name, number = stem, 2
+    while f"{name}.run" in set(used_names):
+        name, number = f"{stem}-{number}", number + 1
+    return f"{name}.run"

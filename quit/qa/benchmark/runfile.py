@@ -1,0 +1,98 @@
+"""Somebody's TREC run file, scored as the benchmark scores its own systems (``quit evaluate run``).
+
+A line is ``question Q0 passage rank score name``, ids as in our exports. As in trec_eval, the score alone orders the
+passages of a question, equal ones by id, later ids first; the column ``rank`` is not read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from quit.common.safe import safe_id
+from quit.dataset.dataset import FULLY, Dataset
+from quit.errors import InputError
+from quit.evaluate.metrics import measures
+from quit.qa.benchmark.plugins import ORACLE
+from quit.qa.benchmark.results import Scores
+from quit.qa.benchmark.run import System
+from quit.qa.benchmark.task import ReleasePassages, ReleaseRelevance, release_task
+from quit.qa.settings.benchmark import Benchmark
+from quit.retrieval.protocols import Ranking
+from quit.retrieval.trec import best_first, read_run
+from quit.sources.fields import quote
+
+
+@dataclass(frozen=True)
+class RunScores:
+    """A run's figures: the table ``results`` of the benchmark.
+
+    ``split``: its questions; of these, ``missing`` are not in the run and ``without_full`` have no passage of label 2.
+    ``others``: questions of the run that are not in the split. ``unknown``: lines whose passage the release does not
+    have; they count as not relevant. Where ``settings.by`` is ``subset``, ``ideal`` has the figures of the ideal
+    ranking (else no row) and ``sets`` says how many sets of hints are relevant.
+    """
+
+    name: str
+    results: pa.Table
+    split: int
+    missing: int
+    others: int
+    without_full: int
+    unknown: int
+    ideal: pa.Table
+    sets: str
+
+
+def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> RunScores:
+    """Score a run file over a split's questions.
+
+    Raises ``InputError`` for a line that is not as expected, with its number, for a run without a question of the split
+    or without a known passage, and for a split without questions; ``SettingsError`` for an unknown metric.
+    """
+    metrics = measures(settings.metrics, settings.by)
+    name, lines = read_run(path)
+    task = release_task(dataset, split)
+    passages, relevance = task.passages, task.relevance
+    assert isinstance(passages, ReleasePassages) and isinstance(relevance, ReleaseRelevance)
+    question_ids = [safe_id(question_id) for question_id in task.question_ids]
+    if not lines.keys() & {*question_ids}:
+        raise InputError(
+            f"{path} ranks no question of the split {split!r}: it has {quote(next(iter(lines)))}, the split "
+            f"{quote(question_ids[0])}. Ids are those of quit export; another split: --split."
+        )
+    rankings = [ranking_of(lines.get(question, {}), passages) for question in question_ids]
+    unknown = sum(int((ranking.rows < 0).sum()) for ranking in rankings)
+    if unknown == sum(map(len, rankings)):
+        example = next(iter(next(lines[question] for question in question_ids if question in lines)))
+        raise InputError(
+            f"{path} ranks no passage of the release: it has {quote(example)}, the release "
+            f"{quote(passages.ids([0])[0])}. Ids are those of quit export."
+        )
+    scores = Scores(task)
+    scores.add_system(System(task, name, "", "", "", rankings), metrics)
+    ideal = Scores(task)
+    if settings.by == "subset":
+        ideal_rankings = [Ranking(*relevance.judgements(query)) for query in range(len(rankings))]
+        ideal.add_system(System(task, ORACLE, ORACLE, "", "", ideal_rankings), metrics)
+    missing = sum(question not in lines for question in question_ids)
+    return RunScores(
+        name=name,
+        results=scores.results(settings),
+        split=len(question_ids),
+        missing=missing,
+        others=len(lines) - len(question_ids) + missing,
+        without_full=int((relevance.own < FULLY).all(axis=1).sum()),
+        unknown=unknown,
+        ideal=ideal.results(settings),
+        sets=scores.sets_in_words() if settings.by == "subset" else "",
+    )
+
+
+def ranking_of(scores: dict[str, float], passages: ReleasePassages) -> Ranking:
+    """Return a question's passages in trec_eval's order; -1 for unknown ones."""
+    ranked = best_first(scores)
+    return Ranking(passages.rows([*ranked]), np.array([*ranked.values()], dtype=np.float32))

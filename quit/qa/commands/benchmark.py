@@ -1,0 +1,228 @@
+"""``quit benchmark``: retrievers, rerankers and readers over a release; fine-tuning of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quit.commands.options import show, working
+from quit.common.terminal import echo
+from quit.qa.commands import options
+from quit.qa.commands.options import load_settings
+from quit.render.table import Table
+
+app = typer.Typer(help="Run QA systems over a release, and fine-tune them.", no_args_is_help=True)
+
+ReleaseOption = Annotated[
+    Path, typer.Option("--release", "-r", help="Folder of a release, such as workspace/releases/v1.")
+]
+OutOption = Annotated[
+    Path,
+    typer.Option("--out", "-o", help="Folder of the results; finished work in it is not done again."),
+]
+SplitOption = Annotated[
+    str, typer.Option("--split", help="Questions: train, dev, test or all. The corpus is always whole.")
+]
+RetrieverOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--retriever",
+        help="bm25, minilm, late, dense:MODEL, late:MODEL, nar:FIRST, a plugin or MODULE:CLASS. Repeat for several.",
+    ),
+]
+RerankerOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reranker",
+        help="late, cross-encoder:MODEL, monot5:MODEL, upr:MODEL, listwise:NAME or a plugin. Repeat for several.",
+    ),
+]
+ReaderOption = Annotated[
+    list[str] | None, typer.Option("--reader", help="A reader of the profile, or a plugin. Repeat for several.")
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the table and errors.")]
+
+
+@app.command()
+def run(
+    release: ReleaseOption,
+    out: OutOption = Path("benchmark"),
+    split: SplitOption = "test",
+    retriever: RetrieverOption = None,
+    reranker: RerankerOption = None,
+    reader: ReaderOption = None,
+    corpus: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--corpus",
+            help="Corpus (of quit corpus build, or JSONL) to benchmark beside the release, its passages relabelled by "
+            "labelers and judge. Repeat for several.",
+        ),
+    ] = None,
+    bounds: Annotated[
+        bool, typer.Option("--bounds/--no-bounds", help="Oracle retriever, oracle reranker and Optimal as rows too.")
+    ] = True,
+    by: options.By = None,
+    judge_others: Annotated[
+        str | None,
+        typer.Option(
+            "--judge-others",
+            metavar="K",
+            parser="benchmark.judge_others={}".format,
+            help="The labelers read each system's first K passages of other questions, whose label 0 the paper assumes;"
+            " metrics also with the labels that follow.",
+        ),
+    ] = None,
+    profile: options.Profile = None,
+    set_: options.Set = None,
+    quiet: QuietOption = False,
+    as_json: options.Json = False,
+) -> None:
+    """Retrieve, rerank and read over a release; write tables, TREC run files and a leaderboard page.
+
+    Example: `quit benchmark run --release W/releases/v1 --retriever bm25 --retriever minilm --reranker late --reader
+    minilm-names`
+    """
+    from quit.flows.calling import run_job
+    from quit.qa import jobs
+
+    with working("benchmark", quiet or as_json):
+        outcome = run_job(
+            jobs.benchmark,
+            release=str(release),
+            out=str(out),
+            split=split,
+            retrievers=retriever,
+            rerankers=reranker,
+            readers=reader,
+            corpora=[str(path) for path in corpus or ()],
+            bounds=bounds,
+            profile=profile,
+            settings=[*(set_ or ()), *filter(None, [by, judge_others])],
+            anew=True,
+        )
+    _print({name: outcome[name] for name in ("results", "seconds", "wrong_zeros")}, out, as_json)
+
+
+@app.command()
+def finetune(
+    release: ReleaseOption,
+    kind: Annotated[
+        str,
+        typer.Option("--kind", help="bi-encoder, two-tower (DPR), multi-vector (ColBERT), cross-encoder or monot5."),
+    ] = "bi-encoder",
+    base: Annotated[
+        str,
+        typer.Option(
+            "--base", help="Model to start from: minilm, a folder or a hub name; two-tower: also QUESTIONS,PASSAGES."
+        ),
+    ] = "minilm",
+    positives: Annotated[
+        list[int] | None,
+        typer.Option("--positives", help="Positives (and negatives) a question, 1 to 200. Repeat for several models."),
+    ] = None,
+    out: OutOption = Path("finetuned"),
+    split: SplitOption = "test",
+    retriever: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--retriever",
+            help="Whose passages cross-encoders and MonoT5 rerank, beside the oracle's. Repeat for several.",
+        ),
+    ] = None,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
+    quiet: QuietOption = False,
+    as_json: options.Json = False,
+) -> None:
+    """Fine-tune a model on the train split with 1 to 200 positives per question; benchmark each beside its base.
+
+    Example: `quit benchmark finetune --release W/releases/v1 --kind bi-encoder --positives 1 --positives 10 --set
+    benchmark.granularity=subset`
+    """
+    from quit.qa.benchmark.finetune import TuningRequest, run_finetune
+
+    request = TuningRequest(release, kind, base, tuple(positives or (1, 5, 10)), split, tuple(retriever or ()))
+    with working("finetune", quiet or as_json):
+        outcome, tuned = run_finetune(request, load_settings(profile, set_), out)
+    _print({"results": outcome.results.to_pylist(), "seconds": outcome.seconds}, out, as_json)
+    if not as_json:
+        for encoder in tuned:
+            echo(
+                f"{encoder.folder}: {encoder.positives} positives per question, {encoder.examples} examples, "
+                f"{encoder.seconds:.0f} s"
+            )
+
+
+@app.command()
+def grid(
+    release: ReleaseOption,
+    reader: ReaderOption = None,
+    out: OutOption = Path("grid"),
+    split: SplitOption = "dev",
+    retriever: RetrieverOption = None,
+    reranker: RerankerOption = None,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
+    quiet: QuietOption = False,
+    as_json: options.Json = False,
+) -> None:
+    """Try weights alpha and beta of Union_freq (benchmark.grid): EM for each, over all systems, readers and k above 1.
+
+    Example: `quit benchmark grid --release W/releases/v1 --retriever bm25 --reader minilm-names`
+    """
+    from quit.qa.benchmark.benchmark import BenchmarkRequest
+    from quit.qa.benchmark.grid import means, run_grid
+
+    systems = (tuple(retriever or ("bm25",)), tuple(reranker or ()), tuple(reader or ()))
+    request = BenchmarkRequest(release, split, *systems, bounds=False)
+    with working("grid", quiet or as_json):
+        table = run_grid(request, load_settings(profile, set_), out)
+    best_first = means(table)
+    lines = [tuple(f"{value:.2f}" for value in (row["alpha"], row["beta"], 100 * row["EM"])) for row in best_first]
+    means_table = Table("", ("alpha", "beta", "EM"), lines)
+    show({"means": best_first, "rows": table.to_pylist()}, as_json, [means_table, str(out / "grid.parquet")])
+
+
+@app.command("list")
+def list_(as_json: options.Json = False, profile: options.NamedProfile = "embedded") -> None:
+    """List the retrievers, rerankers and readers that can be named, plugins included, and where they come from.
+
+    Example: `quit benchmark list`
+    """
+    from quit.qa.benchmark.plugins import GROUPS, available
+
+    systems = {
+        group.removeprefix("quit."): {name: entry.value for name, entry in available(group).items()} for group in GROUPS
+    }
+    systems["readers"] |= {reader.name: f"profile {profile}" for reader in load_settings(profile, None).readers}
+    rows = [(kind, name, origin) for kind, names in systems.items() for name, origin in names.items()]
+    show(systems, as_json, [Table("", ("kind", "name", "origin"), rows, text=(1, 2))])
+
+
+def _print(facts: dict[str, Any], out: Path, as_json: bool) -> None:
+    from quit.qa.benchmark.leaderboard import wrong_zeros_in_words
+
+    sentences = [wrong_zeros_in_words(facts["wrong_zeros"])] if facts.get("wrong_zeros") else []
+    show(facts, as_json, [_table(facts["results"]), *sentences, str(out / "leaderboard.html")])
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    from quit.evaluate.metrics import READING, measures, with_largest_k
+    from quit.qa.benchmark.leaderboard import as_text
+
+    ranking = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "nDCG(exp)@10", "Hit(rel=2)@1")
+    metrics = (*measures(ranking, "subset"), *READING)
+    systems: dict[tuple, dict[str, float]] = {}
+    for row in with_largest_k(rows):  # the page has every k
+        key = (row["corpus"], row["retriever"], row["reranker"], row["reader"], row["strategy"], row["k"] or "")
+        systems.setdefault(key, {})[row["metric"]] = row["value"]
+    columns = [name for name in metrics if any(name in scores for scores in systems.values())]
+    table_rows = [
+        (*map(as_text, key), *(f"{100 * scores[name]:.2f}" if name in scores else "" for name in columns))
+        for key, scores in systems.items()
+    ]
+    heads = ("corpus", "retriever", "reranker", "reader", "context", "k", *columns)
+    return Table("", heads, table_rows, text=(1, 2, 3, 4))

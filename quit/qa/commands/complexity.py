@@ -1,0 +1,116 @@
+"""``quit complexity``: reference-based retrieval complexity of any questions over any corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quit.commands.options import show, working
+from quit.qa.commands import options
+from quit.qa.commands.options import load_settings
+from quit.render.table import Table
+
+app = typer.Typer(help="How hard questions are for retrieval over a corpus (Gabburo et al.).", no_args_is_help=True)
+
+
+@app.command()
+def run(
+    corpus: options.Corpus,
+    index: options.Index = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option(
+            "--queries", "-q", help="JSONL of {id, question, answers, hops?, complex?, kind?}; or the corpus's."
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the tables.")] = Path("complexity"),
+    source: options.QuestionSource = None,
+    kind: options.QuestionKind = None,
+    questions: options.QuestionLimit = None,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
+    as_json: options.Json = False,
+) -> None:
+    """Find complex questions: no retrieved document answers them, and all together do not cover everything asked.
+
+    One of the indexes must be dense. Writes complexity.parquet (one row per question) and complexity.json (counts, and
+    agreement with known labels: hops, complex or not, types). A figure that is not defined in more than 2.5% of the
+    bootstrap resamples has no interval (null, shown as –): there are too few questions.
+
+    Example: `quit complexity run --corpus C --index BM25 --index DENSE`
+    """
+    from quit.models.factory import Models
+    from quit.qa.complexity import retrieval_complexity as rrcp
+    from quit.qa.complexity.opinions import Opinions
+    from quit.qa.complexity.token_heads import token_head
+    from quit.qa.indexes.built import building
+    from quit.qa.opening import check_selection, open_collection, select_questions
+    from quit.qa.relevance import JudgedAnswers
+    from quit.retrieval.complexity import AnswerHead, ContainedOrNear
+
+    check_selection(queries, source, kind)
+    settings = load_settings(profile, set_)
+    models = Models(settings)
+    opinions = Opinions(models, settings)
+    tokens = token_head(
+        settings.complexity.token_head, settings.complexity.token_model, models.encoder, settings.first_stages
+    )
+    collection = open_collection(corpus, index or (), models, settings, dense=True)
+    if queries is None:
+        rows = rrcp.questions_of(select_questions(collection.corpus, source, kind, questions))
+    else:
+        rows = rrcp.read_questions(queries)[:questions]
+    complexity = settings.complexity
+    judged = complexity.answer_head == "judge"
+    head: AnswerHead = JudgedAnswers(models.judge) if judged else ContainedOrNear(models.encoder)
+    with working("complexity", as_json), building(out):
+        results = opinions.added_to(rrcp.rate(rows, collection, head, tokens, complexity))
+        about: dict[str, Any] = {"corpus": collection.corpus.identity, "first_stage": collection.first_stage.identity}
+        about |= {"answer_head": head.identity, "token_head": tokens.identity, **opinions.about}
+        if isinstance(head, JudgedAnswers):
+            about["head_replies"] = {"verdicts": head.verdict_count, "unread": head.unread}
+        summary = rrcp.write(results, out, about, complexity)
+    show(summary, as_json, [*pieces(summary), f"{out}: complexity.parquet, complexity.json"])
+
+
+_TITLES = {
+    "known_complex": "Known to be complex ({positive} of {items}): accuracy, F1, Matthews' correlation, area under the "
+    "ROC curve",
+    "correct": "A language model's own answers ({items} judged): share that is correct, Pearson's correlation with it",
+    "hops": "Number of hops, whole questions: Kendall's tau-b",
+    "kinds": "Types: share that is complex, Cramer's V of complex and type, epsilon squared of each score",
+}
+_REPLIES = {
+    "head_replies": "Judge of documents: {verdicts} verdicts, {unread} could not be read: s_i = 0",
+    "baseline_replies": "language_model: {verdicts} verdicts, {unread} could not be read: not complex",
+    "answer_replies": "Its own answers: {answers}, {no_answer} of them NO ANSWER, {cut} cut at "
+    "complexity.answer_tokens; {unread_verdicts} verdicts could not be read and are left out",
+}
+
+
+def pieces(summary: dict[str, Any]) -> Iterator[Table | str]:
+    yield (
+        f"{summary['questions']} questions: {summary['answerable']} answerable by one document, "
+        f"{summary['complete']} complete, {summary['complex']} complex"
+    )
+    for name, title in _TITLES.items():
+        if part := summary["agreement"].get(name):
+            yield Table(title.format(**part), ("", "value", "95% interval", "p"), list(_figures(part)))
+    yield from (text.format(**summary[name]) for name, text in _REPLIES.items() if summary.get(name))
+
+
+def _figures(part: dict[str, Any], before: str = "") -> Iterator[tuple[str, ...]]:
+    for name, value in part.items():
+        label = f"{before}{name.replace('_', ' ')}"
+        if isinstance(value, float):
+            yield label, f"{value:.3f}", "", ""
+        elif isinstance(value, dict) and "p" not in value:
+            yield from _figures(value, f"{label} ")
+        elif isinstance(value, dict) and value["value"] is None:
+            yield label, "not defined", "", ""
+        elif isinstance(value, dict):
+            interval = "–" if value["low"] is None else f"{value['low']:.3f} to {value['high']:.3f}"
+            yield label, f"{value['value']:.3f}", interval, f"{value['p']:.3f}"

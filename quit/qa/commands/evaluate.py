@@ -1,0 +1,136 @@
+"""``quit evaluate``: score a run file, or compare a profile's judge with people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from quit.commands.options import open_workspace, print_json, show, working
+from quit.qa.commands import options
+from quit.qa.commands.options import load_settings
+from quit.render.table import Table
+from quit.text.words import counted
+
+if TYPE_CHECKING:
+    from quit.qa.benchmark.runfile import RunScores
+    from quit.qa.settings import Benchmark
+
+app = typer.Typer(help="Score a run file; measure a judge against people and another judge.", no_args_is_help=True)
+
+
+@app.command("run")
+def run(
+    run_file: Annotated[Path, typer.Argument(metavar="RUN", help="A line: question Q0 passage rank score name.")],
+    release: Annotated[Path | None, typer.Option("--release", "-r", help="Folder of a release.")] = None,
+    workspace: options.Workspace = Path("workspace"),
+    split: Annotated[str, typer.Option("--split", help="Questions: train, dev, test or all.")] = "test",
+    by: options.By = None,
+    set_: options.Set = None,
+    as_json: options.Json = False,
+) -> None:
+    """Score a ranking of passages by any system, with the metrics and intervals of `quit benchmark run`.
+
+    Question and passage ids are those of `quit export`. Without --release the labels are the workspace's own.
+
+    Example: `quit evaluate run bm25.run --release W/releases/v1`
+    """
+    from quit.dataset.dataset import Dataset
+    from quit.dataset.workspace import dataset_of
+    from quit.engine.planning import last_build
+    from quit.qa.benchmark.runfile import score_run
+
+    settings = load_settings("embedded", [*(set_ or ()), *filter(None, [by])]).benchmark
+    with working("evaluate", as_json):
+        dataset = Dataset.of_release(release) if release else dataset_of(last_build(open_workspace(workspace)))
+        scores = score_run(run_file, dataset, split, settings)
+    if as_json:
+        results = {"metrics": scores.results, "ideal": scores.ideal}
+        columns = ["metric", "value", "low", "high", "questions"]
+        rows = {name: table.select(columns).to_pylist() for name, table in results.items() if len(table)}
+        counts = {name: value for name, value in vars(scores).items() if name not in ("results", "ideal", "sets")}
+        print_json({**counts, **rows})
+    else:
+        _print_run_scores(scores, split, settings)
+
+
+@app.command("judge")
+def judge(
+    pairs: Annotated[Path, typer.Argument(help="JSONL of {question, answers, candidate, label}.")],
+    profile: options.NamedProfile = "paper",
+    set_: options.Set = None,
+    as_json: options.Json = False,
+) -> None:
+    """Agreement of a profile's judge with human verdicts and with the equivalence model.
+
+    Example: `quit evaluate judge pairs.jsonl --profile server`
+    """
+    from quit.models.factory import Models
+    from quit.operations import instruments
+
+    figures = instruments.judge(pairs, Models(load_settings(profile, set_)))
+    show(figures, as_json, _lines(figures))
+
+
+@app.command("judges")
+def judges(
+    workspace: options.Workspace = Path("workspace"),
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Disagreements to list; 0 for all.")] = 20,
+    as_json: options.Json = False,
+) -> None:
+    """Agreement of the judges of a workspace with one another, and the answers on which they differ.
+
+    Example: `quit evaluate judges -w W --limit 0`
+    """
+    from dataclasses import asdict
+
+    from quit.commands.console import print_disagreements
+    from quit.status.summary import disagreements, judge_agreement
+
+    source = open_workspace(workspace)
+    agreements, rows = judge_agreement(source), disagreements(source)
+    if as_json:
+        print_json({"agreement": [*map(asdict, agreements)], "disagreements": rows})
+    else:
+        print_disagreements(agreements, rows, limit)
+
+
+def _lines(figures: dict[str, Any]) -> list[str]:
+    lines = []
+    for name, value in figures.items():
+        for item in value if isinstance(value, list) else [value]:
+            lines.append(f"{name}: {item:.4f}" if isinstance(item, float) else f"{name}: {item}")
+    return lines
+
+
+def _print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> None:
+    """Print a run's metrics with their intervals, and what to know about them."""
+    from quit.render import terminal
+
+    terminal.OUT.print(
+        f"{escape(scores.name)}: {counted(scores.split, 'question')} of {escape(split)}, values in percent"
+    )
+    rows = []
+    ideal = {row["metric"]: f"{100 * row['value']:.2f}" for row in scores.ideal.to_pylist()}
+    for row in scores.results.to_pylist():
+        value, low, high = (f"{100 * row[name]:.2f}" for name in ("value", "low", "high"))
+        rows.append((row["metric"], value, f"{low} to {high}", *([ideal[row["metric"]]] if ideal else [])))
+    terminal.show(
+        [Table("", ("metric", "value", "95% interval", *(["ideal ranking"] if ideal else [])), rows)], terminal.OUT
+    )
+    if ideal:
+        terminal.sentence(f"- Sets of hints: {scores.sets}", terminal.OUT)
+    policy = "0 in metrics with rel=2" if settings.without_relevant == "zero" else "left out of metrics with rel=2"
+    for count, what in (
+        (scores.missing, "of the split not in the run: 0 in every metric that counts them"),
+        (scores.others, f"of the run not in the split {split}: not scored"),
+        (scores.without_full, f"without a passage of label 2: {policy}"),
+    ):
+        if count:
+            terminal.sentence(f"- {counted(count, 'question')} {what}", terminal.OUT)
+    if scores.unknown:
+        terminal.OUT.print(
+            f"- {counted(scores.unknown, 'line')} with a passage that the release does not have: not relevant"
+        )

@@ -1,0 +1,185 @@
+"""``quit sunar``: neighbourhood aware retrieval and its ablations on a corpus, and what they did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quit.commands.options import show, working
+from quit.qa.commands import options
+from quit.qa.commands.options import load_settings
+from quit.render.table import Table, number
+
+app = typer.Typer(help="Answer complex questions with SUNAR, and compare it with its ablations.", no_args_is_help=True)
+
+OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder of the runs, one below it a variant.")]
+
+
+@app.command()
+def run(
+    corpus: options.Corpus,
+    graph: Annotated[Path | None, typer.Option("--graph", help="Folder of its graph: quit graph build.")] = None,
+    index: options.Index = None,
+    first: Annotated[
+        Path | None,
+        typer.Option(
+            "--first",
+            help="Rankings of the questions in place of --index: a TREC run, or `.json` of {id: {document: score}}.",
+        ),
+    ] = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option("--queries", help="JSONL of {query_id, text, answers}; the corpus's own questions if not given."),
+    ] = None,
+    source: options.QuestionSource = None,
+    kind: options.QuestionKind = None,
+    questions: options.QuestionLimit = None,
+    variant: Annotated[
+        list[str] | None, typer.Option("--variant", help="What to run; repeat for several. See `quit sunar variants`.")
+    ] = None,
+    out: OutOption = Path("sunar"),
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
+    as_json: options.Json = False,
+) -> None:
+    """Answer questions, keep every step as JSON, print the figures.
+
+    A question that has a trace and did not change is not run again: a killed run resumes.
+
+    Example: `quit sunar run --corpus C --graph G --variant sunar-r --variant rerank --set sunar.c=50`
+    """
+    from quit.models.factory import Models
+    from quit.qa.sunar.experiment import open_library, run_variants
+
+    settings = load_settings(profile, set_)
+    models = Models(settings)
+    library, selection = open_library(
+        settings,
+        models,
+        corpus,
+        graph=graph,
+        indexes=index or (),
+        first=first,
+        queries=queries,
+        source=source,
+        kind=kind,
+        count=questions,
+    )
+
+    with working("sunar", as_json):
+        figures = run_variants(settings, models, library, selection, variant or ["sunar"], out)
+    show(figures, as_json, _pieces(figures))
+
+
+@app.command()
+def trace(
+    query_id: Annotated[str, typer.Argument(help="Id of the question.")],
+    out: OutOption = Path("sunar"),
+    variant: Annotated[
+        str | None, typer.Option("--variant", help="Whose trace; if not given, that of every variant which has one.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show what was asked, retrieved, sampled and answered for one question, step by step.
+
+    Example: `quit sunar trace musique:2hop__574419_270105 --variant sunar`
+    """
+    from quit.errors import InputError
+    from quit.qa.sunar.run import read_trace, runs_in
+    from quit.qa.sunar.show import lines
+
+    folders = [out / variant] if variant else runs_in(out)
+    if not folders:
+        raise InputError(f"There is no run in {out}. Make one: quit sunar run")
+    traces: dict[str, Any] = {}
+    fault: InputError | None = None
+    for folder in folders:
+        try:
+            traces[folder.name] = read_trace(folder, query_id)
+        except InputError as error:
+            fault = error
+    if not traces and fault:
+        raise fault
+    show(traces, as_json, (line for name, steps in traces.items() for line in (f"== {name}", *lines(steps), "")))
+
+
+@app.command()
+def compare(
+    before: Annotated[Path, typer.Argument(help="Folder of a run, such as sunar/rerank.")],
+    after: Annotated[Path, typer.Argument(help="Folder of another, such as sunar/sunar-r.")],
+    top: Annotated[int, typer.Option("--top", min=1, help="Documents that are read.")] = 10,
+    resamples: Annotated[int, typer.Option("--resamples", min=10, help="Resamples of interval and test.")] = 10_000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of these.")] = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Say how far two runs differ (paired tests), which relevant documents one finds and the other does not, and
+    through whose neighbours.
+
+    Example: `quit sunar compare sunar/rerank sunar/sunar-r`
+    """
+    from quit.qa.sunar.compare import compare_runs
+
+    comparison = compare_runs(before, after, top, resamples=resamples, seed=seed)
+    differences = []
+    for measure, row in comparison["differences"].items():
+        interval = f"{row['low']:.4f} to {row['high']:.4f}"
+        values = (f"{row['before']:.4f}", f"{row['after']:.4f}", f"{row['difference']:+.4f}")
+        p_values = (number(row["p_randomisation"], ".4f"), number(row["p_t"], ".4f"))
+        differences.append((measure, *values, interval, *p_values, row["questions"]))
+    kinds = []
+    for kind, recalls in comparison["kinds"].items():
+        shares = [f"{recall:.3f}" for recall in (*recalls["pool"], *recalls[f"top_{top}"])]
+        kinds.append((kind or "all", recalls["questions"], *shares))
+    counts = [(name.replace("_", " "), value) for name, value in comparison.items() if not isinstance(value, dict)]
+    heads = ("measure", "before", "after", "difference", "95% interval", "p, randomisation", "p, t test", "questions")
+    recalls_of = ("kind", "questions", "pool", "pool after", f"top {top}", f"top {top} after")
+    pieces = [
+        Table("Differences", heads, differences),
+        Table("Relevant documents", ("", "count"), counts),
+        Table("Recall by kind of question", recalls_of, kinds),
+    ]
+    show(comparison, as_json, pieces)
+
+
+@app.command()
+def variants(
+    profile: options.NamedProfile = "embedded", set_: options.Set = None, as_json: options.Json = False
+) -> None:
+    """List the systems and ablations that can be run, with the settings that they run with.
+
+    Example: `quit sunar variants -p paper`
+    """
+    from quit.qa.sunar.experiment import VARIANTS, effective
+
+    settings = load_settings(profile, set_).sunar
+    by_name = {name: effective(settings, name).model_dump(mode="json") for name in VARIANTS}
+    rows = [(name, VARIANTS[name][0], *(values[key] for key in _EFFECTIVE)) for name, values in by_name.items()]
+    described = {name: {"what": VARIANTS[name][0], "settings": values} for name, values in by_name.items()}
+    show(described, as_json, [Table("", ("variant", "system", *_EFFECTIVE), rows, text=(1, 2, 3, 4))])
+
+
+_EFFECTIVE = "retrieval planner reading asu mer first c feedback_documents".split()
+_COLUMNS = "cover_em nDCG@10 Recall@1 Recall@10 Recall@100 pool_recall pool_size sub_questions".split()
+_REPLIES = "calls prompt_tokens completion_tokens cut empty unread unread_plans unread_mer".split()
+
+
+def _pieces(figures: dict[str, dict[str, Any]]) -> list[Table | str]:
+    rows = [(variant, *(number(scores[name], ".4f") for name in _COLUMNS)) for variant, scores in figures.items()]
+    first = next(iter(figures.values()))
+    counts = f"{first['questions']} questions, {first['answered_for']} with answers, {first['judged']}"
+    pieces: list[Table | str] = [Table("", ("variant", *_COLUMNS), rows, note=f"{counts} with relevant documents")]
+    replies = {variant: scores["replies"] for variant, scores in figures.items() if scores["replies"]}
+    if replies:
+        heads = ("language model", *(name.replace("_", " ") for name in _REPLIES))
+        counts_of = [(variant, *(f"{row[name]:,}" for name in _REPLIES)) for variant, row in replies.items()]
+        pieces.append(Table("", heads, counts_of))
+    for variant, row in replies.items():
+        ended, sources = (_frequencies(row[name]) for name in ("ended", "prediction_from"))
+        pieces.append(f"{variant}: plans ended by {ended}; answers from {sources}")
+    return pieces
+
+
+def _frequencies(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} ({count})" for name, count in sorted(counts.items(), key=lambda row: -row[1]))

@@ -1,0 +1,1 @@
+"""The tables of QA systems: corpora, graphs, benchmarks."""

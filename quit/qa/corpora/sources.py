@@ -1,0 +1,136 @@
+"""Sources of corpora: ``musique:FILE``, ``2wiki:FILE``, ``quit:RELEASE``, ``beir:FOLDER``, ``jsonl:FILE``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from quit.common.files import file_checksum
+from quit.dataset.release import open_release
+from quit.errors import InputError, SettingsError, did_you_mean
+from quit.qa.corpora import beir, musique, release, twowiki
+from quit.qa.settings import Corpora
+from quit.retrieval import corpus
+from quit.retrieval.records import CorpusRecord
+from quit.sources.files import check_file
+
+
+@dataclass(frozen=True)
+class CorpusSource:
+    """One kind of source. ``licence``, ``citation``: of the published data; what is one's own has none, a release its
+    card's or its sources' (:meth:`CorpusRef.terms`)."""
+
+    name: str
+    doc: str
+    read: Callable[[Path, Corpora], Iterator[CorpusRecord]]
+    expected: str
+    folder: bool = False
+    licence: str | None = None
+    citation: str | None = None
+
+
+@dataclass(frozen=True)
+class CorpusRef:
+    """A source as the user named it."""
+
+    kind: str
+    path: Path
+
+    @property
+    def source(self) -> CorpusSource:
+        """Its kind's description."""
+        return CORPUS_SOURCES[self.kind]
+
+    def read(self, settings: Corpora) -> Iterator[CorpusRecord]:
+        """Yield its records; raises ``InputError`` as its reader does."""
+        return self.source.read(self.path, settings)
+
+    def terms(self) -> dict[str, str | None]:
+        """Return ``licence`` and ``citation``, None where nothing is stated: of a release those of its card, else of
+        its sources, each once."""
+        if self.kind != "quit":
+            return {"licence": self.source.licence, "citation": self.source.citation}
+        release = open_release(self.path)
+        sources = release.provenance["sources"]
+        licences = dict.fromkeys(source.get("licence") or "not stated" for source in sources)
+        citations = dict.fromkeys(filter(None, (source.get("citation") for source in sources)))
+        return {
+            "licence": release.card.licence or (None if [*licences] == ["not stated"] else "; ".join(licences) or None),
+            "citation": release.card.citation or " ".join(citations) or None,
+        }
+
+    def checksum(self) -> str:
+        """Return a hash of what it holds, not of where it lies. Raises ``InputError`` for what cannot be read."""
+        if self.kind == "quit":
+            return open_release(self.path).content_id
+        if self.kind == "beir":
+            return corpus.checksum_of(beir.files(self.path))
+        if self.kind == "jsonl":
+            return corpus.corpus_checksum(self.path)
+        return file_checksum(self.path)[:32]
+
+
+CORPUS_SOURCES: dict[str, CorpusSource] = {
+    source.name: source
+    for source in (
+        CorpusSource(
+            "musique",
+            "MuSiQue's JSON Lines: twenty paragraphs per question, sub-questions, supporting paragraphs.",
+            lambda path, settings: musique.read(path, all_context=settings.all_context, aliases=settings.aliases),
+            musique.EXPECTED,
+            licence="CC BY 4.0",
+            citation="Trivedi, Balasubramanian, Khot and Sabharwal. MuSiQue: Multihop Questions via Single-hop "
+            "Question Composition. TACL 2022. https://doi.org/10.1162/tacl_a_00475",
+        ),
+        CorpusSource(
+            "2wiki",
+            "2WikiMultihopQA's JSON: ten paragraphs per question, evidences, supporting facts.",
+            lambda path, settings: twowiki.read(path, all_context=settings.all_context),
+            twowiki.EXPECTED,
+            licence="Apache-2.0",
+            citation="Ho, Duong Nguyen, Sugawara and Aizawa. Constructing A Multi-hop QA Dataset for Comprehensive "
+            "Evaluation of Reasoning Steps. COLING 2020. https://doi.org/10.18653/v1/2020.coling-main.580",
+        ),
+        CorpusSource(
+            "quit",
+            "A QUIT release: hints, subsets of hints or permutations, with its questions and labels.",
+            lambda path, settings: release.read(path, granularity=settings.granularity),
+            release.EXPECTED,
+            folder=True,
+        ),
+        CorpusSource(
+            "beir",
+            "A folder in BEIR's layout: documents, questions, their relevance, and answers where it has them.",
+            lambda path, settings: beir.read(path),
+            beir.EXPECTED,
+            folder=True,
+        ),
+        CorpusSource(
+            "jsonl",
+            "Documents alone: lines of {id, text, title?}, or a folder with corpus.jsonl.",
+            lambda path, settings: corpus.read(path),
+            "JSON Lines of {id, text, title?}, or a folder of them",
+            folder=True,
+        ),
+    )
+}
+
+
+def parse_corpus_source(text: str) -> CorpusRef:
+    """Return the source that ``KIND:PATH`` names.
+
+    Raises ``SettingsError`` for an unknown or missing kind, ``InputError`` for a path that is missing, unreadable or
+    empty.
+    """
+    kind, colon, rest = text.partition(":")
+    if not colon or not rest.strip():
+        raise SettingsError(f"Source {text!r} must be KIND:PATH with one of {', '.join(CORPUS_SOURCES)}.")
+    if kind not in CORPUS_SOURCES:
+        raise SettingsError(f"Unknown kind of corpus source {kind!r}.{did_you_mean(kind, list(CORPUS_SOURCES))}")
+    ref = CorpusRef(kind, Path(rest).expanduser())
+    if not ref.source.folder:
+        check_file(ref.path, ref.source.expected)
+    elif not ref.path.exists():
+        raise InputError(f"{ref.path} does not exist; expected {ref.source.expected}. (Working folder: {Path.cwd()})")
+    return ref

@@ -1,0 +1,109 @@
+"""From a sub-question to its evidence: NAR, and the baselines that it is compared with at the same budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from quit.qa.settings import Sunar
+from quit.qa.sunar.nar import Pool, Rescore, Scored, nar
+from quit.qa.sunar.queries import Query
+from quit.retrieval.protocols import Documents, FirstStage, NeighbourGraph, Ranking, Scorer
+
+NOTHING = Ranking(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
+"""A ranking without a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchStack:
+    """A corpus with its first stage, graph and scorer. Without a ``graph`` only R is scored."""
+
+    documents: Documents
+    first_stage: FirstStage
+    graph: NeighbourGraph | None
+    scorer: Scorer
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Documents of a sub-question, best first, and how they were found (for the trace)."""
+
+    ranked: list[Scored]
+    trace: dict[str, Any]
+
+    @property
+    def rows(self) -> list[int]:
+        """The documents' rows, best first."""
+        return [scored.row for scored in self.ranked]
+
+
+class Retrieval:
+    """How evidence is found, as ``settings.retrieval`` says: ``nar``; ``rerank``, the same without the graph; ``prf``,
+    re-ranking with an expanded query; ``first``, neither; ``gold``, the question's relevant documents, an **oracle**
+    (the golden evidence of the SUNAR paper's table 1).
+
+    ``feedback_documents``: how many of R expand the query of ``prf``; 0 takes the relevant ones in R (the paper's ideal
+    baseline, an oracle), which leaves the query as it is where R holds none.
+    """
+
+    def __init__(self, library: SearchStack, settings: Sunar) -> None:
+        self._library = library
+        self._settings = settings
+
+    def evidence(self, query: Query, sub_question: str, rescore: Rescore | None = None) -> Evidence:
+        """Return a sub-question's evidence; none where the first stage finds nothing."""
+        library, settings = self._library, self._settings
+        if settings.retrieval == "gold":
+            return Evidence([Scored(row, 1.0, 1.0, 0, "gold") for row in query.relevant_rows], {"first_stage": 0})
+        text = query.text if settings.initial == "question" else sub_question
+        R = library.first_stage.search([text], settings.first)[0] if settings.first > 0 else NOTHING
+        if settings.retrieval == "first":
+            pairs = zip(R.rows.tolist(), R.scores.tolist(), strict=True)
+            return Evidence([Scored(row, score, score, 0, "R") for row, score in pairs], {"first_stage": len(R)})
+        scored_query = self._expand(query, sub_question, R) if settings.retrieval == "prf" else sub_question
+        pool = nar(
+            R,
+            library.graph if settings.retrieval == "nar" else None,
+            lambda rows: library.scorer.score(scored_query, library.documents.texts(rows)),
+            rescore,
+            b=settings.b,
+            c=settings.c,
+            neighbours=settings.neighbours,
+            raw_priority=settings.priority == "raw",
+            bounded=settings.frontier == "bounded",
+        )
+        ranked = pool.ranked(library.documents.ids)
+        trace = {"first_stage": len(R), "batches": batch_traces(pool, library.documents.ids)}
+        return Evidence(ranked, trace)
+
+    def _expand(self, query: Query, sub_question: str, R: Ranking) -> str:
+        documents, count = self._library.documents, self._settings.feedback_documents
+        rows = R.rows.tolist()
+        if count:
+            rows = rows[:count]
+        else:
+            relevant = query.relevant or {}
+            rows = [row for row, name in zip(rows, documents.ids(rows), strict=True) if name in relevant]
+        return " ".join([sub_question, *documents.texts(rows)])
+
+
+def batch_traces(pool: Pool, ids: Callable[[Sequence[int]], list[str]]) -> list[dict[str, Any]]:
+    """Return the batches of a pool for a trace."""
+    return [
+        {
+            "pool": batch.pool,
+            "documents": ids(batch.rows),
+            "scores": _short(batch.scores),
+            "rescored": _short(batch.rescored),
+            **({"parents": ids([row for row in batch.parents if row is not None])} if batch.pool == "N" else {}),
+            **batch.trace,
+        }
+        for batch in pool.batches
+    ]
+
+
+def _short(values: np.ndarray) -> list[float]:
+    return [float(f"{value:.7g}") for value in values.tolist()]

@@ -1,0 +1,247 @@
+"""A run over questions: one trace per question on disk, each made once; the figures (cover-EM of the answers,
+recall and nDCG of the evidence) follow from the traces."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from quit.common.files import read_json, remove_leftovers, write_json, write_lines, writing
+from quit.common.ids import content_hash
+from quit.common.progress import advance
+from quit.common.safe import safe_id
+from quit.errors import InputError, WorkspaceError
+from quit.evaluate.metrics import Measure, cover_em, mean, run_values
+from quit.qa.experiment import write_rows
+from quit.qa.sunar.planners import UNREAD
+from quit.qa.sunar.queries import Query
+from quit.qa.sunar.system import SunarSystem
+
+VERSION = 6
+"""Version of what traces hold; rises when the same run would give others."""
+_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+MEASURES = ("nDCG@10", "Recall@1", "Recall@10", "Recall@100")
+
+
+class Run:
+    """The folder of one variant's run: ``run.json`` (what it depends on), ``traces/``, ``run.trec``, ``answers.jsonl``,
+    ``scores.json``.
+
+    ``description``: what decides the traces, settings and identities. Raises :class:`WorkspaceError` where the folder
+    holds another run, for traces of two systems must not be mixed.
+    """
+
+    def __init__(self, path: Path, description: dict[str, Any]) -> None:
+        self.path = path
+        description = {"version": VERSION, **description}
+        self._run_hash = content_hash(description)
+        earlier = _read_object(path / "run.json") if (path / "run.json").is_file() else None
+        if earlier is not None and earlier != description:
+            raise WorkspaceError(
+                f"{path} holds a run that differs in {_differences(earlier, description)}. "
+                "Give another --out, or delete that folder."
+            )
+        with writing(path):
+            path.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(path)
+        if earlier is None:
+            write_json(path / "run.json", description)
+
+    def missing(self, queries: Sequence[Query]) -> list[Query]:
+        """Return the questions that have no trace yet, or one of an earlier wording, answers or relevant documents, or
+        one that another run wrote or that was altered since."""
+
+        def has_trace(query: Query) -> bool:
+            trace = _as_written(trace_path(self.path, query.query_id)) or {}
+            return trace.items() >= self._hashes(query).items()
+
+        return [query for query in queries if not has_trace(query)]
+
+    def _hashes(self, query: Query) -> dict[str, str]:
+        return {"query": content_hash(asdict(query)), "run": self._run_hash}
+
+    def work(self, system: SunarSystem, queries: Sequence[Query], workers: int) -> None:
+        """Answer the questions without a trace; a kill loses those in flight."""
+
+        def answer(query: Query) -> None:
+            trace = system.answer(query) | self._hashes(query)
+            write_json(trace_path(self.path, query.query_id), {**trace, "checksum": content_hash(trace)})
+
+        with ThreadPoolExecutor(workers) as pool:
+            futures = [pool.submit(answer, query) for query in self.missing(queries)]
+            try:
+                for each in as_completed(futures):
+                    each.result()
+                    advance(f"{self.path.name}: questions", total=len(futures))
+            finally:
+                for each in futures:
+                    each.cancel()
+
+    def finish(self, queries: Sequence[Query], name: str) -> dict[str, Any]:
+        """Write ``run.trec``, ``answers.jsonl`` and ``scores.json`` of these questions; return the figures."""
+        traces = [read_trace(self.path, query.query_id) for query in queries]
+        lines = (
+            f"{safe_id(trace['query_id'])} Q0 {document} {rank} {len(trace['evidence']) - rank + 1} {name}\n"
+            for trace in traces
+            for rank, document in enumerate(trace["evidence"], start=1)
+        )
+        write_lines(self.path / "run.trec", lines)
+        answers = ({key: trace[key] for key in ("query_id", "prediction")} for trace in traces)
+        write_rows(self.path / "answers.jsonl", answers)
+        figures = scores(traces, queries, by_substring(self.path))
+        write_json(self.path / "scores.json", figures)
+        return figures
+
+
+def by_substring(path: Path) -> bool:
+    """Return whether cover-EM of the run in a folder counts an answer within a word."""
+    return _read_object(path / "run.json").get("settings", {}).get("cover_em") == "substring"
+
+
+def read_trace(path: Path, query_id: str) -> dict[str, Any]:
+    """Return a trace of the run in a folder. Raises :class:`InputError` where there is no run or trace, the run is of
+    another version, or the trace is not as it was written."""
+    _checked_run(path)
+    file = trace_path(path, query_id)
+    if not file.is_file():
+        raise InputError(f"{path} has no trace of the question {query_id!r}.{_traces_note(path)}")
+    if (trace := _as_written(file)) is None:
+        raise InputError(f"{file} was altered since it was written. Run quit sunar run again: it makes the trace anew.")
+    return trace
+
+
+def _as_written(file: Path) -> dict[str, Any] | None:
+    """Return a trace without its checksum, None where that is another or there is no trace."""
+    trace = read_json(file)
+    return trace if isinstance(trace, dict) and trace.pop("checksum", None) == content_hash(trace) else None
+
+
+def trace_ids(path: Path) -> list[str]:
+    """Return the sorted ids of the questions that this run has answered: its ``run.json`` may have been deleted, and
+    another run begun in the folder. Raises :class:`InputError` where there is no run, or one of another version."""
+    run_hash = content_hash(_checked_run(path))
+    traces = (_read_object(file) for file in (path / "traces").glob("*.json"))
+    return sorted(trace["query_id"] for trace in traces if trace.get("run") == run_hash)
+
+
+def _checked_run(path: Path) -> dict[str, Any]:
+    """Return what ``run.json`` says, after checking that this version of the program can read the traces."""
+    if not (path / "run.json").is_file():
+        raise InputError(f"{path} holds no run. Make one: quit sunar run")
+    description = _read_object(path / "run.json")
+    if (version := description.get("version")) != VERSION:
+        raise InputError(
+            f"{path} holds a run of version {version}, and this program reads version {VERSION}. Run quit sunar run "
+            "again with another --out."
+        )
+    return description
+
+
+def runs_in(path: Path) -> list[Path]:
+    """Return the folders of runs: the given one, or those right below it."""
+    if (path / "run.json").is_file():
+        return [path]
+    return sorted(each.parent for each in path.glob("*/run.json"))
+
+
+def trace_path(path: Path, query_id: str) -> Path:
+    """Return where a run keeps a question's trace."""
+    # Ids that are no safe file names (or too long) go by their hash, which a safe name cannot look like.
+    safe = _SAFE.fullmatch(query_id) and not query_id.startswith("id-")
+    name = query_id if safe else f"id-{hashlib.sha256(query_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    return path / "traces" / f"{name}.json"
+
+
+def _traces_note(path: Path) -> str:
+    files = sorted((path / "traces").glob("*.json"))
+    if not files:
+        return " It has none yet."
+    names = ", ".join(file.stem for file in files[:3])
+    return f" It has {len(files)}: {names}{', ...' if len(files) > 3 else ''}"
+
+
+def _differences(earlier: dict[str, Any], description: dict[str, Any]) -> str:
+    """Return which settings differ, by name and value; where something else does too, what that is."""
+    differences = sorted(key for key in {*earlier, *description} if earlier.get(key) != description.get(key))
+    if differences == ["settings"]:
+        before, after = earlier["settings"], description["settings"]
+        keys = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
+        differences = [f"sunar.{key} ({before.get(key)!r}, now {after.get(key)!r})" for key in keys]
+    return ", ".join(differences)
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise InputError(f"{path} cannot be read as a JSON object. Delete it and run the same command again.")
+    return value
+
+
+def scores(traces: Sequence[Mapping[str, Any]], queries: Sequence[Query], substring: bool = False) -> dict[str, Any]:
+    """Return the figures of a run, means over its questions.
+
+    ``traces`` and ``queries`` belong together, in order. ``cover_em``: over the questions with gold answers
+    (``answered_for`` of them); ``substring``: as :func:`quit.evaluate.metrics.cover_em` has it. The measures of
+    :data:`MEASURES` and ``pool_recall`` (the share of the relevant documents among all that was scored) are over the
+    questions with a relevant document (``judged`` of them); the others have no value that could be right or wrong.
+    Evidence has ``top`` documents of each of several sub-questions: Recall@100 then is not recall at 100. A figure over
+    no question is None. ``replies``: what language models were asked, and what could not be read (:func:`replies`).
+    """
+    covers = [
+        cover_em(trace["prediction"], query.answers, substring)
+        for trace, query in zip(traces, queries, strict=True)
+        if query.answers
+    ]
+    pairs = [(trace, query) for trace, query in zip(traces, queries, strict=True) if query.relevant]
+    pools = [len(set(trace["pool"]) & set(query.relevant or ())) / len(query.relevant or ()) for trace, query in pairs]
+    return {
+        "questions": len(traces),
+        "answered_for": len(covers),
+        "cover_em": _mean(covers),
+        "judged": len(pairs),
+        **_ranking(pairs),
+        "pool_recall": _mean(pools),
+        "pool_size": _mean([len(trace["pool"]) for trace in traces]),
+        "sub_questions": _mean([len(trace["steps"]) for trace in traces]),
+        "replies": replies(traces),
+    }
+
+
+def replies(traces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what language models were asked over all questions; empty where they were asked nothing.
+
+    The counts of :data:`quit.qa.sunar.reading.COUNTS`, of which ``unread`` also has replies of the planner
+    (``unread_plans``) and of the meta reasoner without an answer (``unread_mer``). ``ended``: why plans ended, by
+    reason; ``prediction_from``: where the predictions come from.
+    """
+    counts: Counter[str] = Counter()
+    for trace in traces:
+        counts.update(trace["replies"])
+    if not counts["calls"]:
+        return {}
+    plans = sum(trace["ended"]["reason"].endswith(UNREAD) for trace in traces)
+    without_answer = sum(trace["mer"] is not None and trace["mer"]["answer"] is None for trace in traces)
+    counts["unread"] += plans + without_answer
+    return {
+        **counts,
+        "unread_plans": plans,
+        "unread_mer": without_answer,
+        "ended": dict(sorted(Counter(trace["ended"]["reason"] for trace in traces).items())),
+        "prediction_from": dict(sorted(Counter(trace["prediction_from"] for trace in traces).items())),
+    }
+
+
+def _ranking(pairs: Sequence[tuple[Mapping[str, Any], Query]]) -> dict[str, float | None]:
+    qrels = {query.query_id: dict(query.relevant or {}) for _, query in pairs}
+    run = {query.query_id: trace["evidence"] for trace, query in pairs}
+    return {name: _mean(list(run_values(run, qrels, Measure.parse(name)).values())) for name in MEASURES}
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    return round(mean(values, "skip"), 6) if values else None

@@ -1,0 +1,129 @@
+"""The grid of policies and budgets: what it averages, what it leaves out, what it writes; relevance by
+rank; the search of a tree's n, tau and lambda."""
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quit.errors import InputError, SettingsError
+from quit.qa.bandits import curves
+from quit.qa.bandits.experiment import evaluate, rank_relevance, tune
+from quit.qa.bandits.policies import policies
+from quit.qa.settings.bandits import Bandits
+from tests.qa.bandits.requests import drawn, request_of
+
+SETTINGS = Bandits(runs=150)
+TREE = (-1, -1, 0, 1)
+
+
+@pytest.fixture(scope="module")
+def grid():
+    return evaluate([drawn(seed, parents=TREE) for seed in range(12)], policies(SETTINGS), SETTINGS, hierarchical=True)
+
+
+def test_all_policies_meet_at_the_whole_budget_and_beat_chance_before(grid) -> None:
+    shares = [drawn(seed).relevant_share for seed in range(12)]
+    for policy in grid.policies:
+        assert grid.value(policy.name, 1.0) == pytest.approx(shares)
+        assert grid.value(policy.name, 1.0, "recall").tolist() == pytest.approx([float(share > 0) for share in shares])
+    assert grid.value("bernoulli-top-3", 0.3).mean() > grid.value("random", 0.3).mean()
+
+
+def test_the_order_of_requests_changes_nothing(grid) -> None:
+    requests = [drawn(seed, parents=TREE) for seed in reversed(range(12))]
+    back = evaluate(requests, policies(SETTINGS), SETTINGS, hierarchical=True)
+    assert back.requests == grid.requests[::-1]
+    assert np.array_equal(back.means[::-1], grid.means, equal_nan=True)
+
+
+def test_requests_below_the_share_are_left_out_and_counted() -> None:
+    lists = {"poor": [[1] + [0] * 19], "none": [[0, 0]], "good": [[1, 0]]}
+    requests = [request_of(lists[name], name=name) for name in lists]
+    chosen, strict = policies(SETTINGS, ["bernoulli"]), SETTINGS.model_copy(update={"least_relevant": 0.1})
+    for settings, counts in ((SETTINGS, (3, 0, 1)), (strict, (1, 2, 0))):
+        grid = evaluate(requests, chosen, settings)
+        assert (len(grid.requests), grid.left_out, grid.without_relevant) == counts
+    with pytest.raises(InputError, match="None of 1 requests can be simulated"):
+        evaluate(requests[1:2], chosen, strict)
+
+
+def test_decompositions_of_a_request_are_averaged_and_it_counts_once() -> None:
+    first, second = request_of([[1, 0]], name="q"), request_of([[1, 1]], name="q")
+    empty, chosen = request_of([[], []], name="p"), policies(SETTINGS, ["bernoulli"])
+    grid = evaluate([first, empty, replace(second, decomposition=1)], chosen, SETTINGS)
+    assert grid.requests == ("q", "p") and grid.value("bernoulli", 1.0).tolist() == [0.75, 0.0]
+    assert grid.value("bernoulli", 0.1).tolist() == [0.0, 0.0], "less than one document"
+    assert grid.means.shape[0] == 2 and len(grid.arms) == 3
+    assert [row["value"] for row in grid.rows() if (row["budget"], row["metric"]) == (1.0, "precision")] == [0.375]
+
+
+def _row(rows, **wanted):
+    return next(row for row in rows if wanted.items() <= row.items())
+
+
+def test_what_is_written(grid, tmp_path: Path) -> None:
+    whole = curves.write(grid, tmp_path, {"arms_from": "test"})
+    with (tmp_path / "bandits.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    # the two extremes have no tree
+    flat, tree = len(grid.policies), sum(policy.expands for policy in grid.policies)
+    assert len(rows) == (flat + tree) * 10 * 7 and tree == flat - 2
+    own = _row(rows, policy="bernoulli", structure="flat", metric="precision", budget="0.1")
+    low, value, high = (float(own[name]) for name in ("low", "value", "high"))
+    assert low <= value <= high and value == pytest.approx(grid.value("bernoulli", 0.1).mean())
+    base = _row(rows, policy="random-rank-aware", metric="precision")
+    assert {float(base[name]) for name in ("difference", "difference_low", "difference_high")} == {0}
+    assert json.loads((tmp_path / "bandits.json").read_text())["trees"] == whole["trees"]
+    at = _row(whole["trees"], policy="bernoulli", budget=0.1, metric="precision")
+    assert at["tree"] == pytest.approx(grid.value("bernoulli", 0.1, structure="tree").mean())
+    first, recall = (curves.plot(grid, tmp_path, metric).read_bytes() for metric in ("precision", "recall"))
+    assert first[:4] == recall[:4] == b"\x89PNG" and first != recall
+    assert curves.plot(grid, tmp_path).read_bytes() == first
+
+
+def test_the_slope_of_relevance_on_rank_by_hand() -> None:
+    # Ranks 1, 2, 3 and 1, 2 with relevance 1, 0, 0 and 0, 1: mean rank 9/5, spread 14/5, covariance 3 - 5 * 9/5 * 2/5.
+    falls = request_of([[1, 0, 0], [0, 1]], name="falls")
+    rises = request_of([[0, 1], [0, 0]], name="rises")
+    flat = request_of([[1], [0]], name="flat")  # one rank only: no line
+    relevance = rank_relevance([falls, rises, flat, request_of([[], []], name="empty")])
+    slopes = {point["request_id"]: point["slope"] for point in relevance["points"]}
+    assert slopes == {"falls": pytest.approx(-0.6 / 2.8), "rises": pytest.approx(0.5), "flat": None, "empty": None}
+    reciprocal = [point["mrr"] for point in relevance["points"]]
+    assert reciprocal == [pytest.approx(0.75), pytest.approx(0.25), 0.5, 0.0]
+    assert (relevance["requests"], relevance["negative"]) == (2, 1)
+    assert (relevance["mrr"], relevance["slope"]) == (pytest.approx(0.5), pytest.approx((0.5 - 0.6 / 2.8) / 2))
+    assert rank_relevance([flat])["slope"] is None
+
+
+def test_a_search_keeps_the_best_tree_and_begins_with_the_settings() -> None:
+    # A parent with a relevant document at each of four ranks, and a child that holds the rest: who opens it late gains.
+    request = request_of([[1, 1, 1, 1, 1, 1, 1, 1, 1, 1], [0] * 10, [0] * 10], parents=(-1, -1, 0))
+    settings = Bandits(runs=200, trials=8, budgets=(0.3, 0.5))
+    [policy] = policies(settings, ["bernoulli"])
+    trials = tune([request], policy, settings)
+    assert trials == tune([request], policy, settings) and len(trials) == 8
+    assert [trial["precision"] for trial in trials] == sorted((trial["precision"] for trial in trials), reverse=True)
+    own = next(trial for trial in trials if trial["expand_after"] == 4 and trial["expand_above"] == 0.77)
+    grid = evaluate([request], [policy], settings, hierarchical=True)
+    assert own["inheritance"] == 0.91 and own["precision"] == grid.value("bernoulli", 0.3, structure="tree")[0]
+    assert own["gain"] == own["precision"] - grid.value("bernoulli", 0.3)[0]
+    [fixed] = policies(settings, ["exploitation"])
+    for requests, tuned in (([request_of([[1, 0]])], policy), ([request], fixed)):
+        with pytest.raises(SettingsError, match=f"--tune {tuned.name}: there is no tree"):
+            tune(requests, tuned, settings)
+    best = {key: trials[0][key] for key in ("expand_after", "expand_above", "inheritance")}
+    grid = evaluate([request], [policy], settings.model_copy(update=best), hierarchical=True)
+    assert trials[0]["precision"] == grid.value("bernoulli", 0.3, structure="tree")[0]
+    assert {1 <= trial["expand_after"] <= settings.documents for trial in trials} == {True}
+
+
+def test_every_tree_that_is_tried_gives_its_children_a_prior() -> None:
+    request = request_of([[1.0] * 10, [0.0] * 10], parents=(-1, 0))
+    settings = Bandits(runs=1, trials=17, budgets=(1.0,), seed=51)  # the last lambda drawn is below 0.0005
+    trials = tune([request], policies(settings, ["bernoulli"])[0], settings)
+    assert min(trial["inheritance"] for trial in trials) == 0.001

@@ -1,0 +1,213 @@
+"""Systems of other packages: an entry point of an installed distribution, found by importlib.metadata as pip leaves
+it."""
+
+import json
+import sys
+from pathlib import Path
+
+import bm25s
+import numpy as np
+import pytest
+
+from quit.errors import InputError, SettingsError
+from quit.qa.benchmark.benchmark import BenchmarkRequest, run_benchmark
+from quit.qa.benchmark.plugins import available, make_retriever, source_identity, valid_ranking, valid_scores
+from quit.qa.settings import load, parse
+from quit.retrieval.protocols import Ranking
+from tests.docs.pages import blocks
+from tests.paths import ROOT
+
+PLUGIN = """
+import numpy as np
+from quit.retrieval.protocols import Ranking
+from quit.models.protocols import Reply
+class FirstRows:
+    def __init__(self, context):
+        self.count = int(context.argument or 3)
+        self.identity = f"first-rows@1/{self.count}"
+    def search(self, queries, depth):
+        rows = np.arange(min(self.count, depth))
+        return [Ranking(rows, -rows.astype(np.float32)) for _ in queries]
+class Longest:
+    identity, counts = "longest@1", [1, 2, 3]  # which are not a listwise reranker's counts
+    def __init__(self, context):
+        pass
+    def score(self, query, texts):
+        return np.array([len(text) for text in texts], dtype=np.float64)
+class Echo:
+    name, identity = "echo", "echo@1"
+    def __init__(self, context):
+        pass
+    def answer(self, prompts, sample=0):
+        return [Reply(p.hints[-1], p.hints[-1].rstrip(".").split()[-1]) for p in prompts]
+def nothing(context):
+    return {}
+"""
+NAME = "quit_plugin_of_a_test"
+ENTRIES = """
+[quit.retrievers]
+first-rows = {module}:FirstRows
+no-retriever = {module}:nothing
+gone = {module}:Gone
+[quit.rerankers]
+longest = {module}:Longest
+[quit.readers]
+echo = {module}:Echo
+"""
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch):
+    """A distribution on the path: a module and the metadata that an installer writes."""
+
+    def install(entries: str, code: str = PLUGIN) -> None:
+        folder = tmp_path / "site"
+        info = folder / f"{NAME}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (folder / f"{NAME}.py").write_text(code)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {NAME}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(entries.format(module=NAME))
+        monkeypatch.syspath_prepend(str(folder))
+        available.cache_clear()
+
+    yield install
+    sys.modules.pop(NAME, None)
+    available.cache_clear()
+
+
+def test_a_run_of_plugins_alone_has_the_values_computed_by_hand(release, install, tmp_path: Path) -> None:
+    """q3's own passages are rows 8 to 11, with labels 2, 2, 1, 1; the first ten rows hold two of them, at ranks 9 and
+    10."""
+    install(ENTRIES)
+    request = BenchmarkRequest(release, "test", ("first-rows:10",), ("longest",), ("echo",))
+    settings = load("embedded", ["benchmark.resamples=100"]).settings
+    outcome = run_benchmark(request, settings, tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["replies"] == {}
+    keys = ("retriever", "reranker", "reader", "strategy", "k", "metric")
+    values = {tuple(row[key] for key in keys): row["value"] for row in outcome.results.to_pylist()}
+    for metric, value in {"Hit@5": 0.0, "Hit@10": 1.0, "MRR@100": 1 / 9, "Recall@10": 0.5}.items():
+        assert values["first-rows:10", "", "", "", 0, metric] == pytest.approx(value)
+    # By length: of the first ten rows those of two hints are 1, 3 (q1), 5, 7 (q2) and 9 (q3), with 31, 31, 39, 39 and
+    # 43 characters: 9 is in front, of label 2.
+    assert values["first-rows:10", "longest", "", "", 0, "MRR@100"] == 1.0
+    assert values["first-rows:10", "oracle", "", "", 0, "nDCG(exp)@1"] == 1.0
+    assert values["oracle", "", "", "", 0, "Recall@5"] == 1.0
+    # Echo reads "Pacific" or "it": never Lima.
+    assert values["oracle", "oracle", "echo", "any", 1, "EM"] == 0.0
+
+
+def test_another_version_of_a_plugins_package_is_something_new(install, tmp_path: Path) -> None:
+    install(ENTRIES)
+    settings, identities = load("embedded").settings, []
+    metadata = tmp_path / "site" / f"{NAME}-1.0.dist-info" / "METADATA"
+    for version in ("1.0", "1.0", "2.0"):
+        metadata.write_text(f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version}\n")
+        available.cache_clear()
+        identities.append([source_identity("quit.retrievers", name, settings) for name in ("first-rows:10", "bm25")])
+    assert identities[0] == identities[1] and identities[2][0] != identities[0][0]
+    assert identities[2][1] == identities[0][1] == "bm25"
+
+
+def test_other_files_behind_a_name_are_something_new(tmp_path: Path) -> None:
+    """A listwise reranker's prompt and model, and the model of the retriever that nar begins with."""
+    prompt, model = tmp_path / "own.txt", tmp_path / "model"
+    model.mkdir()
+    ranker = {"name": "ranker", "role": "labeler", "kind": "transformers", "model": str(model)}
+    settings = parse({"readers": [ranker], "benchmark": {"rank_prompt": str(prompt)}})
+    names = {"quit.rerankers": "listwise:ranker", "quit.retrievers": f"nar:dense:{model},8"}
+    identities = []
+    for text, weights in (("one", b"1"), ("one", b"1"), ("two", b"1"), ("two", b"2")):
+        prompt.write_text(f"### user\n{text} {{count}} {{passages}} {{question}}\n")
+        (model / "model.safetensors").write_bytes(weights)
+        identities.append([source_identity(group, name, settings) for group, name in names.items()])
+    (listwise, nar), again, other_prompt, other_model = identities
+    assert again == [listwise, nar] and other_prompt[1] == nar
+    assert len({listwise, other_prompt[0], other_model[0]}) == 3 and other_model[1] != nar
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ("for _ in queries]", "for _ in queries[1:]]", "retriever 'first-rows' returned 0 rankings to 1 query"),
+        ("min(self.count, depth)", "1 / 0", "retriever 'first-rows' raised ZeroDivisionError: division by zero"),
+        ("[len(text) for", "[text.length for", "reranker 'longest' raised AttributeError: .* 'length'"),
+        (
+            "for p in prompts]",
+            "for p in prompts[1:]]",
+            "reader .release: .* echo. returned 1 reply to 2 prompts",
+        ),
+        ("[-1])", "[99])", "reader .release: .* echo. raised IndexError: list index out of range"),
+    ],
+)
+def test_what_a_plugin_does_wrong_is_named(
+    release, install, tmp_path: Path, right: str, wrong: str, message: str
+) -> None:
+    install(ENTRIES, PLUGIN.replace(right, wrong))
+    request = BenchmarkRequest(release, "test", ("first-rows",), ("longest",), ("echo",))
+    with pytest.raises(InputError, match=message):
+        run_benchmark(request, load("embedded").settings, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("no-retriever", "makes no retriever: it has to have"), ("gone", "cannot be loaded")]
+)
+def test_what_is_no_plugin(world, install, name: str, message: str) -> None:
+    install(ENTRIES)
+    with pytest.raises(SettingsError, match=message):
+        make_retriever(name, world.context())
+
+
+@pytest.mark.parametrize("name", ["bm25", "oracle"])
+def test_a_plugin_cannot_take_a_name_of_ours(world, install, name: str) -> None:
+    install(f"[quit.retrievers]\n{name} = {{module}}:FirstRows\n")
+    with pytest.raises(SettingsError, match=f"takes the name '{name}'"):
+        available("quit.retrievers")
+
+
+@pytest.mark.parametrize(
+    ("rows", "scores", "message"),
+    [([0, 99], [1, 0], "outside 0 to 11"), ([-1], [1], "outside"), ([3, 3], [1, 0], "twice"),
+     ([3], [np.nan], "not a finite"), ([3, 4], [1], "rows and")],
+)  # fmt: skip
+def test_rankings_that_cannot_be(rows, scores, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        valid_ranking("mine", Ranking(np.array(rows), np.array(scores, dtype=np.float32)), 12, 5)
+
+
+def test_rankings_are_put_in_order_and_cut() -> None:
+    values = valid_ranking("mine", Ranking(np.array([5, 2, 9]), np.array([1.0, 1.0, 3.0])), 12, 2)
+    assert values.rows.tolist() == [9, 2]
+    assert len(valid_ranking("mine", Ranking(np.array([], dtype=np.int64), np.array([])), 12, 2)) == 0
+
+
+@pytest.mark.parametrize("scores", [[1.0, np.inf], [1.0]])
+def test_scores_that_cannot_be(scores: list[float]) -> None:
+    with pytest.raises(InputError, match="'mine' returned no finite score per passage"):
+        valid_scores("mine", np.array(scores), 2)
+
+
+def test_the_class_in_the_docs_is_bm25_by_its_name(world, tmp_path: Path, monkeypatch) -> None:
+    [code] = [block.text for block in blocks(ROOT / "docs" / "howto" / "benchmark.md") if block.kind == "python"]
+    (tmp_path / "mine.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)  # another test's
+    context = world.context()
+    retriever = make_retriever("mine:Bm25", context)
+    [values] = retriever.search(["it is a river"], 5)
+    texts = context.passages.texts(range(len(context.passages)))
+    independent = bm25s.BM25(k1=0.9, b=0.4, method="lucene")
+    independent.index([text.lower().split() for text in texts], show_progress=False)
+    expected = independent.get_scores(["it", "is", "a", "river"])
+    assert values.scores == pytest.approx(np.sort(expected)[::-1][:5], rel=1e-5) and expected[values.rows[0]] > 0
+    assert values.scores == pytest.approx(expected[values.rows], rel=1e-5)
+    assert retriever.identity.startswith("mine:Bm25@+")
+    (tmp_path / "broken.py").write_text("1 / 0")
+    for name, message in (
+        ("dens:x", "Did you mean 'dense'"),
+        ("mine:Nothing", "has no attribute 'Nothing'"),
+        ("broken:Bm25", r"ZeroDivisionError: .*broken\.py, line 1"),
+        ("mine:Counter", "cannot be made of a PluginContext"),
+    ):
+        with pytest.raises(SettingsError, match=message):
+            make_retriever(name, context)
+    monkeypatch.delitem(sys.modules, "mine")

@@ -1,0 +1,171 @@
+"""Rerankers: tiny random checkpoints against transformers itself, and a language model that rambles."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from quit.errors import InputError, QuitError, SettingsError
+from quit.models.folders import minilm_folder
+from quit.models.generation import ChatRequest
+from quit.qa.benchmark.late import LateReranker
+from quit.qa.benchmark.listwise import ListwiseReranker, read_order, windows
+from quit.qa.benchmark.plugins import make_reranker
+from quit.retrieval.protocols import Scorer
+from tests.qa.benchmark import tiny
+from tests.qa.scripted import Talks
+from tests.qa.scripted import settings as talking
+from tests.rows import cases
+
+TEXTS = ["it flows north", "he came from malaga", "it is very long"]
+
+
+WORDS = "who flows it north is long he malaga"
+QUESTION = "who flows north"
+
+
+@pytest.fixture
+def t5(tmp_path: Path):
+    return tiny.t5(tmp_path / "t5", f"<extra_id_10> {WORDS}")
+
+
+def _monot5(model, tokenizer, text: str) -> float:
+    """The first token's probability of true against false."""
+    inputs = tokenizer(f"Query: {QUESTION} Document: {text} Relevant:", return_tensors="pt")["input_ids"]
+    logits = model(input_ids=inputs, decoder_input_ids=torch.tensor([[0]])).logits[0, 0]
+    true, false = (float(logits[tokenizer.convert_tokens_to_ids(word)]) for word in ("true", "false"))
+    return true - np.logaddexp(true, false)
+
+
+def _rankt5(model, tokenizer, text: str) -> float:
+    """The first token's logit of the sentinel."""
+    inputs = tokenizer(f"Query: {QUESTION} Document: {text}", return_tensors="pt")["input_ids"]
+    logits = model(input_ids=inputs, decoder_input_ids=torch.tensor([[0]])).logits[0, 0]
+    return float(logits[tokenizer.convert_tokens_to_ids("<extra_id_10>")])
+
+
+def _upr(model, tokenizer, text: str) -> float:
+    """The loss of transformers itself: T5's mean cross-entropy over question and end."""
+    labels = torch.tensor([[*tokenizer(QUESTION)["input_ids"], tokenizer.eos_token_id]])
+    inputs = tokenizer(f"{text} is", return_tensors="pt", return_token_type_ids=False)
+    return -float(model(**inputs, labels=labels).loss)
+
+
+def _upr_of_a_causal_model(model, tokenizer, text: str) -> float:
+    """The same, over the question alone: -100 is what the loss leaves out."""
+    read = tokenizer(f"{text} is")["input_ids"]
+    inputs = [*tokenizer(QUESTION)["input_ids"], tokenizer.eos_token_id]
+    labels = torch.tensor([[-100] * len(read) + inputs])
+    return -float(model(input_ids=torch.tensor([[*read, *inputs]]), labels=labels).loss)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [("monot5", _monot5), ("rankt5", _rankt5), ("upr", _upr), ("upr", _upr_of_a_causal_model)]
+)
+def test_scores_are_those_of_transformers_one_text_at_a_time(world, t5, tmp_path: Path, kind: str, expected) -> None:
+    folder, model, tokenizer = t5
+    if expected is _upr_of_a_causal_model:
+        folder = tmp_path / "gpt"
+        model, tokenizer = tiny.model(folder, "GPT2LMHeadModel", WORDS, seed=2)
+    context = world.context("benchmark.batch=2", "benchmark.upr_prompt={passage} is")
+    reranker = make_reranker(f"{kind}:{folder}", context)
+    assert isinstance(reranker, Scorer)
+    with torch.inference_mode():
+        scores = [expected(model, tokenizer, text) for text in TEXTS]
+    assert reranker.score(QUESTION, TEXTS) == pytest.approx(scores, abs=1e-5)
+    assert len(reranker.score(QUESTION, [])) == 0
+
+
+def test_upr_ranks_by_another_prompt_under_another_identity(world, t5) -> None:
+    inputs = ([], ["benchmark.upr_prompt={passage}"])
+    ours, other = (make_reranker(f"upr:{t5[0]}", world.context(*overrides)) for overrides in inputs)
+    assert ours.identity != other.identity
+    with pytest.raises(SettingsError, match="upr_prompt"):
+        world.context("benchmark.upr_prompt=no passage in it")
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "message"),
+    [
+        ("monot5", "Query: Document: Relevant: true", "no single pieces for 'true' and 'false'"),
+        ("rankt5", "Query: Document: true false", "no single pieces for '<extra_id_10>': it is no model for rankt5"),
+    ],
+)
+def test_a_model_without_the_words_of_its_kind_is_refused(world, t5, name: str, words: str, message: str) -> None:
+    folder = t5[0]
+    tiny.tokenizer(folder, words)
+    with pytest.raises(InputError, match=message):
+        make_reranker(f"{name}:{folder}", world.context()).score("who", TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("cross-encoder:MINILM", "no trained head"),
+        ("upr:MINILM", "not a language model"),
+        ("monot5:MINILM", "cannot be loaded"),
+        ("late:MINILM", "not a multi-vector model"),
+        ("listwise:minilm-late", "must name a reader or judge"),
+        *((name, "Name the model") for name in ("cross-encoder", "monot5", "upr")),
+        ("cross-encoder:/absent", "There is no model folder"),
+    ],
+)
+def test_models_that_cannot_rerank_are_refused(world, name: str, message: str) -> None:
+    with pytest.raises(QuitError, match=message):
+        make_reranker(name.replace("MINILM", str(minilm_folder())), world.context()).score("who", TEXTS)
+
+
+def test_late_reranker_is_maxsim_and_sees_order(world, encoder) -> None:
+    reranker = LateReranker(world.context(models=SimpleNamespace(encoder=encoder)))
+    texts = [*TEXTS, "long very is it"]
+    scores = reranker.score("Which river is long?", texts)
+    [inputs] = encoder.encode_tokens(["Which river is long?"])
+    for text, score in zip(texts, scores, strict=True):
+        [tokens] = encoder.encode_tokens([text])
+        assert score == pytest.approx(float((inputs @ tokens.T).max(axis=1).sum()), rel=1e-5)
+    assert scores[2] != scores[3]
+    assert reranker.score("Which river is long?", texts[::-1]).tolist() == scores[::-1].tolist()
+    assert len(reranker.score("Which river is long?", [])) == 0
+
+
+@pytest.mark.parametrize(("reply", "order", "named"), cases(__file__, "orders.jsonl"))
+def test_replies_of_every_kind_give_an_order(reply: str, order: list[int], named: int) -> None:
+    """By hand, and of SmolLM2-135M: a numbered list of one sentence; the passages once more."""
+    assert read_order(reply, 3) == (order, named)
+
+
+def test_windows_cover_everything_from_the_end() -> None:
+    assert windows(100, 20, 10) == [80, 70, 60, 50, 40, 30, 20, 10, 0]
+    assert windows(25, 20, 10) == [5, 0] and windows(20, 20, 10) == [0] and windows(2, 20, 10) == [0]
+    assert windows(1, 20, 10) == windows(0, 20, 10) == []
+
+
+def _listwise(world, model: Callable[[ChatRequest], str]) -> ListwiseReranker:
+    settings = talking(benchmark={"window": 4, "stride": 2})
+    return make_reranker("listwise:tiny", world.context(settings=settings, models=Talks(settings, model)))
+
+
+def test_a_listwise_reranker_brings_the_best_to_the_front(world) -> None:
+    """The model sorts its passages by the number they begin with."""
+    inputs: list[ChatRequest] = []
+
+    def reply(request: ChatRequest) -> str:
+        inputs.append(request)
+        lines = [line.split(" ") for line in request.fields["passages"].splitlines()]
+        return " > ".join(line[0] for line in sorted(lines, key=lambda line: -int(line[1])))
+
+    texts = [f"{number} passage" for number in (3, 1, 4, 1, 5, 9, 2, 6)]
+    scores = _listwise(world, reply).score("q", texts)
+    ranked = [int(texts[i].split()[0]) for i in np.argsort(-scores)]
+    # Windows 4-7, 2-5, 0-3 with half of each carried on: the two best of all are in front.
+    assert len(inputs) == 3 and ranked[:2] == [9, 6] and sorted(ranked) == [1, 1, 2, 3, 4, 5, 6, 9]
+
+
+def test_a_model_that_rambles_leaves_the_order_as_it_was(world) -> None:
+    reranker = _listwise(world, lambda request: "What a question! Let me think about it.")
+    assert np.argsort(-reranker.score("q", ["3 a", "1 b", "4 c"])).tolist() == [0, 1, 2]
+    assert reranker.counts == {"windows": 1, "permutation": 0, "unread": 1, "cut": 0}
+    assert len(reranker.score("q", [])) == 0

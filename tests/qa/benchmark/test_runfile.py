@@ -1,0 +1,98 @@
+"""Somebody's run file is scored as the benchmark and as TREC's tools score it; a bad line is named."""
+
+import random
+
+import pytest
+import pytrec_eval
+
+from quit.dataset.dataset import Dataset
+from quit.errors import InputError
+from quit.evaluate.metrics import Measure, mean, run_values
+from quit.qa.benchmark.benchmark import BenchmarkRequest, run_benchmark
+from quit.qa.benchmark.results import qrels_lines
+from quit.qa.benchmark.runfile import score_run
+from quit.qa.settings import QaSettings, load
+from tests.rows import cases
+
+SETTINGS = QaSettings().benchmark
+
+
+def test_a_run_of_the_benchmark_gets_the_figures_of_the_benchmark(release, tmp_path):
+    settings = load("embedded", ["benchmark.resamples=100"]).settings
+    rows = run_benchmark(BenchmarkRequest(release, "all", ("minilm",)), settings, tmp_path).results.to_pylist()
+    columns = ("metric", "value", "low", "high", "questions")
+    # Also where scores tie: each passage of a subset has one score, and TREC's tools break ties by id.
+    for system in (("minilm", ""), ("oracle", ""), ("minilm", "oracle")):
+        path = tmp_path / "runs" / f"release-{'-'.join(filter(None, system))}.run"
+        scores = score_run(path, Dataset.of_release(release), "all", settings.benchmark)
+        published = [[row[name] for name in columns] for row in rows if (row["retriever"], row["reranker"]) == system]
+        assert [[row[name] for name in columns] for row in scores.results.to_pylist()] == published
+        assert (scores.split, scores.others, scores.unknown) == (3, 0, 0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_tools_of_trec_agree_also_where_scores_are_equal(world, release, tmp_path, seed):
+    draw = random.Random(seed)
+    ids = world.task.passages.ids(range(len(world.task.passages)))
+    lines, run, qrels = [], {}, {}
+    for query in world.task.queries[: draw.choice([2, 3])]:
+        ranked = draw.sample([*ids, "unknown_0_0", "other"], draw.choice([1, 5, len(ids)]))
+        # the column rank is nonsense, half of the scores are equal, and two differ in float64 only
+        scores = {name: draw.choice([1.0, 1.0 + 1e-12, draw.random(), -draw.random()]) for name in ranked}
+        run[query.question_id] = scores
+        lines += [f"{query.question_id}\tQ0\t{name}\t7\t{score!r}\tmine\n" for name, score in scores.items()]
+    for line in qrels_lines(world.task):
+        question, _, passage, label = line.split()
+        qrels.setdefault(question, {})[passage] = int(label)
+    (tmp_path / "x.run").write_text("".join(lines))
+    scores = score_run(tmp_path / "x.run", Dataset.of_release(release), "all", SETTINGS)
+    values = {row["metric"]: row["value"] for row in scores.results.to_pylist()}
+    theirs = {
+        1: {"Hit@1": "success_1", "Hit@5": "success_5", "Recall@5": "recall_5", "Recall@10": "recall_10",
+            "MRR@100": "recip_rank", "nDCG@10": "ndcg_cut_10", "nDCG@100": "ndcg_cut_100"},
+        2: {"Hit(rel=2)@1": "success_1", "MRR(rel=2)@100": "recip_rank"},
+    }  # fmt: skip
+    for level, names in theirs.items():
+        each = pytrec_eval.RelevanceEvaluator(qrels, set(names.values()), relevance_level=level).evaluate(run).values()
+        for ours, name in names.items():
+            assert values[ours] == pytest.approx(sum(row[name] for row in each) / 3, abs=1e-9), ours
+    assert scores.name == "mine" and scores.missing == 3 - len(run)
+    assert scores.unknown == sum(name in ("unknown_0_0", "other") for given in run.values() for name in given)
+
+
+def test_by_subset_the_figures_are_those_of_the_ids_and_stand_beside_the_paper_s(world, release, tmp_path):
+    """Ids tell the sets: a literal path to the same figures; unknown passages are sets of their own."""
+    ids = world.task.passages.ids(range(len(world.task.passages)))
+    draw = random.Random(7)
+    run = {question: draw.sample([*ids, "unknown_0_0", "unknown_0_1"], 9) for question in ("q1", "q2", "q3")}
+    lines = (
+        f"{question} Q0 {name} 1 {-rank} x\n" for question, names in run.items() for rank, name in enumerate(names)
+    )
+    (tmp_path / "x.run").write_text("".join(lines))
+    qrels = {}
+    for line in qrels_lines(world.task):
+        question, _, passage, label = line.split()
+        qrels.setdefault(question, {})[passage] = int(label)
+    tables = Dataset.of_release(release)
+    plain, sets = (score_run(tmp_path / "x.run", tables, "all", SETTINGS.model_copy(update={"by": by})) for by in
+                   ("passage", "subset"))  # fmt: skip
+    by_metric = {row["metric"]: row["value"] for row in sets.results.to_pylist()}
+    apart = {
+        question: [name.replace("unknown_0_1", "unknown_1_1") for name in names] for question, names in run.items()
+    }
+    expected = {text: mean([*run_values(apart, qrels, Measure.parse(text)).values()]) for text in by_metric}
+    assert by_metric == pytest.approx(expected) and len(by_metric) == 2 * len(plain.results)
+    assert plain.results.to_pylist() == sets.results.to_pylist()[: len(plain.results)] and not len(plain.ideal)
+    # Of two hints three sets are relevant, {0} and {01} with label 2.
+    assert sets.sets.startswith("3.0 relevant per question, 2.0 with label 2")
+    ideal = {row["metric"]: row["value"] for row in sets.ideal.to_pylist()}
+    assert (ideal["Recall(by=subset)@5"], ideal["nDCG(by=subset)@10"], ideal["Hit(rel=2,by=subset)@1"]) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(("content", "words"), cases(__file__, "bad_runs.jsonl"))
+def test_a_bad_line_or_a_run_of_something_else_is_refused(release, tmp_path, content, words):
+    path = tmp_path / "x.run"
+    path.write_text(content, encoding="latin-1")
+    with pytest.raises(InputError) as error:
+        score_run(path, Dataset.of_release(release), "all", SETTINGS)
+    assert words in str(error.value)

@@ -1,0 +1,85 @@
+"""Recall and hops, counted by hand."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quit.errors import InputError
+from quit.qa.corpora import reach as reaching
+from quit.qa.corpora import report
+from quit.qa.corpora.graph import NeighbourhoodGraph
+from quit.qa.corpora.reach import hops, reach, reach_table
+from quit.qa.corpora.report import write_report
+from tests.qa.corpora.worlds import Fixed, built, musique_record
+from tests.rows import write_lines
+
+# 0 -> 1, 2; 1 -> 3, 0; 2 -> 0, 1; 3 -> 4, 1; 4 has no neighbour (padding); 5 -> 4, 3
+EDGES = np.array([[1, 2], [3, 0], [0, 1], [4, 1], [4, 4], [4, 3]], dtype=np.uint32)
+WEIGHTS = np.array([[0.9, 0.8], [0.7, 0.6], [0.5, 0.4], [0.3, 0.2], [0, 0], [0.9, 0.1]], dtype=np.float16)
+FACTS = {"identity": "g", "plan": {"encoder": "by hand"}}
+
+
+FIXED = Fixed([0, 2, 5, 1, 3, 4])
+GRAPH = NeighbourhoodGraph(Path("g"), FACTS, EDGES, WEIGHTS)
+
+
+def _corpus(tmp_path: Path):
+    record = musique_record("2hop__1", [(f"t{row}", "x") for row in range(6)], [3, 0])
+    return built(tmp_path / "C", f"musique:{write_lines(tmp_path / 'm.jsonl', [record])}")
+
+
+def test_hops_by_hand() -> None:
+    distances = hops(GRAPH, np.array([0, 2]), 2, "@2")
+    assert distances["@2+1"].tolist() == [0, 1, 2] and distances["@2+2"].tolist() == [0, 1, 2, 3]
+    assert hops(GRAPH, np.array([4]), 2, "")["+2"].tolist() == [4]
+    assert hops(GRAPH, np.array([0]), 1, "")["+2"].tolist() == [0, 1, 3]
+
+
+@pytest.fixture(autouse=True)
+def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (reaching, report):
+        monkeypatch.setattr(module, "DEPTH", 2)
+        monkeypatch.setattr(module, "WIDTH", 2)
+
+
+def test_recall_by_hand(tmp_path: Path) -> None:
+    whole, steps = reach(_corpus(tmp_path), "fixed", FIXED, GRAPH)
+    assert (whole["dataset"], whole["queries"], steps["dataset"], steps["queries"]) == (
+        "musique", 1, "musique/sub-questions", 2,
+    )  # fmt: skip
+    # Gold: 0 and 3. The list holds 0; one hop adds 1; two hops add 3. The control lists 0, 2, 5 and 0, 2, 5, 1.
+    assert (whole["recall@2"], whole["recall@2+1"], whole["recall@2+2"]) == (0.5, 0.5, 1.0)
+    assert (whole["all@2"], whole["all@2+1"], whole["all@2+2"]) == (0, 0, 1)
+    assert (whole["pool@2"], whole["pool@2+1"], whole["pool@2+2"]) == (2, 3, 4)
+    assert (whole["recall@same+1"], whole["recall@same+2"]) == (0.5, 0.5)
+    assert (steps["recall@2"], steps["recall@2+2"], steps["recall@10"]) == (0.5, 1.0, 1.0)
+    # Ranks 1 and 5 of the list are relevant: (1 + 1 / log2 6) / (1 + 1 / log2 3).
+    assert whole["nDCG@10"] == 0.8503
+    assert len(reach(_corpus(tmp_path), "fixed", FIXED, None, "2hop")) == 2
+    with pytest.raises(InputError, match="of the kind '3hop1'.*'2hop'"):
+        reach(_corpus(tmp_path), "fixed", FIXED, None, "3hop1")
+    table = reach_table([whole, steps])
+    assert len(table.rows) == 2 and table.rows[0][:3] == ["musique", "fixed", 1]
+
+
+def test_the_report_holds_the_numbers_of_its_plots(tmp_path: Path) -> None:
+    files = write_report(_corpus(tmp_path), GRAPH, {"fixed": FIXED}, tmp_path / "R")
+    assert [file.name for file in files] == ["report.json", "graph.png", "reach.png"]
+    numbers = json.loads(files[0].read_text())
+    assert sum(numbers["in_degree"]["documents"]) == 6 and numbers["in_degree"]["mean"] == 10 / 6
+    assert sum(numbers["similarity_by_rank"]["documents"]["1"]) == 5  # document 4 has no neighbour
+    assert numbers["reach"][0]["recall@2+2"] == 1.0
+    first = [file.read_bytes() for file in files]
+    assert [file[:4] for file in first[1:]] == [b"\x89PNG"] * 2
+    write_report(_corpus(tmp_path), GRAPH, {"fixed": FIXED}, tmp_path / "R")
+    assert [file.read_bytes() for file in files] == first
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_a_graph_without_edges_has_a_report_too(tmp_path: Path) -> None:
+    alone = np.repeat(np.arange(6, dtype=np.uint32)[:, None], 2, axis=1)
+    graph = NeighbourhoodGraph(Path("g"), FACTS, alone, np.zeros((6, 2), dtype=np.float16))
+    files = write_report(_corpus(tmp_path), graph, {}, tmp_path / "R")
+    assert [file.name for file in files] == ["report.json", "graph.png"]

@@ -1,0 +1,67 @@
+"""Encoders by name, over real sentence-transformers models made or found here."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sentence_transformers
+
+from quit.models.folders import minilm_folder
+from quit.qa.indexes import encoders
+from quit.qa.settings import FirstStages
+from tests.qa.benchmark import tiny
+
+SETTINGS = FirstStages(batch=4, device="cpu")
+TEXTS = ["The Nile flows through Cairo.", "Lima is a capital.", "a", "It lies on the Pacific " * 60]
+
+
+def test_a_folder_of_sentence_transformers_is_the_model_it_is() -> None:
+    """The published MiniLM through sentence-transformers against our own reading of the same weights."""
+    ours, theirs = encoders.dense_encoder("minilm", SETTINGS), encoders.dense_encoder(str(minilm_folder()), SETTINGS)
+    assert isinstance(ours, encoders.DenseEncoder) and isinstance(theirs, encoders.DenseEncoder)
+    assert ours.dimension == theirs.dimension == 384
+    vectors = theirs.documents(TEXTS)
+    assert vectors.dtype == np.float32
+    assert np.allclose((ours.documents(TEXTS) * vectors).sum(axis=1), 1.0, atol=1e-4)
+    assert "@" in theirs.identity and str(minilm_folder()) not in theirs.identity
+    assert theirs.documents([]).shape == (0, 384)
+
+
+def test_bf16_is_near_and_another_identity() -> None:
+    bf16 = FirstStages(precision="bf16", device="cpu")
+    full, half = (encoders.dense_encoder("minilm", settings) for settings in (SETTINGS, bf16))
+    assert full.identity != half.identity
+    cosine = (full.documents(TEXTS) * half.documents(TEXTS)).sum(axis=1)
+    assert (cosine > 0.999).all()
+    assert np.array_equal(half.documents(TEXTS)[:1], half.documents(TEXTS[:1]))  # no text knows its batch
+
+
+@pytest.fixture(scope="module")
+def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random masked language model of 2 small layers with MiniLM's vocabulary."""
+    folder = tmp_path_factory.mktemp("tiny")
+    tiny.model(folder, "BertForMaskedLM", hidden_size=32, num_hidden_layers=2)
+    return folder
+
+
+def test_a_sparse_encoder_gives_the_entries_of_its_dense_rows(masked: Path) -> None:
+    encoder = encoders.sparse_encoder(f"sparse:{masked}", SETTINGS)
+    assert isinstance(encoder, encoders.SparseEncoder)
+    documents = encoder.documents(TEXTS)
+    whole = sentence_transformers.SparseEncoder(str(masked), device="cpu").encode(TEXTS, convert_to_sparse_tensor=False)
+    for (entries, weights), row in zip(documents, whole.numpy(), strict=True):
+        vectors = np.zeros(encoder.dimension, dtype=np.float32)
+        vectors[entries] = weights
+        assert np.allclose(vectors, row, atol=1e-5) and (np.diff(entries) > 0).all() and len(entries)
+
+
+def test_late_interaction_models_and_minilms_tokens(masked: Path, tmp_path: Path) -> None:
+    tiny.late(tmp_path / "late", masked)
+    for name in (f"late:{tmp_path / 'late'}", "late:minilm"):
+        encoder = encoders.late_encoder(name, SETTINGS)
+        assert isinstance(encoder, encoders.LateEncoder)
+        vectors = encoder.documents(TEXTS)
+        assert len(vectors) == 4 and {one.shape[1] for one in vectors} == {encoder.dimension}
+        assert len(vectors[0]) > len(vectors[2])
+        for one in vectors:
+            assert np.allclose(np.linalg.norm(one, axis=1), 1.0, atol=1e-3)
