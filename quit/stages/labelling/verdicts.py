@@ -95,6 +95,8 @@ def live_reviews(reviews: pa.Table) -> pa.Table:
     """Return the rows of ``reviews`` that count: the latest version of each annotation, unless withdrawn or skipped;
     one annotation per person, question and content (the newest). A version that someone else wrote over an annotator's
     work, or that nobody submitted, does not count."""
+    if not len(reviews):
+        return reviews
     with duckdb.cursor() as connection:  # of the process's own database in memory: a new one takes 15 ms
         connection.register("reviews", reviews)
         return connection.sql(
@@ -172,6 +174,8 @@ def decide(live: pa.Table, settings: Review) -> pa.Table:
     ``majority``: more than half of the voters; a tie stays open. ``adjudicator``: the named person's verdict, else a
     unanimous one, else it waits. With fewer voters than ``minimum`` (and no adjudicator among them) it stays open.
     """
+    if not len(live):
+        return DECISIONS.empty_table()
     with duckdb.cursor() as connection:
         connection.register("votes", votes(live))
         decisions = connection.sql(
