@@ -3,6 +3,7 @@ docstrings a rule of ruff, both in pyproject.toml."""
 
 import sys
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,13 @@ OUTER = ("torch", "prefect", "label_studio_sdk", "quit.flows", "quit.annotation"
 def test_the_command_line_is_there_at_once_because_it_loads_outer_layers_late(module, late) -> None:
     code = f"import sys, {module}; print([name for name in {late} if name in sys.modules])"
     assert run_process(sys.executable, "-c", code).out.strip() == "[]"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [("status",), ("show", "jsonl-geo-001")])
+def test_a_quick_look_at_a_workspace_loads_neither_pandas_nor_models(few_built: Path, command: tuple[str, ...]) -> None:
+    loaded = run_process(sys.executable, "-X", "importtime", "-m", "quit", *command, "-w", few_built).err
+    assert "duckdb" in loaded and not [name for name in ("pandas.core", "torch", "prefect") if name in loaded]
 
 
 def test_files_can_be_read_in_one_sitting() -> None:
