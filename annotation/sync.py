@@ -80,16 +80,17 @@ def pull(
         report.problems += server.absent_adjudicator()
         rows = _Rows(store, server, report)
         mark = [store.project["key"], number]
-        seen = store.sync.get("seen", {}) if store.sync.get("project") == mark and not full else {}
-        # Before anything is read: what changes while this pull reads is seen otherwise by the next.
-        listed = list(server.tasks(number, _LIGHT))
-        stamps = {str(task.id): [str(task.updated_at), task.annotations_ids] for task in listed}
-        changed = [task.id for task in listed if seen.get(str(task.id)) != stamps[str(task.id)]]
-        for start in range(0, len(changed), 100):
-            for task in server.tasks(number, _FULL, among=changed[start : start + 100]):
-                rows.take(task)
-        present = rows.withdraw_missing(listed, accept_withdrawals)
-        report.problems += rows.copies(present)
+        last_stamps = store.sync.get("seen", {}) if store.sync.get("project") == mark and not full else {}
+        # Before anything is read: what changes while this pull reads has another stamp in the next.
+        tasks = list(server.tasks(number, _LIGHT))
+        stamps = {str(task.id): [str(task.updated_at), task.annotations_ids] for task in tasks}
+        to_read = [task.id for task in tasks if last_stamps.get(str(task.id)) != stamps[str(task.id)]]
+        for start in range(0, len(to_read), 100):
+            for task in server.tasks(number, _FULL, among=to_read[start : start + 100]):
+                if not rows.take(task):
+                    stamps.pop(str(task.id), None)  # the next pull reads it again
+        task_ids = rows.withdraw_missing(tasks, accept_withdrawals)
+        report.problems += rows.copies(task_ids)
         report.part = store.append(rows.new)
         report.rows = len(rows.new)
         states = Counter(row["state"] for row in rows.new if row["kind"] == "annotation")
@@ -99,7 +100,7 @@ def pull(
         # Of an earlier project nothing is asked: its tasks are done anew in this one.
         questions = [row for row in unclear_annotations(store.read()) if row["project"] == mark[0]]
         report.unclear = len(questions)
-        of_tasks = {task: f" {server.url}/projects/{number}/data?task={task}" for task in present}
+        of_tasks = {task: f" {server.url}/projects/{number}/data?task={task}" for task in task_ids}
         links = [of_tasks.get(row["task"], "") for row in questions]
         report.problems += _questions(questions, links)
         counts: Any = server.ask(lambda studio: studio.projects.get(number))
@@ -141,7 +142,7 @@ class _Rows:
     """Collects the rows of one pull.
 
     ``new``: those of this pull. ``_headers``: annotation -> the row of kind ``annotation`` of its latest version;
-    ``_known``: of the latest version before this pull.
+    ``_earlier``: of the latest version before this pull.
     """
 
     def __init__(self, store: ReviewStore, server: Server, report: PullReport) -> None:
@@ -154,16 +155,16 @@ class _Rows:
         mine = (pc.field("kind") == "annotation") & (pc.field("project") == self._project)
         by_version = sorted(rows.filter(mine).to_pylist(), key=lambda row: row["version"])
         self._headers: dict[int, dict[str, Any]] = {row["annotation"]: row for row in by_version}
-        self._known = {**self._headers}
+        self._earlier = {**self._headers}
 
-    def take(self, task: Any) -> None:
-        """Take every annotation of a task, oldest change first."""
+    def take(self, task: Any) -> bool:
+        """Take every annotation of a task, oldest change first; returns whether each could be read."""
         annotations = task.annotations or []
-        key = task_key(task)
+        key, count = task_key(task), len(self._report.problems)
         if key and annotations and not intact(task):
             self._report.problems.append(
                 f"The data of task {task.id} ({key}) were edited: its annotations are not read. Push again to put the "
-                "data back, then pull with --full; what was pulled of it counts until then."
+                "data back, then pull; what was pulled of it counts until then."
             )
         elif key:
             by_time = sorted(annotations, key=lambda entry: (str(entry.get("updated_at")), str(entry.get("id"))))
@@ -180,6 +181,7 @@ class _Rows:
             self._report.problems.append(
                 f"Task {task.id} was not made by quit: its {len(annotations)} annotations are not read."
             )
+        return len(self._report.problems) == count
 
     def _take(self, task: int, question: str, data: Mapping[str, Any], annotation: Mapping[str, Any]) -> None:
         number, lead = int(annotation["id"]), annotation.get("lead_time")
@@ -258,33 +260,33 @@ class _Rows:
             state = "overwritten"
         return annotator, editor, state
 
-    def withdraw_missing(self, listed: Sequence[Any], accept_many: bool) -> set[int]:
-        """Append a withdrawal for every annotation that is gone while its task is there; return the tasks there are.
+    def withdraw_missing(self, tasks: Sequence[Any], accept_many: bool) -> set[int]:
+        """Append a withdrawal for every annotation that is gone while its task is there; return the ids of the tasks.
 
         Where many are gone at once, none is withdrawn without ``accept_many``. One whose number another has now, on a
         server put back from a backup, is gone too. Raises :class:`ServerError` where the server does not say which
         annotations a task has.
         """
-        present: dict[int, set[int]] = {}
-        for task in listed:
+        numbers: dict[int, set[int]] = {}
+        for task in tasks:
             if not isinstance(task.annotations_ids, str):
                 raise ServerError(
                     f"{self._server.url} does not list the annotations of task {task.id}, so deleted ones cannot be "
                     "told. Nothing was pulled. Give that server the version of Label Studio that quit review serve has."
                 )
-            present[task.id] = {int(text) for text in task.annotations_ids.split(",") if text}
-        known = {number: row for number, row in self._known.items() if row["state"] != "withdrawn"}
-        there = {number: row for number, row in known.items() if row["task"] in present}
-        gone = {
+            numbers[task.id] = {int(text) for text in task.annotations_ids.split(",") if text}
+        earlier = {number: row for number, row in self._earlier.items() if row["state"] != "withdrawn"}
+        of_tasks = {number: row for number, row in earlier.items() if row["task"] in numbers}
+        absent = {
             number
-            for number, row in there.items()
-            if number not in present[row["task"]] or self._headers[number]["created"] != row["created"]
+            for number, row in of_tasks.items()
+            if number not in numbers[row["task"]] or self._headers[number]["created"] != row["created"]
         }
-        counting = {number for number, row in there.items() if row["state"] not in ("skipped", "copied")}
-        lost, total = len(gone & counting), len(counting)
+        counting = {number for number, row in of_tasks.items() if row["state"] not in ("skipped", "copied")}
+        lost, total = len(absent & counting), len(counting)
         if not accept_many and (1 < lost == total or lost > min(_MANY, max(_FEW, total // 5))):
             self._report.held = lost
-            self.new = [row for row in self.new if row["annotation"] not in gone]
+            self.new = [row for row in self.new if row["annotation"] not in absent]
             self._report.problems.append(
                 f"{lost} of {counted(total, 'annotation')} that were pulled are gone at once: deleted, or the server "
                 "was put back from a backup. Their reviews still count. If they are to be withdrawn: quit review pull "
@@ -292,18 +294,18 @@ class _Rows:
             )
         else:
             # Where another annotation has the number, that is a newer version.
-            for header in [self._headers[number] for number in sorted(gone)]:
-                if header is self._known[header["annotation"]]:
+            for header in [self._headers[number] for number in sorted(absent)]:
+                if header is self._earlier[header["annotation"]]:
                     self._withdraw(header)
-        questions = {task_key(task) for task in listed}
-        deleted = (row for row in known.values() if row["task"] not in present)
-        if tasks := {row["task"] for row in deleted if row["question_id"] not in questions}:
+        questions = {task_key(task) for task in tasks}
+        deleted = (row for row in earlier.values() if row["task"] not in numbers)
+        if gone := {row["task"] for row in deleted if row["question_id"] not in questions}:
             self._report.problems.append(
-                f"{len(tasks)} tasks that people had worked on were deleted on the server. Their reviews still "
+                f"{len(gone)} tasks that people had worked on were deleted on the server. Their reviews still "
                 "count: a task that is deleted withdraws nothing. Push again to create the tasks again; to withdraw a "
                 "review, delete the annotation, not the task."
             )
-        return {*present}
+        return {*numbers}
 
     def _withdraw(self, header: Mapping[str, Any]) -> None:
         number, version = header["annotation"], header["version"] + 1
@@ -319,9 +321,9 @@ class _Rows:
         self.new.append(self._headers[number])
         self._report.withdrawn += 1
 
-    def copies(self, present: Set[int]) -> list[str]:
-        """Count the annotations that nobody submitted, of the tasks ``present``; return what to say about them."""
-        copied = [row for row in self._headers.values() if row["state"] == "copied" and row["task"] in present]
+    def copies(self, task_ids: Set[int]) -> list[str]:
+        """Count the annotations that nobody submitted, of these tasks; return what to say about them."""
+        copied = [row for row in self._headers.values() if row["state"] == "copied" and row["task"] in task_ids]
         self._report.copied = len(copied)
         if not copied:
             return []

@@ -9,6 +9,9 @@ from typing import Any
 
 from quit.text.invisible import visible
 
+LOOK_SECONDS = 5.0
+"""Seconds between looks at work that has not reported."""
+
 
 class Listener:
     """Hears how far the jobs of this process are. Override what you want to hear."""

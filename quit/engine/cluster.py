@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from quit.common.progress import note
+from quit.common.progress import LOOK_SECONDS, note
 from quit.common.ranges import Range
 from quit.engine import workers
 from quit.engine.pipeline import Pipeline
@@ -37,10 +37,6 @@ _PASSES = ("Starting Ray client server failed", "ZombieProcess")
 """What a head says when the process of a new session took too long, or that of the last one is just ending."""
 
 
-HEARTBEAT = 5.0
-"""Seconds between looks at a cluster that has not said anything."""
-
-
 class Cluster:
     """A Ray cluster, called from the threads of a build. ``text``: as in :func:`quit.settings.runner.parse_runner`;
     ``count``: shards at a time, where the build itself starts Ray."""
@@ -50,14 +46,14 @@ class Cluster:
         self._text = text
         self._settings = settings
         self._count = count
-        self._work_on: Any = None
+        self._run_task: Any = None
         self._whole: dict[str, tuple[pa.Table, Any]] = {}  # with where Ray has it
         self._lock = threading.Lock()
 
-    def carry_out(
+    def run(
         self, pipeline: Pipeline, run: StageRun, shard: Range, context: Context, *chosen: Any, **tables: pa.Table
     ) -> Tables:
-        """Carry out a stage's function by a worker, and by another one where that is lost.
+        """Run a stage's function in a worker; in another one where that is lost.
 
         Raises ``LostPlace`` where the cluster cannot be reached, ``MissingDependency`` without its client,
         ``ServerError`` where too many workers were lost, and what the worker raised.
@@ -85,11 +81,11 @@ class Cluster:
         options: dict[str, Any] = {"name": f"shard of {run.key}", "max_retries": 0}
         options |= {"num_gpus": gpus, "max_calls": 0} if gpus else {}
         with self._lock:
-            if self._work_on is None:
-                self._work_on = self._start()
+            if self._run_task is None:
+                self._run_task = self._start()
             try:
                 places = [self._put(name, table) for name, table in whole.items()]
-                return self._work_on.options(**options).remote(task, *places).future()
+                return self._run_task.options(**options).remote(task, *places).future()
             except Exception as error:
                 raise self._fault(error) from error
 
@@ -105,7 +101,7 @@ class Cluster:
         """Return a worker's result. Raises ``LostWorker``, ``LostPlace``, or what the worker raised."""
         import ray
 
-        while not wait([future], HEARTBEAT).done:
+        while not wait([future], LOOK_SECONDS).done:
             if not ray.is_initialized():  # Ray itself does not report that
                 raise self._lost("it does not answer any more")
         try:
@@ -116,7 +112,7 @@ class Cluster:
 
     def close(self) -> None:
         """Disconnect; a Ray that was started here ends."""
-        if self._work_on is not None:
+        if self._run_task is not None:
             import ray
 
             ray.shutdown()
@@ -135,7 +131,7 @@ class Cluster:
         for last in (False, False, True):
             try:
                 ray.init(**options)
-                return ray.remote(workers.work_on)
+                return ray.remote(workers.run_task)
             except Exception as error:
                 if last or not any(text in str(error) for text in _PASSES):
                     raise self._lost(f"{type(error).__name__}: {_last_line(error)}") from error

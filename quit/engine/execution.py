@@ -18,7 +18,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from quit.common.progress import build_begins, note, shards_done
+from quit.common.progress import LOOK_SECONDS, build_begins, note, shards_done
 from quit.common.ranges import Range
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
@@ -31,8 +31,6 @@ from quit.text.words import counted
 
 Shard = tuple[StageRun, Range]
 
-HEARTBEAT = 5.0
-"""Seconds between looks at whether use is to be logged."""
 USAGE_SECONDS = 60.0
 """Seconds of which a kill forgets the use of language models; their replies are kept."""
 
@@ -119,7 +117,7 @@ class Execution(ExitStack):
         try:
             while queue or at_work:
                 while (item := self._next(queue, at_work)) is not None:
-                    at_work[self._threads.submit(self.pipeline.work_on, *item, self._elsewhere(*item))] = item
+                    at_work[self._threads.submit(self.pipeline.run_shard, *item, self._on_ray(*item))] = item
                 for future in self._finished(at_work):
                     run, shard = at_work.pop(future)
                     try:
@@ -179,18 +177,18 @@ class Execution(ExitStack):
             queue.remove(item)
         return item
 
-    def _elsewhere(self, run: StageRun, shard: Range) -> Callable[..., Tables] | None:
-        """Return what carries out a stage's function on Ray; None where it works in the build."""
-        if self._cluster is None or not self.pipeline.may_work_elsewhere(run):
+    def _on_ray(self, run: StageRun, shard: Range) -> Callable[..., Tables] | None:
+        """Return what runs a stage's function on Ray; None where it runs in the build."""
+        if self._cluster is None or not self.pipeline.may_run_on_ray(run):
             return None
-        return partial(self._cluster.carry_out, self.pipeline, run, shard)
+        return partial(self._cluster.run, self.pipeline, run, shard)
 
     def _finished(self, at_work: dict[Future[Any], Shard]) -> set[Future[Any]]:
         """Wait until some shards have ended, one way or another, and return their futures."""
         while True:
             if time.monotonic() - self._record_time >= USAGE_SECONDS:
                 self._record_usage()
-            if finished := wait(at_work, HEARTBEAT, FIRST_COMPLETED).done:
+            if finished := wait(at_work, LOOK_SECONDS, FIRST_COMPLETED).done:
                 return finished
 
     def _record_usage(self) -> None:

@@ -177,9 +177,12 @@ class Pipeline(BuildPlan):
             self.workspace.set_build({"profile": profile, "overrides": overrides, "sources": sources})
         self._set_current({run.key for run in self.runs if self.is_done(run)})
 
-    def work_on(self, run: StageRun, shard: Range, function: Callable[..., Tables] | None = None) -> None:
-        """Carry out one shard of a stage run and write its parts; again after a fault of this system (``run.retries``).
-        Clients of servers have attempts of their own. ``function``: carries out the stage's elsewhere. Raises the last
+    def run_shard(self, run: StageRun, shard: Range, function: Callable[..., Tables] | None = None) -> None:
+        """Run one shard of a stage run and write its parts.
+
+        A fault of this system is retried (``run.retries``); clients of servers have retries of their own.
+
+        ``function``: called in place of the stage's, with the same arguments: it runs that on Ray. Raises the last
         fault.
         """
         stage, settings = run.stage, self.settings.run
@@ -188,7 +191,7 @@ class Pipeline(BuildPlan):
                 self._release_previous_reader(run)
                 optional = [name for name in stage.optional if self.producers_of(run, name)]
                 inputs = {name: self._input(run, name, shard) for name in (*stage.inputs, *optional)}
-                tables = stage.carry_out(self._context(run), inputs, function)
+                tables = stage.run(self._context(run), inputs, function)
                 parts = {name: tables[name] for name in stage.outputs}
                 return self.workspace.write_part(self.folder(run), shard, parts)
             except OSError as error:

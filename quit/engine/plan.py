@@ -205,7 +205,7 @@ class BuildPlan:
         """Return the identities of the models that a stage run asks."""
         return models_of(run.stage, run.reader, self.settings)
 
-    def may_work_elsewhere(self, run: StageRun) -> bool:
+    def may_run_on_ray(self, run: StageRun) -> bool:
         """Whether a run needs processors or GPUs and waits for no server: its function asks models of this program and
         gets nothing but tables."""
         settings = self.settings

@@ -1,4 +1,4 @@
-"""Stages carried out by other processes, here or on other machines: what a worker gets, its checks and its result.
+"""Stages run by other processes, here or on other machines: what a worker gets, its checks and its result.
 
 A worker gets tables and gives tables. It opens no workspace and no source, asks no server, and writes only to the
 caches of its machine. Before it works, it checks that it is the same program with the same models.
@@ -100,8 +100,8 @@ def task_of(pipeline: Pipeline, run: StageRun, context: Context, chosen: Sequenc
     )
 
 
-def work_on(task: Task, *whole: pa.Table) -> ShardResult:
-    """Carry out a task in a worker. Every refusal names the worker's machine.
+def run_task(task: Task, *whole: pa.Table) -> ShardResult:
+    """Run a task in a worker. Every refusal names the worker's machine.
 
     Raises :class:`WorkspaceError` where this worker must not work: another program, other models; and whatever the
     stage raises.
@@ -119,7 +119,7 @@ def work_on(task: Task, *whole: pa.Table) -> ShardResult:
             settings, models = _loaded(task.settings_json, tuple(task.prompts.items()))
         own = models_of(stage, task.reader, settings)
         if others := [
-            f"{there} there, {here} here" for there, here in zip(own, task.models, strict=True) if there != here
+            f"{worker} there, {build} here" for worker, build in zip(own, task.models, strict=True) if worker != build
         ]:
             raise WorkspaceError(f"A worker has other models than the build: {'; '.join(others)}. Give it the same.")
         if task.reader and not settings.run.parallel_readers:

@@ -62,8 +62,8 @@ class Stage:
     of :data:`OUTSIDE`. An input with a default is optional: the stage gets it where an earlier run, also one of the
     same stage, makes it for this one (:meth:`quit.engine.plan.BuildPlan.producers_of`).
 
-    ``function`` may be carried out in another process, which has its arguments and nothing else; ``before`` and
-    ``after`` are steps of the build. What ``before`` returns is the function's argument after the context; ``after``
+    ``function`` may run in another process, which has its arguments and nothing else; ``before`` and ``after`` run in
+    the build. What ``before`` returns is the function's argument after the context; ``after``
     gets the function's tables after the context, and returns those of the stage.
 
     Args:
@@ -106,10 +106,8 @@ class Stage:
         self.lazy_inputs = {name for name, each in parameters.items() if str(each.annotation).startswith("LazyTable")}
         self.takes_tables_alone = self.scope == "shard" and self.lazy_inputs.isdisjoint(own)
 
-    def carry_out(
-        self, context: Context, inputs: Mapping[str, Any], function: Callable[..., Tables] | None = None
-    ) -> Tables:
-        """Return the stage's tables. ``function``: carries out the stage's own elsewhere."""
+    def run(self, context: Context, inputs: Mapping[str, Any], function: Callable[..., Tables] | None = None) -> Tables:
+        """Return the stage's tables. ``function``: called in place of the stage's, with the same arguments."""
 
         def given(step: Callable[..., Any], first: int) -> dict[str, Any]:
             return {name: inputs[name] for name in _parameters(step, first) if name in inputs}

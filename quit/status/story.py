@@ -112,7 +112,7 @@ class StoryReject(TypedDict):
 
 
 class Story(TypedDict):
-    """Everything that the tables say of a question. What has no type of its own here is rows of the table of that name,
+    """All rows of a question. A field without a type of its own holds the rows of the table of that name,
     without ``question_id``."""
 
     question_id: str

@@ -109,6 +109,17 @@ def test_what_a_button_an_import_or_a_program_made_is_no_verdict(store, server, 
     assert report.problems[0].startswith("Not submitted on a page: 6 annotations by owner@quit.local. A button")
 
 
+def test_what_cannot_be_read_is_said_by_every_pull_until_it_can(store, server, settings, pushed) -> None:
+    project = store.project["id"]
+    foreign = {"data": {"text": "x"}, "annotations": [{"result": page_result("q005", "gold")}]}
+    server.ask(lambda studio: studio.projects.import_tasks(project, request=[foreign]))
+    for _ in range(2):
+        assert "was not made by quit: its 1 annotations are not read" in " ".join(pull(store, server, settings).problems)
+    [task] = [task for task in server.tasks(project, ["id"]) if task.id not in pushed.values()]
+    server.ask(lambda studio: studio.tasks.delete(str(task.id)))
+    assert pull(store, server, settings).problems == []
+
+
 def test_a_strangers_edit_does_not_count_and_the_own_version_does(store, server, settings, pushed, people) -> None:
     ada = Server(server.url, people["ada@example.org"], settings.review)
     number = annotate(ada, pushed["q003"], page_result("q003", "gold"))

@@ -344,9 +344,9 @@ def test_a_source_that_changes_while_it_is_collected_is_refused(finished: Pipeli
     planned, before = source.read_bytes(), source.stat()
     source.write_bytes(planned + planned.splitlines()[0] + b"\n")
     with pytest.raises(InputError, match=rf"{source} has changed since this run was planned.*again"):
-        finished.work_on(finished.runs[0], WHOLE)
+        finished.run_shard(finished.runs[0], WHOLE)
     source.write_bytes(planned)
-    finished.work_on(finished.runs[0], WHOLE)
+    finished.run_shard(finished.runs[0], WHOLE)
     records = read_sources(finished.sources, finished.source_checksums)
     next(records)
     source.write_bytes(b"{}")  # it changes and comes back while it is read

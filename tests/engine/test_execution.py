@@ -49,7 +49,7 @@ def test_blas_has_one_thread_in_each_thread_of_builds_and_its_own_number_after_t
 def test_the_use_of_language_models_is_logged_while_a_shard_is_at_work(tmp_path: Path, monkeypatch) -> None:
     """... so that a kill forgets little of what was paid."""
     monkeypatch.setattr(module, "USAGE_SECONDS", 0.0)
-    monkeypatch.setattr(module, "HEARTBEAT", 0.01)
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
     pipeline = plan_build(tmp_path / "W", source=starter_file(tmp_path / "few.jsonl", 1), profile="embedded")
     pipeline.models.meter.add("m", requests=5)  # before this build
     run, path = pipeline.stage_run("collect"), pipeline.workspace.path
@@ -59,7 +59,7 @@ def test_the_use_of_language_models_is_logged_while_a_shard_is_at_work(tmp_path:
             pipeline.models.meter.add("m", requests=1, prompt_tokens=10)
             until(lambda count=count: totals(path).get("m", {}).get("requests") == count, seconds=20, every=0.01)
 
-    monkeypatch.setattr(pipeline, "work_on", ask)
+    monkeypatch.setattr(pipeline, "run_shard", ask)
     with Execution(pipeline) as carry_out:
         carry_out._work_on(deque([(run, WHOLE)]))
         carry_out._record_usage()

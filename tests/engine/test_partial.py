@@ -60,7 +60,7 @@ def test_neither_shards_nor_a_stop_after_every_step_change_a_row(exact: Path, tm
         if run is None:
             break
         if pending := pipeline.pending(run):
-            pipeline.work_on(run, pending[0])
+            pipeline.run_shard(run, pending[0])
         else:
             pipeline.finish(run)
         steps += 1

@@ -36,7 +36,7 @@ def _build(pipeline: Pipeline) -> list[tuple[str, set[str]]]:
     for runs in [group for stage in {run.stage: None for run in pipeline.runs} for group in pipeline.runs_of(stage)]:
         for run in runs:
             for shard in (pending := pipeline.pending(run)):
-                pipeline.work_on(run, shard)
+                pipeline.run_shard(run, shard)
             if run.reader and pending:
                 worked.append((run.key, _loaded(pipeline)))
         for run in runs:

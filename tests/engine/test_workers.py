@@ -16,7 +16,7 @@ from quit.common.ranges import WHOLE
 from quit.engine import location, workers
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
-from quit.engine.workers import Task, task_of, work_on
+from quit.engine.workers import Task, run_task, task_of
 from quit.errors import QuitError, WorkspaceError
 from quit.models.generation.meter import Meter
 from quit.models.prompting import PROMPTS
@@ -34,7 +34,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def _packed(pipeline: Pipeline, run: StageRun, work: Callable[..., Any]) -> Callable[..., Tables]:
-    """Return what carries out a stage's function as Ray does: task and result are bytes on their way."""
+    """Return what runs a stage's function as Ray does: the task and the result are pickled."""
 
     def carry_out(context: Context, *chosen: Any, **tables: pa.Table) -> Tables:
         task = pickle.dumps((task_of(pipeline, run, context, chosen, tables), *context.whole.values()))
@@ -48,10 +48,10 @@ def _first_task(source: Path, folder: Path, *overrides: str, profile: str | Path
     pipeline, tasks = plan_build(folder, *overrides, source=source, profile=profile), []
     pipeline.begin()
     collect, run = (pipeline.stage_run(name) for name in ("collect", "filter"))
-    pipeline.work_on(collect, WHOLE)
+    pipeline.run_shard(collect, WHOLE)
     pipeline.finish(collect)
     with pytest.raises(ZeroDivisionError):
-        pipeline.work_on(run, WHOLE, _packed(pipeline, run, lambda task: tasks.append(task) or 1 / 0))
+        pipeline.run_shard(run, WHOLE, _packed(pipeline, run, lambda task: tasks.append(task) or 1 / 0))
     return tasks[0]
 
 
@@ -63,16 +63,16 @@ def test_workers_that_get_tables_alone_give_the_same_bytes(few_source: Path, few
         with monkeypatch.context() as away:
             away.setattr(location.Location, "__init__", None)
             away.setattr("quit.sources.read_source", None)
-            return work_on(*task)
+            return run_task(*task)
 
     pipeline = plan_build(tmp_path / "W", "run.shards=3", source=few_source, profile=FEW)
     pipeline.begin()
     elsewhere = set()
     for run in pipeline.runs:
         for shard in pipeline.pending(run):
-            away = pipeline.may_work_elsewhere(run)
+            away = pipeline.may_run_on_ray(run)
             elsewhere |= {run.stage.name} if away else set()
-            pipeline.work_on(run, shard, _packed(pipeline, run, work) if away else None)
+            pipeline.run_shard(run, shard, _packed(pipeline, run, work) if away else None)
         pipeline.finish(run)
     assert elsewhere == {"filter", "rank", "probe", "read", "judge"}
     assert files_of(tmp_path / "W" / "tables") == files_of(few_built / "tables")
@@ -93,7 +93,7 @@ def test_what_waits_for_a_server_works_in_the_build(
     sections = {**served("http://h/v1", "a"), **changes}
     sections["judge"] = changes.get("judge", {"name": "j", "kind": "server", "server": "s", "model": "j"})
     pipeline = plan_build(tmp_path / "W", source=source, profile=write_profile(tmp_path / "p.toml", sections))
-    assert {run.stage.name for run in pipeline.runs if pipeline.may_work_elsewhere(run)} == {*elsewhere.split()}
+    assert {run.stage.name for run in pipeline.runs if pipeline.may_run_on_ray(run)} == {*elsewhere.split()}
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_what_waits_for_a_server_works_in_the_build(
 def test_a_worker_with_another_program_or_other_models_refuses(source, tmp_path, change: dict, message: str) -> None:
     task = dataclasses.replace(_first_task(source, tmp_path / "W"), **change)
     with pytest.raises(WorkspaceError, match=message) as raised:
-        work_on(task)
+        run_task(task)
     assert not raised.value.retryable
 
 
@@ -136,7 +136,7 @@ def test_the_builds_cache_is_the_workers_unless_it_has_its_own(source, tmp_path,
     task = _first_task(source, tmp_path / "W")
     monkeypatch.delenv("QUIT_CACHE")
     for cache in ("/local/cache", "/other"):
-        work_on(dataclasses.replace(task, cache=str(tmp_path) + cache))
+        run_task(dataclasses.replace(task, cache=str(tmp_path) + cache))
         assert os.environ["QUIT_CACHE"] == f"{tmp_path}/local/cache"
 
 

@@ -93,7 +93,7 @@ def test_a_rejected_answer_is_asked_of_the_labelers_that_were_skipped(exact: Pat
         if stop_early:  # as a kill would: the next update finishes it
             updated = plan_update(last_build(workspace))
             run = updated.stage_run(f"read:{LABELERS[1]}")
-            updated.work_on(run, updated.pending(run)[0])
+            updated.run_shard(run, updated.pending(run)[0])
             updated.finish(run)
             stop_early = False
         output = call_quit("review", "apply", "-w", workspace.path, "--json").out

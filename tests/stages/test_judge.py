@@ -72,7 +72,7 @@ def test_a_second_judge_rules_on_the_same_answers(partial: str, form: str) -> No
     first, second = _judge("first", form), _judge("second")
     for judge in (second, None):
         context = SimpleNamespace(models=SimpleNamespace(judge=first, second_judge=judge), settings=settings)
-        tables = judge_stage.carry_out(
+        tables = judge_stage.run(
             context, {"questions": QUESTIONS, **{name: _of(name) for name in ("answers", "distinct_answers")}}
         )
         for name, expected in (

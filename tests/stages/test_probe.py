@@ -36,7 +36,7 @@ def test_every_described_question_is_asked_without_a_hint_as_often_as_set() -> N
     context = Context({}, Settings(probe={"repetitions": 2}), models, reader="r")
     questions, descriptions = _tables("a", "b", "c", described=["a", "c"])
     inputs = {"questions": questions, "descriptions": descriptions}
-    answers = probe_stage.carry_out(context, inputs)["probe_answers"]
+    answers = probe_stage.run(context, inputs)["probe_answers"]
     assert [tuple(row.values())[:6] for row in answers.to_pylist()] == [
         ("a", "scripted", 0, "new york", "new york", True),  # equals the gold answer
         ("a", "scripted", 1, "Perhaps", "Perhaps", None),
