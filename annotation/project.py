@@ -399,8 +399,8 @@ def _import(server: Server, project: int, chunk: Sequence[ReviewItem]) -> None:
             return _import_once(server, project, chunk)
         except ServerError:
             _settled(lambda: server.ask(lambda studio: studio.projects.get(project)).task_number)
-            there = {task_key(task) for task in server.tasks(project, ["id", "meta"])}
-            chunk = [item for item in chunk if item.question_id not in there]
+            keys = {task_key(task) for task in server.tasks(project, ["id", "meta"])}
+            chunk = [item for item in chunk if item.question_id not in keys]
             if not chunk:
                 return
             if is_last:

@@ -100,7 +100,7 @@ def begun(folder: Path, overrides: Sequence[str] = ()) -> Pipeline:
 def carry_out(pipeline: Pipeline, run: StageRun) -> None:
     """Carry out a real stage in this process, shard by shard."""
     for shard in pipeline.pending(run):
-        pipeline.work_on(run, shard)
+        pipeline.run_shard(run, shard)
     pipeline.finish(run)
 
 

@@ -75,7 +75,7 @@ def measured(folder: Path) -> dict[str, Any]:
 
         update.cached_leaks_of = find_leaks
         with timed(seconds, "update"):
-            pipeline.work_on(run, WHOLE)
+            pipeline.run_shard(run, WHOLE)
         update.cached_leaks_of = original
         seconds["update"] -= seconds[leak_check]
     pipeline.finish(run)

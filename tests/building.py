@@ -41,7 +41,7 @@ def carry_out(pipeline: Pipeline, *stages: str) -> set[str]:
     ran = set()
     for run in pipeline.runs if not stages else map(pipeline.stage_run, stages):
         for shard in pipeline.pending(run):
-            pipeline.work_on(run, shard)
+            pipeline.run_shard(run, shard)
             ran.add(run.key)
         pipeline.finish(run)
     return ran

@@ -71,8 +71,8 @@ def _asked(pipeline: Pipeline, run: StageRun) -> Iterator[_Model]:
     names = [run.reader] if run.reader else []
     scored = stage == "rank" and settings.convergence.method == "llm"
     names += [settings.convergence.language_model or ""] if scored else []
-    judged = stage in ("probe", "judge") or (stage == "read" and pipeline.strategy.in_turn)
-    names += [settings.judge.name] if judged else []
+    asks_judge = stage in ("probe", "judge") or (stage == "read" and pipeline.strategy.in_turn)
+    names += [settings.judge.name] if asks_judge else []
     models = {spec.name: spec for spec in settings.replying_models}
     yield from (models[name] for name in names if name in models)
 
@@ -96,11 +96,11 @@ def _ask_servers(pipeline: Pipeline, models: Sequence[_Model], kept_models: Set[
     for server in servers:
         specs = [spec for spec in models if spec.server == server.name]
         users, absent = ", ".join(spec.name for spec in specs), []
-        kept = all(generator_identity(spec) in kept_models for spec in specs)
+        has_replies = all(generator_identity(spec) in kept_models for spec in specs)
         try:
             urls, key = server.urls(), server.key()
         except SettingsError as error:
-            if not kept:
+            if not has_replies:
                 raise
             note(f"{error} {until}", loud=True)
             continue
@@ -110,7 +110,7 @@ def _ask_servers(pipeline: Pipeline, models: Sequence[_Model], kept_models: Set[
             except HTTPError as error:
                 if refuses_key(error):
                     text = f"{url} refuses the API key of {users} (HTTP {error.code}). {server.key_remedy}"
-                    if not kept:
+                    if not has_replies:
                         raise SettingsError(text) from None
                     note(f"{text} {until}", loud=True)
                 continue
@@ -132,7 +132,7 @@ def _ask_servers(pipeline: Pipeline, models: Sequence[_Model], kept_models: Set[
             faults = "; ".join(absent)
             text = f"The server of {users} did not answer: {faults}. {server.remedy_for(faults)}"
             is_first = server is servers[0]
-            if is_first and len(absent) == len(urls) and not kept:
+            if is_first and len(absent) == len(urls) and not has_replies:
                 raise ServerError(text)
             note(f"{text} {until if is_first else 'It is needed later.'}", loud=is_first)
 

@@ -111,10 +111,12 @@ def test_what_a_button_an_import_or_a_program_made_is_no_verdict(store, server, 
 
 def test_what_cannot_be_read_is_said_by_every_pull_until_it_can(store, server, settings, pushed) -> None:
     project = store.project["id"]
-    foreign = {"data": {"text": "x"}, "annotations": [{"result": page_result("q005", "gold")}]}
+    [task] = [task for task in server.tasks(project, ["id", "data"]) if task.id == pushed["q005"]]
+    foreign = {"data": task.data, "annotations": [{"result": page_result("q005", "gold")}]}
     server.ask(lambda studio: studio.projects.import_tasks(project, request=[foreign]))
     for _ in range(2):
-        assert "was not made by quit: its 1 annotations are not read" in " ".join(pull(store, server, settings).problems)
+        [problem] = pull(store, server, settings).problems
+        assert "was not made by quit: its 1 annotations are not read" in problem
     [task] = [task for task in server.tasks(project, ["id"]) if task.id not in pushed.values()]
     server.ask(lambda studio: studio.tasks.delete(str(task.id)))
     assert pull(store, server, settings).problems == []

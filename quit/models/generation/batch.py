@@ -180,8 +180,8 @@ class BatchGenerator:
         False for a single request, which fails like any other.
         """
         [(tokens, count)] = notes.execute(_SIZE, (tag,))
-        told = (_SHARE * float(re.sub(r"\D", "", number)) for number in _LIMIT.findall(why))
-        limit = min((limit for limit in told if limit < tokens), default=tokens / 2)
+        limits = (_SHARE * float(re.sub(r"\D", "", number)) for number in _LIMIT.findall(why))
+        limit = min((limit for limit in limits if limit < tokens), default=tokens / 2)
         with notes:
             notes.execute("INSERT OR REPLACE INTO sizes VALUES (?, ?, ?)", (self._model, self._model, limit))
         return bool(count > 1)

@@ -101,7 +101,7 @@ def model_names(url: str, key: str | None, timeout: float = CONNECT_SECONDS) -> 
     with _OPENER.open(request, timeout=timeout) as response:
         models = json.loads(response.read(_MAX_BYTES))["data"]
     facts = {str(model["id"]).removeprefix("models/"): {**(model.get("meta") or {}), **model} for model in models}
-    return {name: next((told[key] for key in _CONTEXT if told.get(key)), 0) for name, told in facts.items()}
+    return {name: next((fields[key] for key in _CONTEXT if fields.get(key)), 0) for name, fields in facts.items()}
 
 
 def refuses_key(error: urllib.error.HTTPError) -> bool:
