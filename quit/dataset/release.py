@@ -216,7 +216,8 @@ def verify(path: str | Path) -> Release:
     faults += [f"tables/{name}.parquet: is not listed" for name in TABLES if name not in entries]
     listed_files = {PurePosixPath(DESCRIPTION), *(PurePosixPath(entry["file"]) for entry in entries.values())}
     folders = {folder for file in listed_files for folder in file.parents}
-    own_files = {folder / file.name for folder in folders for file in (release.path / folder).glob("*")}  # through links
+    # Through links.
+    own_files = {folder / file.name for folder in folders for file in (release.path / folder).glob("*")}
     faults += [f"{file}: is not part of the release" for file in sorted(own_files - listed_files - folders)]
     if faults:
         raise InputError(f"The release {path} is not what was frozen. " + "; ".join(faults) + ".")
