@@ -97,14 +97,15 @@ def import_(
 
 @app.command()
 def verify(path: options.Release, as_json: options.Json = False) -> None:
-    """Recompute every checksum and the content id; name each file that is not what was frozen.
+    """Recompute every checksum and the content id; name each file that is not what was frozen, and each row that is not
+    what its table's contract says.
 
     Example: `quit release verify workspace/releases/v1`
     """
-    from quit.dataset.release import verify as verify_release
+    from quit.release.create import verify_tables
 
     with working("verification"):
-        release = verify_release(path)
+        release = verify_tables(path)
     facts = {"path": str(path), "name": release.name, "content_id": release.content_id, "verified": True}
     tables = len(release.content["tables"])
     line = f"{path}: release {release.name} is what was frozen ({tables} tables, content id {release.content_id})"

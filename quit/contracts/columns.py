@@ -26,13 +26,29 @@ VERDICT = (
     Column("answer", TEXT, "Its most frequent surface form."),
     Column("correct", FLAG, "The verdict; null when the judge's reply could not be read.", nullable=True),
     Column("probability", REAL, "The judge's probability of being correct, if it gives one.", nullable=True),
-    Column("basis", TEXT, "`exact` (equals a gold answer), `no_answer`, `model`, or `review` (people decided)."),
+    Column(
+        "basis",
+        TEXT,
+        "`exact` (equals a gold answer), `no_answer`, `model`, or `review` (people decided).",
+        values=("exact", "no_answer", "model", "review"),
+    ),
     Column("passages", COUNT, "Number of (passage, reader) pairs that gave it."),
     Column("judge", TEXT, "Name of the judge."),
     Column("producer", TEXT, "Identity of the judge."),
     Column("raw", TEXT, "The judge's reply."),
     NOTE,
 )
+NORMALISED = {"answer_key": "normalised(answer)"}
+RULED = {
+    **NORMALISED,
+    "passages": "(SELECT sum(passages) FROM distinct_answers AS d WHERE (d.question_id, d.answer_key) = "
+    "(this.question_id, this.answer_key))",
+    "basis": "CASE WHEN basis = 'review' THEN basis WHEN answer = 'NO ANSWER' OR answer_key = '' THEN 'no_answer' WHEN "
+    "(question_id, answer_key) IN (SELECT (question_id, answer_key) FROM gold) THEN 'exact' ELSE 'model' END",
+    "judge": "CASE WHEN basis = 'review' THEN basis ELSE mode(judge) FILTER (basis <> 'review') OVER () END",
+    "producer": "CASE WHEN basis = 'review' THEN producer ELSE mode(producer) FILTER (basis <> 'review') OVER () END",
+}
+"""What columns of verdicts follow from."""
 HINT = Column(
     "hint_id", TEXT, "Id of the hint: the question's id and its position among the pooled hints, from `-h00`."
 )

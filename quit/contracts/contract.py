@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -12,12 +12,22 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class Column:
-    """One column: ``doc`` gives meaning and unit."""
+    """One column: ``doc`` gives meaning and unit; ``values``: all that it may hold, where that is a set of names."""
 
     name: str
     type: pa.DataType
     doc: str
     nullable: bool = False
+    values: tuple[str | int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Columns of a row that are, where none is null, those of a row of another table; ``gate``: what a fault fails."""
+
+    columns: tuple[str, ...]
+    table: str
+    gate: str = "schema"
 
 
 @dataclass(frozen=True)
@@ -26,6 +36,11 @@ class TableContract:
 
     ``log``: people append to it, no stage makes it; rows are never changed and their order is that of writing.
     ``released``: every release holds it.
+
+    What holds among the tables of a release (:mod:`quit.dataset.check`): ``passages``: it has a row for every ordered
+    selection of a question's hints, in depth-first order, of answers for each reader; ``required``: tables whose rows
+    all have a row here; ``references``: tables that have a row for each row here; ``follows``: column -> what it must
+    be, in SQL.
     """
 
     name: str
@@ -35,6 +50,16 @@ class TableContract:
     columns: tuple[Column, ...]
     log: bool = False
     released: bool = False
+    passages: bool = False
+    required: tuple[Reference, ...] = ()
+    references: tuple[Reference, ...] = ()
+    follows: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def unchecked(self) -> list[str]:
+        """Columns of which nothing is checked but the type."""
+        named = {*self.key, *self.follows, *(name for each in self.references for name in each.columns)}
+        return [column.name for column in self.columns if column.name not in named and not column.values]
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quit.contracts.columns import COUNT, FLAG, QUESTION, REAL, SMALL, TEXT, TEXTS
+from quit.contracts.columns import COUNT, FLAG, NORMALISED, QUESTION, REAL, SMALL, TEXT, TEXTS
 from quit.contracts.contract import Column, TableContract
 
 PEOPLE = (
@@ -96,7 +96,12 @@ PEOPLE = (
         "The changelog of a label update: what people's verdicts changed, by which reviews and why.",
         (
             QUESTION,
-            Column("change", TEXT, "`label`, `answer_added`, `answer_removed` or `question_removed`."),
+            Column(
+                "change",
+                TEXT,
+                "`label`, `answer_added`, `answer_removed` or `question_removed`.",
+                values=("label", "answer_added", "answer_removed", "question_removed"),
+            ),
             Column("permutation", TEXT, "The passage whose label changed.", nullable=True),
             Column("before", SMALL, "Its label before.", nullable=True),
             Column("after", SMALL, "Its label now.", nullable=True),
@@ -105,6 +110,15 @@ PEOPLE = (
             Column("reviews", TEXTS, "The reviews that caused it."),
             Column("reason", TEXT, "Why, in words."),
         ),
+        follows={
+            **NORMALISED,
+            "change": "CASE WHEN permutation IS NOT NULL THEN 'label' WHEN (question_id, answer) IN (SELECT "
+            "(question_id, answer) FROM valid_answers) THEN 'answer_added' WHEN answer IS NOT NULL THEN "
+            "'answer_removed' END",
+            "before": "3 - after",
+            "after": "(SELECT label FROM labels AS l WHERE (l.question_id, l.permutation) = "
+            "(this.question_id, this.permutation))",
+        },
         released=True,
     ),
 )

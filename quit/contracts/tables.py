@@ -12,6 +12,7 @@ from quit.contracts.columns import (
     DESCRIBED,
     FLAG,
     HINT,
+    NORMALISED,
     PERMUTATION,
     PRODUCER,
     QUESTION,
@@ -19,13 +20,16 @@ from quit.contracts.columns import (
     RAW,
     READER,
     REAL,
+    RULED,
     SMALL,
     TEXT,
     TEXTS,
     VERDICT,
 )
-from quit.contracts.contract import Column, TableContract
+from quit.contracts.contract import Column, Reference, TableContract
 from quit.contracts.people import PEOPLE
+
+_EVERY_QUESTION = (Reference(("question_id",), "splits"),)
 
 TABLES: dict[str, TableContract] = {
     table.name: table
@@ -45,6 +49,8 @@ TABLES: dict[str, TableContract] = {
                 Column("difficulty", TEXT, "The source's own difficulty, such as `Easy`.", nullable=True),
                 Column("content_key", TEXT, "Hash of the normalised question: stable across sources and files."),
             ),
+            required=_EVERY_QUESTION,
+            follows={"content_key": "key_of(question)"},
             released=True,
         ),
         TableContract(
@@ -76,6 +82,7 @@ TABLES: dict[str, TableContract] = {
                 Column("convergence", REAL, "The source's own convergence, 0 to 1.", nullable=True),
                 Column("url", TEXT, "Where the hint's author found it.", nullable=True),
             ),
+            follows={"hint_id": "format('{}-h{:02d}', question_id, position)"},
             released=True,
         ),
         TableContract(
@@ -140,6 +147,12 @@ TABLES: dict[str, TableContract] = {
             ("hint_id",),
             "Usable hints by convergence; the first `convergence.hints` make the passages.",
             RANKED,
+            required=_EVERY_QUESTION,
+            references=(Reference(("hint_id", "question_id", "hint"), "hints"),),
+            follows={
+                "rank": "row_number() OVER (PARTITION BY question_id ORDER BY rank) - 1",
+                "selected": "rank < getvariable('hints')",
+            },
             released=True,
         ),
         TableContract(
@@ -163,6 +176,11 @@ TABLES: dict[str, TableContract] = {
             "Question type (TREC; our classifier, the paper takes HintEval's) and difficulty (reference-based "
             "retrieval complexity).",
             DESCRIBED,
+            required=_EVERY_QUESTION,
+            follows={
+                "difficulty_bin": "CASE WHEN difficulty >= getvariable('hard_from') THEN 'hard' WHEN difficulty >= "
+                "getvariable('medium_from') THEN 'medium' ELSE 'easy' END"
+            },
             released=True,
         ),
         TableContract(
@@ -189,9 +207,12 @@ TABLES: dict[str, TableContract] = {
             (
                 QUESTION,
                 Column("parametric", FLAG, "Whether any reader answers it without hints, in any repetition."),
-                Column("split", TEXT, "`train`, `dev` or `test`."),
+                Column("split", TEXT, "`train`, `dev` or `test`.", values=("train", "dev", "test")),
                 Column("draw", REAL, "The question's keyed hash as a number in [0, 1): decides its place."),
             ),
+            follows={
+                "draw": "(SELECT draw_of(content_key) FROM questions AS q WHERE q.question_id = this.question_id)"
+            },
             released=True,
         ),
         TableContract(
@@ -206,6 +227,8 @@ TABLES: dict[str, TableContract] = {
                 PERMUTATION,
                 Column("hints", SMALL, "Number of hints."),
             ),
+            passages=True,
+            references=(Reference(("permutation", "subset", "hints"), "permutations"),),
             released=True,
         ),
         TableContract(
@@ -234,6 +257,14 @@ TABLES: dict[str, TableContract] = {
                 ),
                 PRODUCER,
             ),
+            passages=True,
+            references=(Reference(("question_id", "reader", "number"), "distinct_answers"),),
+            follows={
+                "reader": "file",
+                "producer": "(SELECT mode(producer) FROM answers AS a WHERE a.file = this.file)",
+                "asked": "asked OR ended IS NOT NULL OR (question_id, file, number) IN (SELECT (question_id, file, "
+                "number) FROM distinct_answers WHERE answer <> 'NO ANSWER' OR raw <> '')",
+            },
         ),
         TableContract(
             "distinct_answers",
@@ -248,6 +279,12 @@ TABLES: dict[str, TableContract] = {
                 Column("answer_key", TEXT, "The normalised answer."),
                 RAW,
             ),
+            references=(Reference(("question_id", "answer_key"), "judged", "unjudged-answer"),),
+            follows={
+                **NORMALISED,
+                "reader": "file",
+                "number": "row_number() OVER (PARTITION BY file, question_id ORDER BY first_row) - 1",
+            },
         ),
         TableContract(
             "verdicts",
@@ -255,6 +292,13 @@ TABLES: dict[str, TableContract] = {
             ("question_id", "answer_key", "judge"),
             "The judge's verdict on each distinct normalised answer of a question.",
             VERDICT,
+            references=(Reference(("question_id", "answer_key", "answer"), "distinct_answers"),),
+            follows={
+                **RULED,
+                "correct": "CASE WHEN basis IN ('exact', 'review') OR (question_id, answer_key) IN (SELECT "
+                "(question_id, answer_key) FROM distinct_answers WHERE labels AND passages > 0) THEN "
+                "(question_id, answer_key) IN (SELECT (question_id, answer_key) FROM valid_answers) ELSE correct END",
+            },
             released=True,
         ),
         TableContract(
@@ -263,6 +307,8 @@ TABLES: dict[str, TableContract] = {
             ("question_id", "answer_key", "judge"),
             "The equivalence model's verdicts on the same answers, where it is not the judge.",
             VERDICT,
+            references=(Reference(("question_id", "answer_key", "answer"), "verdicts"),),
+            follows=RULED,
             released=True,
         ),
         TableContract(
@@ -274,9 +320,14 @@ TABLES: dict[str, TableContract] = {
             (
                 QUESTION,
                 PERMUTATION,
-                Column("label", SMALL, "2 if the answer of at least one labeler is correct, else 1."),
+                Column("label", SMALL, "2 if the answer of at least one labeler is correct, else 1.", values=(1, 2)),
                 Column("labelers", TEXTS, "Names of the labelers whose answer is correct."),
             ),
+            passages=True,
+            follows={
+                "label": "CASE WHEN len(labelers) > 0 THEN 2 ELSE 1 END",
+                "labelers": "right_labelers",
+            },
             released=True,
         ),
         TableContract(
@@ -289,9 +340,23 @@ TABLES: dict[str, TableContract] = {
                 QUESTION,
                 Column("answer", TEXT, "The accepted answer as written."),
                 Column("answer_key", TEXT, "Its normalised form."),
-                Column("origin", TEXT, "`gold`, `labeler`, or `review` (accepted by people, given by no labeler)."),
+                Column(
+                    "origin",
+                    TEXT,
+                    "`gold`, `labeler`, or `review` (accepted by people, given by no labeler).",
+                    values=("gold", "labeler", "review"),
+                ),
                 Column("passages", COUNT, "Number of (passage, labeler) pairs that gave exactly this form."),
             ),
+            required=(*_EVERY_QUESTION, Reference(("question_id", "answer"), "gold")),
+            follows={
+                **NORMALISED,
+                "passages": "(SELECT coalesce(sum(passages), 0) FROM distinct_answers AS d WHERE labels AND "
+                "(d.question_id, d.answer) = (this.question_id, this.answer))",
+                "origin": "CASE WHEN (question_id, answer) IN (SELECT (question_id, answer) FROM gold) THEN 'gold' "
+                "WHEN passages > 0 THEN 'labeler' WHEN (question_id, answer) IN (SELECT "
+                "(question_id, answer) FROM changes WHERE change = 'answer_added') THEN 'review' END",
+            },
             released=True,
         ),
         *PEOPLE,
@@ -310,6 +375,13 @@ TABLES: dict[str, TableContract] = {
                 Column("smallest_set", SMALL, "Hints in the smallest minimal set with it; null: it is in none.", True),
                 Column("harmed", REAL, "Share of the sets S without it, the empty one too, with p(S + it) < p(S)."),
             ),
+            required=(Reference(("question_id", "rank"), "hint_roles_again"),),
+            references=(Reference(("hint_id", "question_id", "rank"), "ranked_hints"),),
+            follows={
+                name: f"(SELECT {name} FROM hint_roles_again AS r WHERE r.question_id = this.question_id AND r.rank = "
+                "this.rank)"
+                for name in ("shapley", "smallest_set", "harmed")
+            },
             released=True,
         ),
         TableContract(
@@ -327,6 +399,11 @@ TABLES: dict[str, TableContract] = {
                 Column("unneeded_hints", SMALL, "Hints that are in no minimal set; null: no set suffices.", True),
                 Column("without_hints", REAL, "p of no hints, by the probe; null: not probed, counts as 0.", True),
             ),
+            required=_EVERY_QUESTION,
+            follows={
+                name: f"(SELECT {name} FROM question_roles_again AS r WHERE r.question_id = this.question_id)"
+                for name in ("fewest_in_every_order", "fewest_in_some_order", "order_dependent_sets", "unneeded_hints")
+            },
             released=True,
         ),
         TableContract(
@@ -336,7 +413,12 @@ TABLES: dict[str, TableContract] = {
             "Rejected records, with stage and reason. Nothing is dropped silently.",
             (
                 Column("stage", TEXT, "The stage that rejected it."),
-                Column("kind", TEXT, "`record`, `question`, `hint` or `document` (of a corpus)."),
+                Column(
+                    "kind",
+                    TEXT,
+                    "`record`, `question`, `hint` or `document` (of a corpus).",
+                    values=("record", "question", "hint", "document"),
+                ),
                 Column("reason", TEXT, "A short code, such as `too_few_hints`."),
                 Column("detail", TEXT, "The fault, in words."),
                 Column("source", TEXT, "Source kind, where known.", nullable=True),
@@ -346,6 +428,10 @@ TABLES: dict[str, TableContract] = {
                 Column("question_id", TEXT, "The question, where it got that far.", nullable=True),
                 Column("hint_id", TEXT, "The hint, where one hint is meant.", nullable=True),
             ),
+            follows={
+                "kind": "CASE WHEN kind <> 'question' OR question_id NOT IN (SELECT q.question_id FROM splits AS q) "
+                "THEN kind END"
+            },
             released=True,
         ),
     )

@@ -350,10 +350,6 @@ class Dataset:
             )
         return verdicts
 
-    def check_labels(self, positions: np.ndarray) -> None:
-        """Raise ``InputError`` as :meth:`block` does, looking at labelers only."""
-        self._given(positions, self.labelers)
-
     def _given(self, positions: np.ndarray, readers: Sequence[ReaderInfo]) -> tuple[np.ndarray, Replies]:
         """Return the labels of some questions and what these readers, first the labelers, replied; checked."""
         labels, replies = self.labels_of(positions), self.replies(positions, readers)

@@ -33,6 +33,7 @@ HISTORY = ("changes", "rejects")
 ROWS_A_GROUP = 1 << 17
 QUESTIONS_A_CHUNK = 2048
 """Questions whose rows of all tables are in memory together (:meth:`TableFiles.chunks`)."""
+_ENCODED = (*KEYS, "reader", "producer", "ended")
 _ROWS_AT_ONCE = 1 << 20  # of a table that is read whole, and that pages are kept of
 _OF_DISTINCT = ("question_id", "number", "answer", "answer_key")
 PASSAGES = pa.schema(
@@ -85,7 +86,7 @@ class TableFiles:
         return [name.partition("/")[2] for name in self.parts if name.startswith("answers/")]
 
     def read(self, name: str, columns: Sequence[str] | None = None, *, encoded: bool = False) -> pa.Table:
-        """Return a table, or some of its columns; ``encoded``: question ids and permutations as dictionaries.
+        """Return a table, or some of its columns; ``encoded``: with dictionaries of texts that many rows share.
 
         Raises ``InputError`` for a file that cannot be read.
         """
@@ -145,7 +146,7 @@ class TableFiles:
                 groups = self._groups(name, path)
                 if not groups:
                     continue
-                with pq.ParquetFile(path, read_dictionary=[key for key in KEYS if encoded and key in read]) as file:
+                with pq.ParquetFile(path, read_dictionary=[key for key in _ENCODED if encoded and key in read]) as file:
                     for batch in file.iter_batches(size or ROWS_A_GROUP, groups, read):
                         rows = self._ours(name, pa.Table.from_batches([batch])).select(names)
                         if len(rows):

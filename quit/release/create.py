@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import pyarrow as pa
 from quit.common.files import file_checksum, sync, write_json, writing
 from quit.common.ids import content_hash
 from quit.common.progress import advance, note
+from quit.dataset.check import faults
 from quit.dataset.files import TableFiles, write_table
 from quit.dataset.release import (
     DESCRIPTION,
@@ -131,12 +133,27 @@ def subject_of_release(release: Release, overrides: Sequence[str] = ()) -> Subje
         {
             "convergence": {"hints": content["convergence"]["hints"]},
             "leakage": content.get("leakage", {}),
-            "split": {"near_duplicate": content["split"]["near_duplicate"]},
+            "difficulty": {**content.get("difficulty", {}), "corpus": None},
+            "split": {**content["split"], "pinned": None},
             "review": {"splits": content["review"]["splits"]},
             "release": content["release"],
         }
     )
     return Subject(release.files, release.readers, with_release_settings(parsed, overrides))
+
+
+def verify_tables(path: Path) -> Release:
+    """Return the release after :func:`verify` and a look at every row, except for what its waived gates let pass.
+
+    Raises ``InputError`` that names what was changed, and rows that are not what their table's contract says.
+    """
+    release = verify(path)
+    subject = subject_of_release(release)
+    waived = {gate["gate"] for gate in release.facts["gates"] if gate["state"] == "waived"}
+    rows = (fault for fault in faults(subject.files, subject.readers, subject.settings) if fault.gate not in waived)
+    if examples := [str(fault) for fault in islice(rows, subject.settings.release.examples)]:
+        raise InputError(f"Tables of the release {path} are not what they must be. {'; '.join(examples)}")
+    return release
 
 
 def refuse_failed(results: Sequence[GateResult]) -> None:

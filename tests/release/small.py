@@ -25,6 +25,12 @@ QUESTIONS = {
     "q2": "Who painted Guernica?",
     "q3": "What is the capital of Peru?",
 }
+KEYS = {
+    "q1": ("3d2625f4d808ac10", 0.35262358911763625),
+    "q2": ("fc63db37f8f3b92a", 0.07977274632134823),
+    "q3": ("e93dfce44d6c25ce", 0.6637763990634321),
+}
+"""The hash of each question (BLAKE2b of its words), and its draw: the same hash with the key `quit`, in [0, 1)."""
 GOLD = {"q1": "Nile", "q2": "Picasso", "q3": "Lima"}
 HINTS = {
     "q1": ["It flows north.", "It is very long."],
@@ -41,8 +47,9 @@ def rows() -> Rows:
     data: Rows = {name: [] for name in (*TABLES, "answers/one", "answers/two")}
     for one, split in SPLIT.items():
         key = {"question_id": one}
-        data["splits"].append({**key, "parametric": split == "train", "split": split})
-        data["questions"].append({**key, "question": QUESTIONS[one], "answers": [GOLD[one]]})
+        data["splits"].append({**key, "parametric": split == "train", "split": split, "draw": KEYS[one][1]})
+        question = {"question": QUESTIONS[one], "answers": [GOLD[one]], "content_key": KEYS[one][0]}
+        data["questions"].append({**key, **question})
         data["descriptions"].append({**key, "difficulty": 0.1})
         for place, text in enumerate(HINTS[one]):
             hint = {**key, "hint_id": f"{one}-h0{place}", "hint": text}
@@ -59,9 +66,16 @@ def rows() -> Rows:
             for reader, answer in (("one", GOLD[one] if right else "Wrong"), ("two", "NO ANSWER")):
                 reply = {"reader": reader, "answer": answer, "raw": answer, "producer": f"{reader}@1"}
                 data[f"answers/{reader}"].append({**passage, **reply})
-        data["valid_answers"].append({**key, "answer": GOLD[one], "answer_key": GOLD[one].lower(), "origin": "gold"})
+        valid = {"answer": GOLD[one], "answer_key": GOLD[one].lower(), "origin": "gold", "passages": 2}
+        data["valid_answers"].append({**key, **valid})
         for answer, correct, basis in ((GOLD[one], True, "exact"), ("Wrong", False, "model")):
-            verdict = {"answer": answer, "answer_key": answer.lower(), "correct": correct, "basis": basis}
+            verdict = {
+                "answer": answer,
+                "answer_key": answer.lower(),
+                "correct": correct,
+                "basis": basis,
+                "passages": 2,
+            }
             data["verdicts"].append({**key, **verdict})
     return data
 

@@ -8,6 +8,7 @@ from random import Random
 import pyarrow.parquet as pq
 import pytest
 
+from quit.common.ids import draw
 from quit.errors import SettingsError
 from quit.release.gates import GATES, check, coverage, parse_waivers, with_release_settings
 from quit.settings import Leakage
@@ -34,38 +35,22 @@ def _row(table: str, place: int, **values: object):
     return lambda rows: rows[table][place].update(values)
 
 
-def _extra(table: str, place: int, **values: object):
-    return lambda rows: rows[table].append({**rows[table][place], **values})
-
-
-def _other_passages(rows: small.Rows) -> None:
-    for row in rows["passages"]:
-        row["permutation"] = "7"
-
-
-_EXPECTED = "passages: {} has {} rows, expected its 4 passages, each once"
 VIOLATIONS = (
     *(
         (_row("ranked_hints", 1, hint=hint), "answer-in-passage", f"q1: 'Nile' is in the passage 1: {hint[:160]!r}")
         for hint in ("People say it is the NILE.", "Boats on the river Nile's water.", "Nile" * 50)
     ),
     (_across, "answer-in-passage", "q1: 'white blue' is in the passage 10: 'the White Blue Nile'"),
-    (_row("questions", 2, content_key="q1"), "question-on-two-sides", "q1 in train and q3 in test"),
-    (_row("verdicts", 3, correct=None), "unjudged-answer", "q2: 'Wrong' has no verdict"),
-    (lambda rows: rows["verdicts"].pop(3), "unjudged-answer", "q2: 'Wrong' has no verdict"),
-    *(
-        (lambda rows, table=table: rows[table].pop(5), "missing-passage", f"{table}: q2 has 3 rows")
-        for table in ("passages", "labels", "answers/one", "answers/two")
+    (_row("questions", 2, content_key="3d2625f4d808ac10"), "question-on-two-sides", "q1 in train and q3 in test"),
+    (
+        _row("verdicts", 3, correct=None),
+        "unjudged-answer",
+        "distinct_answers: q2 / one / 1: judged has no row with this",
     ),
-    (_row("passages", 5, permutation="0"), "missing-passage", _EXPECTED.format("q2", 4)),
-    (_extra("passages", 5, permutation="7"), "missing-passage", _EXPECTED.format("q2", 5)),
-    (_other_passages, "missing-passage", *(_EXPECTED.format(f"q{number}", 4) for number in (1, 2, 3))),
-    (_row("ranked_hints", 5, selected=False), "missing-passage", "ranked_hints: q3 has 1 selected"),
-    (_row("labels", 2, label=2), "label-mismatch", "1 labels do not follow"),
-    (_row("labels", 0, label=3), "schema", "labels: 1 labels are neither 1 nor 2"),
-    (lambda rows: rows["descriptions"].pop(), "schema", "descriptions: no row for the question q3"),
-    (_extra("verdicts", 0), "schema", "verdicts: 2 rows with the key q1 / nile / rules"),
-    (_row("splits", 0, split="extra"), "schema", "splits: q1 is in 'extra'"),
+    (lambda rows: rows["passages"].pop(5), "missing-passage", "passages: q2: 3 rows, expected its 4 passages"),
+    (_row("labels", 2, label=2), "label-mismatch", "labels: q1 / 1: label is 2, expected 1"),
+    (_row("descriptions", 0, difficulty=0.9), "label-mismatch", "descriptions: q1: difficulty_bin is 'easy'"),
+    (_row("splits", 0, split="extra"), "schema", "splits: q1: split is 'extra'"),
 )
 
 
@@ -77,14 +62,12 @@ def test_a_violation_is_named(tmp_path: Path, change, gate: str, messages: list[
     assert len(failed[gate]) >= len(messages)
     for example, message in zip(failed[gate], messages, strict=False):
         assert example.startswith(message)
-    if gate in ("question-on-two-sides", "unjudged-answer", "label-mismatch"):
-        assert list(failed) == [gate]
 
 
 @pytest.mark.parametrize(("method", "passes"), [("full", False), ("bem", True)])
 def test_letters_inside_a_word_count_by_the_rule_of_the_filter_in_force(tmp_path, method, passes) -> None:
     rows = small.rows()
-    rows["ranked_hints"][1]["hint"] = "Juvenile crocodiles live there."
+    rows["ranked_hints"][1]["hint"] = rows["hints"][1]["hint"] = "Juvenile crocodiles live there."
     subject = small.subject(tmp_path, rows)
     settings = subject.settings.model_copy(update={"leakage": Leakage(method=method)})
     failed = [gate.gate for gate in check(replace(subject, settings=settings)) if gate.state != "passed"]
@@ -109,7 +92,8 @@ def test_answers_in_passages_are_those_of_a_search_through_every_passage() -> No
 
 def test_a_near_identical_question_on_two_sides(tmp_path: Path) -> None:
     rows = small.rows()
-    rows["questions"][1]["question"] = "Which river runs through Cairo, then?"
+    rows["questions"][1] |= {"question": "Which river runs through Cairo, then?", "content_key": "9502775045981058"}
+    rows["splits"][1]["draw"] = draw("9502775045981058", "quit")
     assert "q1 in train and q2 in dev" in _failed(tmp_path, rows)["question-on-two-sides"][0]
     rows["splits"][0]["split"] = "test"
     assert not _failed(tmp_path, rows)
@@ -129,7 +113,7 @@ def test_columns_that_differ_from_the_schema(tmp_path: Path, change, what: str) 
     path = tmp_path / "tables" / "labels.parquet"
     pq.write_table(change(pq.read_table(path)), path)
     [schema, *_] = check(subject)
-    assert schema.examples == (f"labels: columns differ from the table's schema ({what})",)
+    assert schema.examples == (f"labels: columns: not those of the table ({what})",)
 
 
 def test_a_release_without_a_question_does_not_pass(tmp_path: Path) -> None:
@@ -141,13 +125,15 @@ def test_a_table_without_a_file(tmp_path: Path) -> None:
     subject = small.subject(tmp_path, small.rows())
     subject.files.parts["descriptions"].clear()
     [schema, *_] = check(subject)
-    assert schema.examples == tuple(f"descriptions: no row for the question q{number}" for number in (1, 2, 3))
+    assert schema.examples == tuple(f"descriptions: q{number}: it is missing" for number in (1, 2, 3))
 
 
 def test_human_coverage_counts_answers_of_the_splits_under_review(tmp_path: Path) -> None:
     rows = small.rows()
-    rows["verdicts"][2]["basis"] = rows["verdicts"][3]["basis"] = "review"  # both of q2; q3 has two more
-    rows["verdicts"].append({**rows["verdicts"][2], "answer": "NO ANSWER", "answer_key": "no answer"})
+    for row in rows["verdicts"][2:4]:  # both of q2; q3 has two more
+        row |= {"basis": "review", "judge": "review", "producer": "review:majority"}
+    no_answer = {"answer": "NO ANSWER", "answer_key": "no answer", "correct": False, "passages": 4}
+    rows["verdicts"].append({**rows["verdicts"][2], **no_answer})
     for splits, counts in ((["train", "dev", "test"], [6, 2, 3, 1]), (["dev", "test"], [4, 2, 2, 1])):
         have = coverage(small.write(tmp_path, rows), splits)
         assert [have[name] for name in ("answers", "judged", "questions", "reviewed")] == counts
