@@ -51,7 +51,7 @@ def _tables(tables: Iterable[TableContract]) -> list[str]:
         released = " In every release." if made.released or made.stage == "read" else ""
         lines += [
             f"## {made.name}\n",
-            f"{made.doc} Stage: {made.stage}. Key: {key}.{released}\n",
+            f"{made.doc} Stage: {made.stage}. Key: {key}.{released}{_unchecked(made)}\n",
             "| column | type | meaning |",
             "|---|---|---|",
         ]
@@ -61,6 +61,11 @@ def _tables(tables: Iterable[TableContract]) -> list[str]:
             lines.append(f"| `{column.name}` | {kind}{null} | {column.doc} |")
         lines.append("")
     return lines
+
+
+def _unchecked(made: TableContract) -> str:
+    names = ", ".join(f"`{name}`" for name in made.unchecked)
+    return f" Gates cannot check {names}." if names and (made.released or made.stage == "read") else ""
 
 
 def contracts() -> str:

@@ -144,19 +144,22 @@ class _Chunk:
         for each in table.required:
             columns = ", ".join(each.columns)
             yield each.gate, "it is missing", f"SELECT {columns} FROM {each.table} ANTI JOIN {name} USING ({columns})"
-        for column, expected in table.follows.items():
-            known = f"AND {column} IS NOT NULL" if self.files.imported else ""
-            query = f"SELECT {key}, {column}, expected FROM (SELECT *, {expected} AS expected FROM {name} AS this)"
-            query += f" WHERE {column} IS DISTINCT FROM expected {known}"
-            yield RECOMPUTED, f"{column} is {{!r}}, expected {{!r}}", query
+        for derived, expected in table.follows.items():
+            known = f"AND {derived} IS NOT NULL AND expected IS NOT NULL" if self.files.imported else ""
+            query = f"SELECT {key}, {derived}, expected FROM (SELECT *, {expected} AS expected FROM {name} AS this)"
+            query += f" WHERE {derived} IS DISTINCT FROM expected {known}"
+            yield RECOMPUTED, f"{derived} is {{!r}}, expected {{!r}}", query
 
     def _load(self) -> Iterator[Fault]:
         """Give DuckDB the tables; yield what is wrong with the passages that have rows."""
         tables, one = {name: self.files.read(name, encoded=True) for name in TABLES}, self.permutations
         for name in HISTORY:
             tables[name] = tables[name].filter(is_in(tables[name]["question_id"], self.ids))
-        bits, labelers = np.zeros(len(self.ids) * len(one) + 1, np.int64), []  # the last: of what is no passage
-        answers, replies = [], []
+        bits, labelers = (
+            np.zeros(len(self.ids) * len(one) + 1, np.int64),
+            list[str](),
+        )  # the last: of what is no passage
+        answers, replies = list[pa.Table](), list[pa.Table]()
         for info in self.readers:
             rows, distinct = (
                 self.files.read(f"{name}/{info.name}", encoded=True) for name in ("answers", "distinct_answers")
@@ -226,7 +229,9 @@ class _Chunk:
         right = np.zeros(len(ids) * len(self.permutations) + 1, bool)
         right[cells] = tables["labels"]["label"].to_numpy() == 2
         without = given["without_hints"].take(pc.index_in(ids, plain(given["question_id"])))
-        roles = roles_of(right[:-1].reshape(len(ids), len(self.permutations)), pc.fill_null(without, np.nan).to_numpy(), n)
+        roles = roles_of(
+            right[:-1].reshape(len(ids), len(self.permutations)), pc.fill_null(without, np.nan).to_numpy(), n
+        )
         columns = {name: pa.array(values.ravel(), mask=~np.isfinite(values.ravel())) for name, values in roles.items()}
         keys = {"question_id": ids}, {"question_id": np.repeat(ids, n), "rank": np.tile(np.arange(n), len(ids))}
         return {

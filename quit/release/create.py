@@ -133,7 +133,7 @@ def subject_of_release(release: Release, overrides: Sequence[str] = ()) -> Subje
         {
             "convergence": {"hints": content["convergence"]["hints"]},
             "leakage": content.get("leakage", {}),
-            "difficulty": {**content.get("difficulty", {}), "corpus": None},
+            "difficulty": {**content.get("difficulty", {}), "corpus": ""},
             "split": {**content["split"], "pinned": None},
             "review": {"splits": content["review"]["splits"]},
             "release": content["release"],
