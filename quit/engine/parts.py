@@ -152,7 +152,7 @@ def _hash(rows: pa.Table) -> bytes:
 def log_number(path: Path) -> int:
     """Return the number of a log's part. Raises :class:`WorkspaceError` for a name that no log has."""
     number = path.stem.removeprefix("part-")
-    if not number.isdigit():
+    if not (number.isascii() and number.isdigit()):
         raise WorkspaceError(f"{path} is not part of a log: its name has no number. Move it elsewhere.")
     return int(number)
 

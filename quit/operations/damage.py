@@ -30,17 +30,17 @@ def faults_of(workspace: Workspace) -> Iterator[str]:
     if not damaged and workspace.build:
         yield from _wrong_rows(workspace)
     for name in (name for name, contract in contracts.TABLES.items() if contract.grows):
-        parts = [*Log(workspace, name).files]
-        numbers = {log_number(part) for part in parts}
+        parts, numbers = [*Log(workspace, name).files], set()
+        for part in parts:
+            try:
+                numbers.add(log_number(part))
+                read_log_part(name, part)
+            except QuitError as error:
+                yield str(error)
         lost = {folder / name / f"part-{number:05d}.parquet" for number in range(1, max(numbers, default=0))}
         if name == "reviews":
             lost |= {*applied_reviews(workspace)}
         yield from (f"{part} is missing" for part in sorted(lost - {*parts}))
-        for part in parts:
-            try:
-                read_log_part(name, part)
-            except QuitError as error:
-                yield str(error)
     entries = sorted((folder / FOLDER).glob("[!.]*"))
     for release in (path for path in entries if path.is_dir() or path.is_symlink()):
         try:

@@ -38,6 +38,14 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_a_log_with_a_file_of_another_name_is_reported_whole(original: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(original, tmp_path / "W"))
+    shutil.copy(folder / "overrides" / "part-00002.parquet", folder / "overrides" / "part-copy.parquet")
+    (folder / "overrides" / "part-00001.parquet").unlink()
+    faults = _faults(folder)
+    assert [text.rpartition("/")[2].partition(" ")[0] for text in faults] == ["part-copy.parquet", "part-00001.parquet"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("links", [[], LINKS[:4]])
 def test_every_file_that_is_missing_or_changed_is_named(original: Path, links: list[str], tmp_path: Path) -> None:

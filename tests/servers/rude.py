@@ -104,6 +104,7 @@ FAULTS: dict[str, Fault] = {
     "404": failure(404, f"The model `other` does not exist for {KEY}."),
     "429": too_many(),
     "429 with an unreadable Retry-After": Fault(429, {"Retry-After": KEY}, _error(f"too many from {KEY}", 429)),
+    "429 in a reply of 200": Fault(body=_error("rate limit exceeded", 429)),
     "500": failure(500, f"no handler for {KEY}"),
     "502": Fault(502, {"Content-Type": "text/html"}, f"<html>Bad gateway {KEY}</html>".encode()),
     "redirect": redirect(f"http://user:{KEY}@other.example/{KEY}?key={KEY}"),

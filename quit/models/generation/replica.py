@@ -285,8 +285,9 @@ class Replica:
                     content += chunk
                     if len(content) > MAX_BYTES:
                         break
-                if response.status != 200 and not replies.refusal_of(response.status, content)[0]:
-                    raise self.fault(response.status, content, response.headers)
+                status = replies.status_of(response.status, content)
+                if status != 200 and not replies.refusal_of(status, content)[0]:
+                    raise self.fault(status, content, response.headers)
         except TimeoutError:
             raise PassingFault(f"no reply within {self.server.timeout_seconds:g} s", overloaded=True) from None
         except (aiohttp.ClientError, OSError) as error:
@@ -295,7 +296,7 @@ class Replica:
             raise PassingFault(f"{what}: {shown(str(error) or type(error).__name__)}", absent=absent) from None
         if len(content) > MAX_BYTES:
             raise PassingFault(f"a reply of more than {MAX_BYTES >> 20} MiB")
-        return response.status, content
+        return status, content
 
     def parse(self, content: bytes | bytearray, status: int = 200) -> Completion:
         """Return the completion in a reply's body. Raises ``PassingFault`` where it is none, or is not finished.

@@ -123,6 +123,16 @@ def withheld(word: str) -> str:
     return FILTERED if word.casefold() == FILTERED else f"{FILTERED}: {shown(word, _WORD)}"
 
 
+def status_of(status: int, content: bytes | bytearray) -> int:
+    """Return the HTTP code of a reply: that of its error where one comes as a success, as gateways send it."""
+    if status != 200 or b'"choices"' in content:
+        return status
+    reply = _parsed(content)
+    error = reply.get("error") if isinstance(reply, dict) else None
+    code = error.get("code") if isinstance(error, dict) else None
+    return int(code) if re.fullmatch("[345][0-9][0-9]", str(code)) else status
+
+
 def refusal_of(status: int, content: bytes | bytearray) -> tuple[str, str]:
     """Return what an error says (:func:`quit.text.vendors.refusal`) and its word for that; empty where it is another.
 

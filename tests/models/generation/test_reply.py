@@ -5,10 +5,27 @@ from typing import Any
 
 import pytest
 
-from quit.models.generation.reply import counts_of, refusal_of, text_of, withheld
+from quit.models.generation.reply import counts_of, refusal_of, status_of, text_of, withheld
 from quit.models.generation.serving import is_about_key
 
 THOUGHTS = [{"type": "text", "text": "A deep lake"}]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"error": {"code": 429}}, 429),
+        ({"error": {"code": "502"}}, 502),
+        ({"error": {"code": 200}}, 200),
+        ({"error": {"code": "rate_limit"}}, 200),
+        ({"error": "no"}, 200),
+        ({"choices": [], "error": {"code": 429}}, 200),
+        ([{"error": {"code": 429}}], 200),
+    ],
+)
+def test_an_error_that_comes_as_a_success_has_its_own_code(body: Any, status: int) -> None:
+    assert status_of(200, json.dumps(body).encode()) == status
+    assert status_of(503, json.dumps(body).encode()) == 503
 
 
 @pytest.mark.parametrize(
