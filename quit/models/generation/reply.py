@@ -83,16 +83,16 @@ def tokens_of(usage: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def answer_of(name: str, options: ModelOptions, text: str, finish_reason: str, thoughts: Any = None) -> str:
-    """Return a reply without its thoughts; empty where it was cut inside them.
+def answer_of(name: str, options: ModelOptions, text: str, finish_reason: str, thoughts: str = "") -> str:
+    """Return a reply without its thoughts; empty where it was cut inside them, as where nothing marks them: the chat
+    template may have opened them.
 
-    ``finish_reason``: of the reply; ``thoughts``: whether a server sends or counts some apart from the text, None for a
-    model in this process, where the chat template may have opened them. Raises :class:`SettingsError` for thoughts
-    where ``options.thinking`` is ``refuse``.
+    ``finish_reason``: of the reply; ``thoughts``: those that a server sends or counts apart from the text. Raises
+    :class:`SettingsError` for thoughts where ``options.thinking`` is ``refuse``.
     """
     answer, marked = vendors.parted(text)
     if options.thinking == "drop":
-        ran_out = finish_reason == "length" and options.thinking_tokens and thoughts is None and not marked
+        ran_out = finish_reason == "length" and options.thinking_tokens and not thoughts and not marked
         return "" if ran_out else answer.lstrip()  # vLLM leaves the line ends after the thoughts
     if marked or thoughts:
         raise SettingsError(

@@ -124,7 +124,7 @@ def test_a_refusal_names_the_setting_that_cures_it(message: str, options: dict[s
 
 
 @pytest.mark.parametrize(("text", "ended", "reasoning", "answer"), cases(__file__, "thoughts.jsonl"))
-def test_thoughts_are_dropped(text: str, ended: str, reasoning: str | None, answer: str) -> None:
+def test_thoughts_are_dropped(text: str, ended: str, reasoning: str, answer: str) -> None:
     """In the text or beside it, cut or whole; the template may have opened them, a vendor may hide them."""
     options = ModelOptions("m", thinking="drop", thinking_tokens=100)
     assert answer_of("r", options, text, ended, reasoning) == answer
