@@ -129,8 +129,8 @@ def status_of(status: int, content: bytes | bytearray) -> int:
         return status
     reply = _parsed(content)
     error = reply.get("error") if isinstance(reply, dict) else None
-    code = error.get("code") if isinstance(error, dict) else None
-    return int(code) if re.fullmatch("[345][0-9][0-9]", str(code)) else status
+    code = str(error.get("code")) if isinstance(error, dict) else ""
+    return int(code) if re.fullmatch("[345][0-9][0-9]", code) else status
 
 
 def refusal_of(status: int, content: bytes | bytearray) -> tuple[str, str]:
