@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 import httpx
 
 from quit.annotation.server import stored_account
+from quit.common.retries import with_retries
 from quit.errors import InputError, ServerError, SettingsError, importing, shell_word
 from quit.settings import Review
 from quit.text.secrets import register_secret, shown
@@ -59,9 +59,10 @@ class Server:
         :class:`ServerError` when the server is down, busy or answers with something else than JSON,
         :class:`SettingsError` when it refuses the token, :class:`InputError` for what it does not have or accept.
         """
-        pause = PAUSE_SECONDS
-        tries = self._settings.retries + 1 if again else 1
-        for attempt in range(1, tries + 1):
+        retries = self._settings.retries if again else 0
+        attempts = f"tried {retries + 1} times" if retries else "tried once"
+
+        def work() -> Answer:
             try:
                 return call(self._studio)
             except ApiError as error:
@@ -69,14 +70,12 @@ class Server:
             except (httpx.HTTPError, OSError) as error:
                 problem = f"could not be reached ({type(error).__name__})"
             self._studio = self._connection()  # what broke may lead to a broken process again
-            if attempt < tries:
-                time.sleep(pause)
-                pause *= 2
-        attempts = f"tried {tries} times" if tries > 1 else "tried once"
-        raise ServerError(
-            f"The Label Studio server {self.url} {problem} ({attempts}). Nothing is lost: {self._start}run the same "
-            "command again when it is up."
-        )
+            raise ServerError(
+                f"The Label Studio server {self.url} {problem} ({attempts}). Nothing is lost: {self._start}run the "
+                "same command again when it is up."
+            )
+
+        return with_retries(work, retries, PAUSE_SECONDS, lambda error: isinstance(error, ServerError))
 
     def _problem(self, error: ApiError) -> str:
         """Return what is wrong with a server for a while; raise what asking again cannot fix."""

@@ -18,6 +18,7 @@ from prefect.states import Completed
 from prefect.utilities.timeout import timeout
 
 from quit.common.progress import Listener, listening
+from quit.common.retries import with_retries
 from quit.errors import QuitError, Waiting, without_secrets_in_errors
 from quit.flows.liveness import alive
 from quit.flows.server import server_watched
@@ -74,7 +75,8 @@ def run_with_limits(limits: Limits, work: Callable[[], JobResult]) -> Any:
         listening(_RunLog(logger)),
     ):
         try:
-            outcome = _with_retries(limits, without_secrets_in_errors(work), logger)
+            safe = without_secrets_in_errors(work)
+            outcome = with_retries(safe, limits.retries, limits.retry_seconds, helps_to_retry, logger.warning)
         except Waiting as waiting:
             logger.info("%s", waiting)
             return Completed(name=WAITING, message=str(waiting))
@@ -85,16 +87,3 @@ def run_with_limits(limits: Limits, work: Callable[[], JobResult]) -> Any:
     message = f"{outcome.nothing_new} ({seconds:.1f} s)"
     logger.info(message)
     return Completed(name=NOTHING_NEW, message=message, data=outcome.result)
-
-
-def _with_retries(limits: Limits, work: Callable[[], JobResult], logger: Any) -> JobResult:
-    for attempt in range(limits.retries):
-        try:
-            return work()
-        except Exception as error:
-            if not helps_to_retry(error):
-                raise
-            pause = limits.retry_seconds * 2**attempt
-            logger.warning("%s Trying again in %g s (%d of %d).", error, pause, attempt + 1, limits.retries)
-            time.sleep(pause)
-    return work()

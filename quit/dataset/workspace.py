@@ -15,7 +15,6 @@ from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError, shell_word
 from quit.review.audit import audit_figures
 from quit.review.report import verification
-from quit.review.store import ReviewStore
 from quit.settings import without
 from quit.sources import SOURCES
 from quit.stages.identities import reader_identity
@@ -55,8 +54,7 @@ def verification_of(pipeline: Pipeline) -> dict[str, Any]:
 
     Raises ``InputError`` for a bad file of people or of control questions.
     """
-    live = ReviewStore(pipeline.workspace).fitting(pipeline.live_reviews)
-    review = pipeline.settings.review
+    live, review = pipeline.fitting_reviews, pipeline.settings.review
     return verification(live, review) | audit_figures(pipeline.workspace, review, live) if len(live) else {}
 
 

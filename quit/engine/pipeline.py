@@ -5,7 +5,6 @@ A stage run with a manifest under its fingerprint is done; one with some parts i
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
@@ -17,6 +16,7 @@ import pyarrow as pa
 from quit.common.files import files_below, remove_files, writing
 from quit.common.progress import note
 from quit.common.ranges import WHOLE, Range, ranges
+from quit.common.retries import with_retries
 from quit.engine.damage import clear_damage_marker, discard_damaged, rebuilt_identically
 from quit.engine.plan import BuildPlan, StageRun
 from quit.engine.questions import check_questions, fitting_rows
@@ -186,20 +186,18 @@ class Pipeline(BuildPlan):
         fault.
         """
         stage, settings = run.stage, self.settings.run
-        for attempt in range(settings.retries + 1):
-            try:
-                self._release_previous_reader(run)
-                optional = [name for name in stage.optional if self.producers_of(run, name)]
-                inputs = {name: self._input(run, name, shard) for name in (*stage.inputs, *optional)}
-                tables = stage.run(self._context(run), inputs, function)
-                parts = {name: tables[name] for name in stage.outputs}
-                return self.workspace.write_part(self.folder(run), shard, parts)
-            except OSError as error:
-                if attempt == settings.retries:
-                    raise
-                pause = settings.retry_seconds * 2**attempt
-                note(f"{error} Trying again in {pause:g} s ({attempt + 1} of {settings.retries}).", loud=True)
-                time.sleep(pause)
+
+        def work() -> None:
+            self._release_previous_reader(run)
+            optional = [name for name in stage.optional if self.producers_of(run, name)]
+            inputs = {name: self._input(run, name, shard) for name in (*stage.inputs, *optional)}
+            tables = stage.run(self._context(run), inputs, function)
+            self.workspace.write_part(self.folder(run), shard, {name: tables[name] for name in stage.outputs})
+
+        def helps(error: Exception) -> bool:
+            return isinstance(error, OSError)
+
+        with_retries(work, settings.retries, settings.retry_seconds, helps, partial(note, loud=True))
 
     def _release_previous_reader(self, run: StageRun) -> None:
         """Unload the previous run's reader when another run starts, so that one reader is loaded at a time."""
@@ -216,9 +214,19 @@ class Pipeline(BuildPlan):
         return Context(whole, self.settings, self.models, run.reader, overrides, rejected)
 
     @cached_property
+    def fitting_reviews(self) -> pa.Table:
+        """The rows of the applied reviews that count, of questions that are as people saw them."""
+        return fitting_rows(self.workspace, self.live_reviews)
+
+    @cached_property
+    def fitting_decisions(self) -> pa.Table:
+        """What the applied reviews come to, on questions that are as people saw them."""
+        return fitting_rows(self.workspace, self.decisions)
+
+    @cached_property
     def _current_decisions(self) -> pa.Table:
-        """The decisions on questions that are as people saw them; says how many others there are."""
-        current = fitting_rows(self.workspace, self.decisions)
+        """The fitting decisions; says how many others there are."""
+        current = self.fitting_decisions
         if others := len(self.decisions) - len(current):
             note(
                 f"{counted(others, 'decision of people is', 'decisions of people are')} set aside: what they saw of "

@@ -23,6 +23,7 @@ from quit.export.files import ExportFolder, Options
 from quit.export.training import Selection
 from quit.models.prompting import load_prompt
 from quit.settings.construction import Labels
+from quit.stages.labelling.passages import passage_hints
 
 CONFIG = "evaluation"
 FILES = (f"{CONFIG}/*.parquet", "eval.yaml", "lm_eval/*.yaml", "mteb_task.py")
@@ -79,7 +80,7 @@ def _rows(dataset: Dataset, selection: Selection, positions: np.ndarray) -> Iter
         if right.any():
             row = int(selection.ordered("positive", position, np.flatnonzero(right))[0])
             permutation = dataset.permutations.permutation[row].as_py()
-            name, passage = dataset.ids[position], " ".join(hints[int(place)] for place in permutation)
+            name, passage = dataset.ids[position], " ".join(passage_hints(hints, permutation))
             texts = (name, dataset.question_of[position], " ".join(hints), passage, passage_id(name, permutation))
             gold, valid = dataset.gold_answers_of[position], dataset.valid_answers_of[position]
             yield dict(zip(SCHEMA.names, (*texts, gold[0], valid), strict=True))

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 from quit.common.safe import escapes, json_inside, one_line, safe_id
 from quit.dataset.dataset import FULLY, PARTIALLY, Dataset
 from quit.export.files import ExportFolder
-from quit.stages.labelling.passages import passage_texts
+from quit.stages.labelling.passages import passage_hints, passage_texts
 
 ROWS_A_RANGE = 80_000
 """Passages assembled at a time: see ``quit.stages.labelling.passages``."""
@@ -137,19 +136,16 @@ class PassageTexts:
         self._hints = [[prepare(row["hint"]) for row in hints] for hints in lines.dataset.selected_hints]
         self._ids = [prepare(name) for name in lines.ids]
         self._tails = lines.tails.to_pylist()
-        bounds = permutations.offsets.tolist()
-        indices = permutations.indices.tolist()
-        self._indices = [indices[low:high] for low, high in pairwise(bounds)]
+        self._permutations = permutations.permutation.to_pylist()
 
     def text(self, number: int) -> str:
         """Return a passage's text."""
-        position, row = divmod(number, len(self._indices))
-        hints = self._hints[position]
-        return " ".join([hints[index] for index in self._indices[row]])
+        position, row = divmod(number, len(self._permutations))
+        return " ".join(passage_hints(self._hints[position], self._permutations[row]))
 
     def id(self, number: int) -> str:
         """Return a passage's id."""
-        position, row = divmod(number, len(self._indices))
+        position, row = divmod(number, len(self._permutations))
         return self._ids[position] + self._tails[row]
 
 

@@ -44,7 +44,6 @@ from quit.models.factory import judge_prompt, reader_prompts
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.protocols import Encoder
 from quit.release.gates import GateResult, Subject, check, coverage, with_release_settings
-from quit.review.store import ReviewStore
 from quit.settings import ReaderSettings, Settings, parse
 from quit.text.words import counted
 
@@ -317,8 +316,7 @@ def _prompts(settings: Settings) -> dict[str, dict[str, str]]:
 
 def _reviews(pipeline: Pipeline, files: TableFiles) -> dict[str, Any]:
     """Return which reviews the labels rest on."""
-    store = ReviewStore(pipeline.workspace)
-    live, decisions = store.fitting(pipeline.live_reviews), store.fitting(pipeline.decisions)
+    live, decisions = pipeline.fitting_reviews, pipeline.fitting_decisions
     review_ids = sorted(live["review_id"].unique().to_pylist())
     set_aside = _set_aside(pipeline)
     settled = len(decisions) - decisions["decision"].null_count
@@ -342,9 +340,8 @@ def hashed_people(live: pa.Table) -> list[str]:
 
 def _set_aside(pipeline: Pipeline) -> int:
     """Return how many annotations no longer fit their question."""
-    live = pipeline.live_reviews
-    fitting = ReviewStore(pipeline.workspace).fitting(live)
-    return len(live["review_id"].unique()) - len(fitting["review_id"].unique())
+    live, fitting = (rows["review_id"].unique() for rows in (pipeline.live_reviews, pipeline.fitting_reviews))
+    return len(live) - len(fitting)
 
 
 def _counts(files: TableFiles) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +30,16 @@ def read_run(path: Path) -> tuple[str, dict[str, dict[str, float]]]:
         _add(ranked, question, passage, score, f"{path}, line {number}", "the score, column 5,")
         tag = tag or name
     return tag, ranked
+
+
+def run_line(question_id: str, passage_id: str, rank: int, score: Any, name: str) -> str:
+    """Return a line of a run."""
+    return f"{question_id} Q0 {passage_id} {rank} {score:.9g} {name}\n"
+
+
+def qrels_line(question_id: str, passage_id: str, label: int) -> str:
+    """Return a line of qrels."""
+    return f"{question_id} 0 {passage_id} {label}\n"
 
 
 def best_first(scores: Mapping[str, float]) -> dict[str, np.float32]:

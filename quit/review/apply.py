@@ -67,7 +67,7 @@ def report(pipeline: Pipeline, ran: bool) -> ApplyReport:
     """Return what the applied reviews changed; all zero where none are applied."""
     if not pipeline.reviews_applied:
         return ApplyReport(ran=ran)
-    decisions = ReviewStore(pipeline.workspace).fitting(pipeline.decisions)
+    decisions = pipeline.fitting_decisions
     return ApplyReport(
         applied=len(ReviewStore(pipeline.workspace).applied),
         ran=ran,

@@ -136,16 +136,17 @@ def _draw_sample(workspace: Workspace, settings: Settings) -> dict[str, Any]:
 def audit_figures(workspace: Workspace, settings: Review, reviews: pa.Table | None = None) -> dict[str, Any]:
     """Return what the audit says under the key ``audit``, as JSON-like values; empty without one.
 
-    ``reviews``: the rows that count; those of all pulls, if not given. ``drawn`` and ``judged``: passages; ``stale``:
-    whether labels were made anew since the draw. ``shares`` of label 2 (``of`` a split, all, or a number of hints) and
-    ``accuracy``: the share of the passages open at the draw on which the judge has people's ``label``, and their
-    verdicts on all ``answers``. Each has ``estimate`` (None while a passage that it needs is open), ``low``, ``high``.
+    ``reviews``: the rows that count and fit; those of all pulls, if not given. ``drawn`` and ``judged``: passages;
+    ``stale``: whether labels were made anew since the draw. ``shares`` of label 2 (``of`` a split, all, or a number of
+    hints) and ``accuracy``: the share of the passages open at the draw on which the judge has people's ``label``, and
+    their verdicts on all ``answers``. Each has ``estimate`` (None while a passage that it needs is open), ``low``,
+    ``high``.
     """
     audit = read_state(workspace.path / _FILE, {}) if settings.audit else {}
     if not audit:
         return {}
     store, numbers = ReviewStore(workspace), np.array(audit["numbers"])
-    live = store.fitting(live_reviews(store.read()) if reviews is None else reviews)
+    live = store.fitting(live_reviews(store.read())) if reviews is None else reviews
     decisions, stale = _decisions(live, settings), audit["labels"] != workspace.versions.get("label")
     errors = _errors(audit["sample"], decisions, numbers.shape[:3])
     label_errors, answer_errors = errors.sum(axis=-1)

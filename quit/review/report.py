@@ -317,7 +317,7 @@ def review_status(workspace: Workspace, settings: Review) -> ReviewStatus:
             **change_counts(workspace),
         },
         "problems": [*(sync.get("problems") or ()), *absent_people(settings, set(people))],
-        **audit_figures(workspace, settings),
+        **audit_figures(workspace, settings, live),
     }
     return cast(ReviewStatus, status)
 

@@ -11,6 +11,7 @@ from quit.common.rows import grouped, tuples
 from quit.models.protocols import NO_ANSWER, Judge, Prompt, Reader, Reply
 from quit.stages.judge import judge_answers
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of, fully_relevant, number_answers
+from quit.stages.labelling.passages import passage_hints
 from quit.stages.labelling.strategy import LabellingStrategy
 from quit.stages.labelling.verdicts import contents
 from quit.stages.stage import ANSWER_POOL_TABLES, Context, LazyTable, Tables, stage
@@ -105,9 +106,8 @@ def prompts_of(questions: pa.Table, ranked_hints: pa.Table, descriptions: pa.Tab
     alone, hints = prompts_without_hints(questions, descriptions), selected_hints(ranked_hints)
     prompts = []
     for identity, permutation in tuples(passages, "question_id", "permutation"):
-        prompt, own_hints = alone[identity], hints[identity]
-        texts_in_order = tuple(own_hints[int(index)] for index in permutation)
-        prompts.append(Prompt(identity, prompt.question, texts_in_order, prompt.coarse, prompt.fine))
+        prompt, texts = alone[identity], passage_hints(hints[identity], permutation)
+        prompts.append(Prompt(identity, prompt.question, texts, prompt.coarse, prompt.fine))
     return prompts
 
 

@@ -16,6 +16,7 @@ from quit.errors import InputError, QuitError
 from quit.render.table import plain_name
 from quit.review.overrides import listed
 from quit.sources.fields import shown_file, unit
+from quit.stages.labelling.passages import passage_hints
 from quit.stages.labelling.verdicts import live_reviews
 
 _MINE = "WHERE question_id IN $ids"
@@ -178,7 +179,7 @@ def _story(workspace: TableReader, rows: dict[str, Any], identity: str, labelers
         {
             "id": passage_id(identity, row["permutation"]),
             "permutation": row["permutation"],
-            "text": " ".join(text[int(index)] for index in row["permutation"]),
+            "text": " ".join(passage_hints(text, row["permutation"])),
             "label": row["label"],
             "correct_labelers": row["labelers"],
             "answers": answers_of.get(row["permutation"], {}),

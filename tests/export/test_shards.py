@@ -18,8 +18,9 @@ FEW_QUESTIONS = {"human-coverage": "a test"}
 
 def test_releases_and_exports_have_the_same_bytes_whatever_the_number_of_shards(tmp_path: Path, monkeypatch) -> None:
     # Nothing was run: the tables are made by hand.
-    pipeline = SimpleNamespace(runs=[], settings=tiny.settings(), live_reviews=table_of("reviews", []))
-    pipeline.workspace, pipeline.decisions = tiny.workspace(tmp_path / "T"), DECISIONS.empty_table()
+    pipeline = SimpleNamespace(runs=[], settings=tiny.settings(), workspace=tiny.workspace(tmp_path / "T"))
+    pipeline.live_reviews = pipeline.fitting_reviews = table_of("reviews", [])
+    pipeline.fitting_decisions = DECISIONS.empty_table()
     settings = tiny.settings().model_dump(mode="json")
     provenance = {"settings": settings, "fingerprints": {}, "sources": [], "program_version": "1"}
     for module in ("quit.release.create", "quit.dataset.workspace"):

@@ -21,6 +21,7 @@ from quit.qa.benchmark.run import ReaderAnswers, System
 from quit.qa.benchmark.task import ReleasePassages, Task
 from quit.qa.contracts.benchmark import COMPARISONS, RESULTS, VALUES
 from quit.qa.settings.benchmark import Benchmark
+from quit.retrieval.trec import qrels_line, run_line
 
 Key = tuple[str, str, str, str, str, int]
 """corpus, retriever, reranker, reader, strategy, k."""
@@ -193,7 +194,7 @@ def run_lines(system: System) -> Iterator[str]:
     for query, ranking in zip(system.task.queries, system.rankings, strict=True):
         ids = system.task.passages.ids(ranking.rows.tolist())
         for rank, (name, score) in enumerate(zip(ids, falling(ranking.scores), strict=True), start=1):
-            yield f"{safe_id(query.question_id)} Q0 {name} {rank} {score:.9g} {tag}\n"
+            yield run_line(safe_id(query.question_id), name, rank, score, tag)
 
 
 def falling(scores: np.ndarray) -> list[np.float32]:
@@ -211,7 +212,7 @@ def qrels_lines(task: Task) -> Iterator[str]:
     size = task.passages.size
     for query, group, labels in zip(task.queries, relevance.groups.tolist(), relevance.own.tolist(), strict=True):
         ids = task.passages.ids(range(group * size, (group + 1) * size))
-        yield from (f"{safe_id(query.question_id)} 0 {name} {label}\n" for name, label in zip(ids, labels, strict=True))
+        yield from (qrels_line(safe_id(query.question_id), *pair) for pair in zip(ids, labels, strict=True))
 
 
 def file_stem(text: str) -> str:

@@ -26,6 +26,7 @@ from quit.errors import InputError
 from quit.qa.indexes.built import BuiltCorpus
 from quit.retrieval.corpus import Corpus
 from quit.retrieval.protocols import Documents, Ranking
+from quit.stages.labelling.passages import passage_hints
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
 
@@ -128,11 +129,8 @@ class ReleasePassages:
 
     def sentences(self, rows: Sequence[int]) -> list[tuple[str, ...]]:
         """Return the hints of each passage in reading order."""
-        sentences = []
-        for row in rows:
-            group, permutation = divmod(int(row), self.size)
-            sentences.append(tuple(self._hints[group][int(index)] for index in self._permutations[permutation]))
-        return sentences
+        places = (divmod(int(row), self.size) for row in rows)
+        return [passage_hints(self._hints[group], self._permutations[place]) for group, place in places]
 
 
 class DocumentPassages:

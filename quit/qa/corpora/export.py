@@ -15,6 +15,7 @@ from quit.export.files import ExportFolder, Manifest, Publication, requested_for
 from quit.export.lines import write_texts
 from quit.qa.indexes.built import BuiltCorpus, query_set
 from quit.retrieval.records import whole
+from quit.retrieval.trec import qrels_line
 
 VERSION = 2
 Row = dict[str, Any]
@@ -82,7 +83,7 @@ def _topics(corpus: BuiltCorpus, folder: ExportFolder) -> Row:
         changed_texts += sum(one_line(row["text"]) != row["text"] for row in queries)
         topics = (f"{row['query_id']}\t{one_line(row['text'])}\n" for row in queries)
         write_texts(folder, f"topics.{name}.tsv", topics)
-        relevant = (f"{row['query_id']} 0 {row['doc_id']} {row['relevance']}\n" for row in qrels)
+        relevant = (qrels_line(row["query_id"], row["doc_id"], row["relevance"]) for row in qrels)
         write_texts(folder, f"qrels.{name}.txt", relevant)
     return {"texts_changed": changed_texts, "text_rule": TEXT_RULE}
 

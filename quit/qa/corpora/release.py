@@ -11,7 +11,7 @@ import numpy as np
 
 from quit.dataset.dataset import Dataset
 from quit.retrieval.records import CorpusRecord, RawDocument, RawQuery, clean
-from quit.stages.labelling.passages import subset_of
+from quit.stages.labelling.passages import passage_hints, subset_of
 from quit.text.normalize import normalize_answer
 
 EXPECTED = "the folder of a release, such as workspace/releases/v1"
@@ -44,12 +44,11 @@ def read(path: Path, *, granularity: Granularity = "subset") -> Iterator[CorpusR
 def _documents(texts: list[str], label: dict[str, int], granularity: Granularity) -> Iterator[tuple[RawDocument, int]]:
     if granularity == "permutation":
         for permutation, relevance in label.items():
-            yield RawDocument("", " ".join(texts[int(digit)] for digit in permutation), permutation), relevance
+            yield RawDocument("", " ".join(passage_hints(texts, permutation)), permutation), relevance
         return
     best: dict[str, int] = {}
     for permutation, relevance in label.items():
         best[subset_of(permutation)] = max(relevance, best.get(subset_of(permutation), 0))
     sizes = range(1, (1 if granularity == "hint" else len(texts)) + 1)
-    for indexes_of in (indexes for size in sizes for indexes in combinations(range(len(texts)), size)):
-        subset = "".join(map(str, indexes_of))
-        yield RawDocument("", " ".join(texts[index] for index in indexes_of), subset), best[subset]
+    for subset in ("".join(digits) for size in sizes for digits in combinations("0123456789"[: len(texts)], size)):
+        yield RawDocument("", " ".join(passage_hints(texts, subset)), subset), best[subset]

@@ -22,6 +22,7 @@ from quit.qa.experiment import write_rows
 from quit.qa.sunar.planners import UNREAD
 from quit.qa.sunar.queries import Query
 from quit.qa.sunar.system import SunarSystem
+from quit.retrieval.trec import run_line
 
 VERSION = 6
 """Version of what traces hold; rises when the same run would give others."""
@@ -87,7 +88,7 @@ class Run:
         """Write ``run.trec``, ``answers.jsonl`` and ``scores.json`` of these questions; return the figures."""
         traces = [read_trace(self.path, query.query_id) for query in queries]
         lines = (
-            f"{safe_id(trace['query_id'])} Q0 {document} {rank} {len(trace['evidence']) - rank + 1} {name}\n"
+            run_line(safe_id(trace["query_id"]), document, rank, len(trace["evidence"]) - rank + 1, name)
             for trace in traces
             for rank, document in enumerate(trace["evidence"], start=1)
         )

@@ -129,6 +129,11 @@ Hints: TypeAlias = Sequence[Sequence[str]] | pa.ListArray | pa.ChunkedArray
 """One list of texts per question, in the order that the indices of permutations mean."""
 
 
+def passage_hints(hints: Sequence[str], permutation: str) -> tuple[str, ...]:
+    """Return the hints of one passage in reading order; joined by a space, they are its text."""
+    return tuple(hints[int(index)] for index in permutation)
+
+
 def passage_texts(hints: Hints, permutations: PermutationTable) -> pa.StringArray:
     """Return the text of every passage, question by question: its hints in reading order, joined by a space.
 
