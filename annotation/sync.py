@@ -24,7 +24,7 @@ from quit.errors import ServerError
 from quit.review.store import ReviewStore
 from quit.settings import Settings
 from quit.stages.labelling.verdicts import unclear_annotations
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 from quit.text.words import counted
 
 _LIGHT = ("id", "meta", "annotations_ids", "updated_at")
@@ -346,7 +346,7 @@ def _rows_of(reading: Reading, header: Mapping[str, Any]) -> list[dict[str, Any]
             for key, answer, verdict, suggestion in reading.answers
         ]
         rows += [
-            {"kind": "missing", "answer_key": normalize_answer(text), "answer": text, "correct": True}
+            {"kind": "missing", "answer_key": answer_key(text), "answer": text, "correct": True}
             for text in reading.missing
         ]
         rows += [{"kind": "flag", "text": flag} for flag in reading.flags]

@@ -18,7 +18,7 @@ from typing import Any
 from quit.common.ids import content_hash
 from quit.review.items import ReviewAnswer, ReviewItem
 from quit.stages.labelling.verdicts import FLAGS, content_of
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 from quit.text.words import counted
 
 SUGGESTIONS = "quit"
@@ -228,7 +228,7 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any], former: i
             for choice in choices:
                 (flags if choice in FLAGS else unknown).append(choice)
         elif name == "missing":
-            missing += [text.strip() for text in texts if normalize_answer(text)]
+            missing += [text.strip() for text in texts if answer_key(text)]
         elif name == "note":
             note += [text.strip() for text in texts if text.strip()]
         elif name == "shown":

@@ -42,7 +42,8 @@ from quit.sources import SourceRef, parse_source, read_source
 from quit.sources.records import RawQuestion
 from quit.stages.leaks.find import LeakItem, find_leaks_of
 from quit.stages.questions.candidates import candidate_pool
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
+from quit.text.normalize import squad_normalised
 
 
 def equivalence(path: Path, models: Models) -> Figures:
@@ -59,7 +60,7 @@ def equivalence(path: Path, models: Models) -> Figures:
         labels.append(truth)
         sizes.append(len(item.gold_answers))
         questions.append(item.question)
-        candidate, golds = normalize_answer(item.candidate), set(map(normalize_answer, item.gold_answers))
+        candidate, golds = squad_normalised(item.candidate), set(map(squad_normalised, item.gold_answers))
         exact.append(candidate in golds)
         contained.append(any(gold and f" {gold} " in f" {candidate} " for gold in golds))
         pairs += [Pair(item.question, answer, item.candidate) for answer in item.gold_answers]
@@ -205,8 +206,8 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings)
     )
     rivals = []
     for question in questions:
-        gold = {normalize_answer(answer) for answer in question.answers}
-        rivals.append([candidate for candidate in question.candidates if normalize_answer(candidate) not in gold])
+        gold = {answer_key(answer) for answer in question.answers}
+        rivals.append([candidate for candidate in question.candidates if answer_key(candidate) not in gold])
     bare = [row for row, scored_hints in enumerate(rivals) if not scored_hints]
     if bare:
         drawn = candidate_pool(collection, models, settings).draw(

@@ -24,7 +24,7 @@ from quit.engine.planning import checked_build
 from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
 from quit.stages.labelling.answers import number_answers
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 Rows = Callable[[str], list[dict[str, Any]]]
 """The rows of a table of one question."""
@@ -177,7 +177,7 @@ def _fill_answers(pipeline: Pipeline, given: dict[str, np.ndarray], random: np.r
 
 def _verdicts(question: str, answers: Sequence[str]) -> list[dict[str, Any]]:
     return [
-        {"question_id": question, "answer_key": normalize_answer(answer), "answer": str(answer),
+        {"question_id": question, "answer_key": answer_key(answer), "answer": str(answer),
          "correct": place in (0, 7),
          "basis": "model", "passages": 10, "judge": "synthetic", "producer": "synthetic", "raw": ""}
         for place, answer in enumerate(answers)
@@ -198,6 +198,6 @@ def _reviews(
         made.append({**common, "kind": "annotation"})
         for place, answer in enumerate(given[question]):
             correct = (place in (0, 7)) is not (place == flipped)
-            made.append({**common, "kind": "answer", "answer_key": normalize_answer(answer), "answer": str(answer),
+            made.append({**common, "kind": "answer", "answer_key": answer_key(answer), "answer": str(answer),
                 "correct": correct})  # fmt: skip
     return made

@@ -19,7 +19,7 @@ from quit.annotation.tasks import NONE, alias
 from quit.engine.workspace import Workspace
 from quit.errors import MissingDependency
 from quit.settings import Settings
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 from tests.answers import answers_in
 from tests.building import LABELERS
 from tests.once import kept
@@ -124,11 +124,11 @@ def wrong_answers(workspace: Workspace, question: str) -> dict[str, set[str]]:
         name: [row for row in workspace.read(name).to_pylist() if row["question_id"] == question]
         for name in ("hints", "verdicts")
     }
-    words = {word for row in rows["hints"] for word in normalize_answer(row["hint"]).split()}
+    words = {word for row in rows["hints"] for word in answer_key(row["hint"]).split()}
     wrong = {row["answer_key"] for row in rows["verdicts"] if not row["correct"]}
     passages: dict[str, set[str]] = {}
     for row in answers_in(workspace):
-        key = normalize_answer(row["answer"])
+        key = answer_key(row["answer"])
         if row["question_id"] == question and row["reader"] in LABELERS and key in wrong and not words & {*key.split()}:
             passages.setdefault(key, set()).add(row["permutation"])
     return passages

@@ -35,7 +35,7 @@ from quit.models.protocols import HintSet
 from quit.render.table import number
 from quit.settings import Convergence
 from quit.sources import parse_source, read_source
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 FOLDS = 10
 WIDTHS = (1.0, 0.7, 0.7)
@@ -78,8 +78,8 @@ def read(data: Path) -> Rows:
                 known = [hint for hint in one.hints if hint.convergence is not None] if one else []
                 if not known:
                     continue
-                own = {normalize_answer(answer) for answer in one.answers}
-                rivals = [name for name in one.candidates if normalize_answer(name) not in own]
+                own = {answer_key(answer) for answer in one.answers}
+                rivals = [name for name in one.candidates if answer_key(name) not in own]
                 counted = tuple(rivals[: settings.candidate_cap - 1])
                 item = HintSet(one.question, tuple(h.text for h in known), one.answers[0], counted, one.coarse)
                 hints, gold = meanings(item, encoder)
@@ -90,7 +90,7 @@ def read(data: Path) -> Rows:
     sizes = [len(part[5]) for part in parts]
     return Rows(
         files=np.repeat([part[0] for part in parts], sizes),
-        questions=np.repeat([normalize_answer(part[1]) for part in parts], sizes),
+        questions=np.repeat([answer_key(part[1]) for part in parts], sizes),
         features=np.concatenate([part[2] for part in parts]),
         hints=_half(np.concatenate([part[3] for part in parts])),
         golds=_half(np.stack([part[4] for part in parts])),

@@ -22,7 +22,7 @@ NOTE = Column(
 )
 VERDICT = (
     QUESTION,
-    Column("answer_key", TEXT, "The normalised answer."),
+    Column("answer_key", TEXT, "The answer's key: texts that are the same answer have one."),
     Column("answer", TEXT, "Its most frequent surface form."),
     Column("correct", FLAG, "The verdict; null when the judge's reply could not be read.", nullable=True),
     Column("probability", REAL, "The judge's probability of being correct, if it gives one.", nullable=True),
@@ -38,9 +38,9 @@ VERDICT = (
     Column("raw", TEXT, "The judge's reply."),
     NOTE,
 )
-NORMALISED = {"answer_key": "normalised(answer)"}
+KEYED = {"answer_key": "answer_key_of(answer)"}
 RULED = {
-    **NORMALISED,
+    **KEYED,
     "passages": "(SELECT sum(passages) FROM distinct_answers AS d WHERE (d.question_id, d.answer_key) = "
     "(this.question_id, this.answer_key))",
     "basis": "CASE WHEN basis = 'review' THEN basis WHEN answer = 'NO ANSWER' OR answer_key = '' THEN 'no_answer' WHEN "

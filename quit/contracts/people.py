@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quit.contracts.columns import COUNT, FLAG, NORMALISED, QUESTION, REAL, SMALL, TEXT, TEXTS
+from quit.contracts.columns import COUNT, FLAG, KEYED, QUESTION, REAL, SMALL, TEXT, TEXTS
 from quit.contracts.contract import Column, TableContract
 
 PEOPLE = (
@@ -50,7 +50,7 @@ PEOPLE = (
                 "(deleted), `overwritten` (changed by someone who is not its annotator), or `copied` (made by a "
                 "button, an import or another program: no verdict).",
             ),
-            Column("answer_key", TEXT, "The normalised answer.", nullable=True),
+            Column("answer_key", TEXT, "The answer's key: texts that are the same answer have one.", nullable=True),
             Column("answer", TEXT, "The answer as it was shown or typed.", nullable=True),
             Column(
                 "correct",
@@ -106,12 +106,12 @@ PEOPLE = (
             Column("before", SMALL, "Its label before.", nullable=True),
             Column("after", SMALL, "Its label now.", nullable=True),
             Column("answer", TEXT, "The answer that caused it.", nullable=True),
-            Column("answer_key", TEXT, "Its normalised form.", nullable=True),
+            Column("answer_key", TEXT, "Its key: texts that are the same answer have one.", nullable=True),
             Column("reviews", TEXTS, "The reviews that caused it."),
             Column("reason", TEXT, "Why, in words."),
         ),
         follows={
-            **NORMALISED,
+            **KEYED,
             "change": "CASE WHEN permutation IS NOT NULL THEN 'label' WHEN (question_id, answer) IN (SELECT "
             "(question_id, answer) FROM valid_answers) THEN 'answer_added' WHEN answer IS NOT NULL THEN "
             "'answer_removed' END",

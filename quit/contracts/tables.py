@@ -12,7 +12,7 @@ from quit.contracts.columns import (
     DESCRIBED,
     FLAG,
     HINT,
-    NORMALISED,
+    KEYED,
     PERMUTATION,
     PRODUCER,
     QUESTION,
@@ -94,7 +94,7 @@ TABLES: dict[str, TableContract] = {
                 QUESTION,
                 Column("position", SMALL, "Position among the question's pooled candidates, from 0."),
                 Column("candidate", TEXT, "The candidate answer."),
-                Column("is_gold", FLAG, "Whether it equals a gold answer after normalisation."),
+                Column("is_gold", FLAG, "Whether it has a gold answer's key."),
             ),
         ),
         TableContract(
@@ -276,12 +276,12 @@ TABLES: dict[str, TableContract] = {
                 READER,
                 Column("number", SMALL, "Number of the reply, from 0, in the order of the first passage that got it."),
                 ANSWER,
-                Column("answer_key", TEXT, "The normalised answer."),
+                Column("answer_key", TEXT, "The answer's key: texts that are the same answer have one."),
                 RAW,
             ),
             references=(Reference(("question_id", "answer_key"), "judged", "unjudged-answer"),),
             follows={
-                **NORMALISED,
+                **KEYED,
                 "reader": "file",
                 "number": "row_number() OVER (PARTITION BY file, question_id ORDER BY first_row) - 1",
             },
@@ -290,7 +290,7 @@ TABLES: dict[str, TableContract] = {
             "verdicts",
             "judge",
             ("question_id", "answer_key", "judge"),
-            "The judge's verdict on each distinct normalised answer of a question.",
+            "The judge's verdict on each distinct answer of a question.",
             VERDICT,
             references=(Reference(("question_id", "answer_key", "answer"), "distinct_answers"),),
             follows={
@@ -339,7 +339,7 @@ TABLES: dict[str, TableContract] = {
             (
                 QUESTION,
                 Column("answer", TEXT, "The accepted answer as written."),
-                Column("answer_key", TEXT, "Its normalised form."),
+                Column("answer_key", TEXT, "Its key: texts that are the same answer have one."),
                 Column(
                     "origin",
                     TEXT,
@@ -350,7 +350,7 @@ TABLES: dict[str, TableContract] = {
             ),
             required=(*_EVERY_QUESTION, Reference(("question_id", "answer"), "gold")),
             follows={
-                **NORMALISED,
+                **KEYED,
                 "passages": "(SELECT coalesce(sum(passages), 0) FROM distinct_answers AS d WHERE labels AND "
                 "(d.question_id, d.answer) = (this.question_id, this.answer))",
                 "origin": "CASE WHEN (question_id, answer) IN (SELECT (question_id, answer) FROM gold) THEN 'gold' "

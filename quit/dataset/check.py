@@ -13,7 +13,7 @@ Conditions in contracts are DuckDB's. Beside the tables (``answers`` and ``disti
 - ``judged``: answers (question_id, answer_key) that have a verdict, or need none;
 - ``right_labelers``: question_id, permutation, and labelers whose answer is valid, where there are any;
 - ``hint_roles_again``, ``question_roles_again``: roles that follow from ``labels``;
-- ``normalised(answer)``, ``key_of(question)``, ``draw_of(content_key)``.
+- ``answer_key_of(answer)``, ``key_of(question)``, ``draw_of(content_key)``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from quit.settings import Settings
 from quit.stages.labelling.answers import matching_rows
 from quit.stages.labelling.passages import permutation_table
 from quit.stages.roles import roles_of
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 GATES = SCHEMA, PASSAGES, UNJUDGED, RECOMPUTED = "schema", "missing-passage", "unjudged-answer", "label-mismatch"
 """What faults fail; all of them where the columns are others."""
@@ -45,7 +45,7 @@ _VIEWS = """
 CREATE TEMP TABLE distinct_answers AS SELECT d.*, coalesce(passages, 0) AS passages, first_row FROM replies AS d
     LEFT JOIN (SELECT question_id, file, number, sum(passages) AS passages, min(first_row) AS first_row FROM answers
     GROUP BY ALL) USING (question_id, file, number);
-CREATE TEMP TABLE gold AS SELECT question_id, answer, normalised(answer) AS answer_key FROM (SELECT DISTINCT
+CREATE TEMP TABLE gold AS SELECT question_id, answer, answer_key_of(answer) AS answer_key FROM (SELECT DISTINCT
     question_id, unnest(answers) AS answer FROM questions) WHERE (question_id, answer) NOT IN (SELECT (question_id,
     answer) FROM changes WHERE change = 'answer_removed');
 CREATE TEMP VIEW judged AS SELECT question_id, answer_key FROM verdicts WHERE correct IS NOT NULL UNION ALL SELECT
@@ -112,7 +112,7 @@ class _Chunk:
         bounds = {"medium_from": settings.difficulty.medium_from, "hard_from": settings.difficulty.hard_from}
         for name, value in ({"hints": self.permutations.n} | bounds).items():
             self.sql.execute(f"SET VARIABLE {name} = {value}")
-        self.sql.create_function("normalised", normalize_answer, ["VARCHAR"], "VARCHAR")
+        self.sql.create_function("answer_key_of", answer_key, ["VARCHAR"], "VARCHAR")
         self.sql.create_function("key_of", content_key, ["VARCHAR"], "VARCHAR")
         self.sql.create_function("draw_of", lambda key: draw(key, settings.split.seed), ["VARCHAR"], "DOUBLE")
 

@@ -110,7 +110,7 @@ class BuildPlan:
 
     @cached_property
     def rejected(self) -> frozenset[tuple[str, str, str]]:
-        """(question id, content, normalised answer) of the answers that the applied reviews reject."""
+        """(question id, content, answer's key) of the answers that the applied reviews reject."""
         rows = self.decisions.filter(pc.equal(self.decisions.column("decision"), False)).to_pylist()
         return frozenset((row["question_id"], row["content"], row["key"]) for row in rows if row["kind"] == "answer")
 

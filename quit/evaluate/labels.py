@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from quit.common.rows import tuples
 from quit.evaluate.agreement import PairAgreement, alpha_of_counts
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 ALL = "all"
 SPLITS = ("train", "dev", "test")
@@ -145,7 +145,7 @@ def _alpha(readers: int, patterns: Patterns) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class SharedAnswers:
-    """Gold answers that two splits have in common, in normalised form, and the questions of each split with one.
+    """Gold answers that two splits have in common, by key, and the questions of each split with one.
 
     ``answers``: the first form of each, in order of the first split's questions.
     """
@@ -166,7 +166,7 @@ def shared_answers(splits: pa.Table, questions: pa.Table) -> list[SharedAnswers]
     keys: dict[str, list[dict[str, str]]] = {split: [] for split in SPLITS if split in split_of.values()}
     for question_id, answers in tuples(questions, "question_id", "answers"):
         if question_id in split_of:
-            keys[split_of[question_id]].append({normalize_answer(answer): answer for answer in reversed(answers)})
+            keys[split_of[question_id]].append({answer_key(answer): answer for answer in reversed(answers)})
     shared = []
     for first, second in combinations(keys, 2):
         common = {key for some in keys[first] for key in some} & {key for some in keys[second] for key in some}

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from quit.errors import InputError, SettingsError, did_you_mean
-from quit.text.normalize import normalize_answer
+from quit.text.normalize import squad_normalised
 
 POLICIES = ("zero", "skip")
 RANKING = ("Hit", "Recall", "MRR", "nDCG", "nDCG(exp)")
@@ -185,16 +185,16 @@ def under(values: Sequence[float | None] | np.ndarray, policy: str) -> np.ndarra
 
 def exact_match(prediction: str, golds: Sequence[str]) -> float:
     """Return 1 if the normalised prediction equals a normalised gold answer, else 0; a blank one equals nothing."""
-    key = normalize_answer(prediction)
-    return float(bool(key) and any(key == normalize_answer(gold) for gold in golds))
+    key = squad_normalised(prediction)
+    return float(bool(key) and any(key == squad_normalised(gold) for gold in golds))
 
 
 def f1(prediction: str, golds: Sequence[str]) -> float:
     """Return the highest F1 of normalised tokens over the gold answers (SQuAD); 0 where either side is blank."""
-    predicted = normalize_answer(prediction).split()
+    predicted = squad_normalised(prediction).split()
     best = 0.0
     for gold in golds:
-        gold_tokens = normalize_answer(gold).split()
+        gold_tokens = squad_normalised(gold).split()
         common = sum((Counter(predicted) & Counter(gold_tokens)).values())
         if common:
             best = max(best, 2.0 * common / (len(predicted) + len(gold_tokens)))
@@ -209,8 +209,8 @@ def cover_em(prediction: str, golds: Sequence[str], substring: bool = False) -> 
     (1.0, 0.0, 1.0)
     """
     edge = "" if substring else " "
-    text = f"{edge}{normalize_answer(prediction)}{edge}"
-    return float(any(f"{edge}{key}{edge}" in text for gold in golds if (key := normalize_answer(gold))))
+    text = f"{edge}{squad_normalised(prediction)}{edge}"
+    return float(any(f"{edge}{key}{edge}" in text for gold in golds if (key := squad_normalised(gold))))
 
 
 def answer_value(name: str, prediction: str, golds: Sequence[str]) -> float:

@@ -26,7 +26,7 @@ from quit.errors import InputError, SettingsError, did_you_mean
 from quit.models.protocols import Encoder
 from quit.retrieval.lexical import K1, B, Bm25
 from quit.retrieval.search import nearest
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 _NEGATIVES = {
     "other": f"passages of label {FULLY} of other questions of the split, drawn by a keyed hash",
@@ -211,7 +211,7 @@ class Selection:
     @cached_property
     def _keys(self) -> list[list[str]]:
         valid_answers = self.dataset.valid_answers_of
-        return [sorted({normalize_answer(answer) for answer in answers} - {""}) for answers in valid_answers]
+        return [sorted({answer_key(answer) for answer in answers} - {""}) for answers in valid_answers]
 
     @cached_property
     def _owners(self) -> dict[str, set[int]]:

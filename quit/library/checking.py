@@ -86,7 +86,7 @@ class _Records:
     def __iter__(self) -> Iterator[Any]:
         from quit.sources import read_sources
         from quit.sources.notes import notes
-        from quit.text.normalize import normalize_answer
+        from quit.text.answers import answer_key
 
         for record in read_sources(self._refs):
             self.count += 1
@@ -96,8 +96,8 @@ class _Records:
                 file = shown_file(question.file)
                 self.notes += [{"file": file, "detail": f"{where}: {note}"} for note in notes(question)]
                 self.without_candidates[question.file] += not question.candidates
-                golds = {normalize_answer(answer) for answer in question.answers}
-                self.with_gold[question.file] += any(normalize_answer(text) in golds for text in question.candidates)
+                golds = {answer_key(answer) for answer in question.answers}
+                self.with_gold[question.file] += any(answer_key(text) in golds for text in question.candidates)
             yield record
 
 

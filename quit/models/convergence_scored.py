@@ -17,9 +17,9 @@ from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Drawn, Encoder, Equivalence, HintSet, Pair
 from quit.settings import Convergence
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
-VERSION = 2
+VERSION = 3
 REFERS_FIELDS = frozenset({"hint", "candidate"})
 CANDIDATES_FIELDS = frozenset({"question", "answer", "count"})
 PROMPT_VERSION = 2
@@ -117,11 +117,11 @@ class LLMCandidates:
         ]
 
     def _candidates(self, question: str, answers: list[str], reply: str) -> list[Drawn]:
-        gold_keys = {normalize_answer(answer) for answer in answers}
+        gold_keys = {answer_key(answer) for answer in answers}
         by_key: dict[str, str] = {}
         for line in reply.splitlines():
             text = _BULLET.sub("", line).strip(" \t\"'“”.,;")
-            key = normalize_answer(text)
+            key = answer_key(text)
             if key and key not in gold_keys:
                 by_key.setdefault(key, text)
         candidates = list(by_key.values())

@@ -14,7 +14,7 @@ from quit.models.generation.base import ChatRequest, Completing
 from quit.models.limits import pair_note
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import NO_ANSWER, Equivalence, Judge, JudgeItem, Pair, Verdict
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 JUDGE_FIELDS = frozenset({"question", "answer", "candidate"})
 CHOICES = ("Yes", "No")
@@ -41,10 +41,10 @@ def rule(items: Sequence[JudgeItem], judge: Judge, sample: int = 0) -> list[Ruli
     rulings: list[Ruling | None] = []
     open_items: list[JudgeItem] = []
     for item in items:
-        key = normalize_answer(item.candidate)
+        key = answer_key(item.candidate)
         if not key or item.candidate == NO_ANSWER:
             rulings.append(Ruling(Verdict(False, None, ""), "no_answer"))
-        elif key in {normalize_answer(gold) for gold in item.gold_answers}:
+        elif key in {answer_key(gold) for gold in item.gold_answers}:
             rulings.append(Ruling(Verdict(True, None, ""), "exact"))
         else:
             rulings.append(None)

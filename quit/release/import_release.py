@@ -1,7 +1,7 @@
 """Make a release of a dataset that was published as the paper's release JSON (``quit release import``).
 
 Labels are the published ones: 2 if a labeler's answer is among the question's ``answers`` as written, else 1, which is
-what the paper's scripts compute. They are compared with those of our rule, which compares answers in normalised form.
+what the paper's scripts compute. They are compared with those of our rule, which compares keys of answers.
 What the files do not hold is null and is named in the release; nothing of it is guessed.
 """
 
@@ -35,7 +35,7 @@ from quit.stages.labelling.answers import Answers, accepted_answers, matching_ro
 from quit.stages.labelling.passages import enumerate_passages
 from quit.stages.roles import role_tables
 from quit.stages.stage import Tables
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 from quit.version import __version__
 
 KIND = "release-json"
@@ -90,7 +90,7 @@ class _AsPublished:
 
     def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
         """Return one verdict per item; null where no labeler gave the answer."""
-        judged_before = ((item.question_id, normalize_answer(item.candidate)) in self._given for item in items)
+        judged_before = ((item.question_id, answer_key(item.candidate)) in self._given for item in items)
         return [Verdict(False if judged else None, None, "") for judged in judged_before]
 
 
@@ -225,7 +225,7 @@ def _numbered(block: Sequence[Published], passages: pa.Table, key: str, reader: 
             "question_id": [question.question_id for question in block for _ in question.answers[key].texts],
             "number": [number for each in replies for number in range(len(each.texts))],
             "answer": texts,
-            "answer_key": [normalize_answer(text) for text in texts],
+            "answer_key": [answer_key(text) for text in texts],
         },
     }
     tables = {}
@@ -259,7 +259,7 @@ def _small_tables(block: Sequence[Published], file: str) -> Tables:
             for rank, hint in enumerate(question.hints)
         ],
         "valid_answers": [
-            {"question_id": question.question_id, "answer": answer, "answer_key": normalize_answer(answer)}
+            {"question_id": question.question_id, "answer": answer, "answer_key": answer_key(answer)}
             for question in block
             for answer in question.valid_answers
         ],

@@ -41,7 +41,7 @@ def imported_lines(release: Release) -> list[str]:
     labels = imported["labels"]
     shown = [
         f"labels: as published ({labels['rule']}); {labels['differences']:,} of {labels['passages']:,} differ from our "
-        "rule, which compares answers in normalised form"
+        "rule, which compares keys of answers"
     ]
     shown += [
         f"  {row['question_id']} {row['permutation']}: published {row['published']}, ours {row['ours']} "

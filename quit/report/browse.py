@@ -36,7 +36,7 @@ from quit.report.lookup import COLUMNS, FILTERS, Lookup
 from quit.report.page import render
 from quit.settings import Settings
 from quit.status.story import story
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 HOST = "127.0.0.1"
 _SAFE = {
@@ -222,16 +222,14 @@ def tree(story: Mapping[str, Any], labelers: Sequence[str], readers: Sequence[st
     then any others.
     """
     hints = [hint["hint"] for hint in story["hints"] if hint["selected"]]
-    verdicts = {normalize_answer(row["answer"]): row["correct"] for row in story["verdicts"]}
+    verdicts = {answer_key(row["answer"]): row["correct"] for row in story["verdicts"]}
     order = {name: position for position, name in enumerate(dict.fromkeys([*labelers, *readers]))}
     roots: list[Node] = []
     nodes: dict[str, Node] = {}
     for passage in sorted(story["passages"], key=lambda row: row["permutation"]):
         permutation = passage["permutation"]
         pairs = sorted(passage["answers"].items(), key=lambda item: (order.get(item[0], len(order)), item[0]))
-        answers = [
-            (reader, answer, verdicts.get(normalize_answer(answer)), reader in labelers) for reader, answer in pairs
-        ]
+        answers = [(reader, answer, verdicts.get(answer_key(answer)), reader in labelers) for reader, answer in pairs]
         node = Node(permutation, hints[int(permutation[-1])], passage["label"], answers)
         nodes[permutation] = node
         siblings = nodes[permutation[:-1]].children if len(permutation) > 1 else roots

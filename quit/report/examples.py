@@ -11,7 +11,7 @@ import duckdb
 from quit.engine.reading import TableReader
 from quit.render.table import plain_name
 from quit.status.story import Story, stories, story
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 _ANSWERS = 8  # listed per example, those from most passages first
 _SHARES = """
@@ -74,7 +74,7 @@ def example_passage(
         return None
     question: Mapping[str, Any] = story(workspace, row[0])
     passage = max(question["passages"], key=lambda row: len(row["permutation"]))  # the first such: by permutation
-    verdicts = {normalize_answer(row["answer"]): row["correct"] for row in question["verdicts"]}
+    verdicts = {answer_key(row["answer"]): row["correct"] for row in question["verdicts"]}
     return {
         "question_id": question["question_id"],
         "question": question["question"]["question"],
@@ -83,7 +83,7 @@ def example_passage(
         "text": passage["text"],
         "label": passage["label"],
         "answers": [
-            {**reader, "answer": answer, "correct": verdicts.get(normalize_answer(answer))}
+            {**reader, "answer": answer, "correct": verdicts.get(answer_key(answer))}
             for reader in readers
             if (answer := passage["answers"].get(reader["name"])) is not None
         ],
@@ -113,7 +113,7 @@ def example(question: Story, max_answers: int) -> dict[str, Any]:
     readers: dict[str, set[str]] = {}
     for passage in passages:
         for reader, answer in passage["answers"].items():
-            readers.setdefault(normalize_answer(answer), set()).add(reader)
+            readers.setdefault(answer_key(answer), set()).add(reader)
     verdicts = [row for row in question["verdicts"] if row["passages"]]
     labels = [passage["label"] for passage in passages if passage["label"] is not None]
     return {
@@ -134,7 +134,7 @@ def example(question: Story, max_answers: int) -> dict[str, Any]:
         "answers": [
             {"answer": row["answer"], "correct": row["correct"], "probability": row["probability"],
              "basis": row["basis"],
-             "passages": row["passages"], "readers": sorted(readers.get(normalize_answer(row["answer"]), ()))}
+             "passages": row["passages"], "readers": sorted(readers.get(answer_key(row["answer"]), ()))}
             for row in verdicts[:max_answers]
         ],
         "readers": len({reader for passage in passages for reader in passage["answers"]}),

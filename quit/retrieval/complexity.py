@@ -17,7 +17,7 @@ import numpy as np
 
 from quit.common.arithmetic import log, maxsim, products
 from quit.models.protocols import Encoder
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 UNRELATED, TELLING = 0.1, 0.6
 """Cosines of a text and an answer. MiniLM on TriviaHG: a hint retrieved by chance is at about 0.1 from an answer, one
@@ -80,10 +80,10 @@ class LateInteraction:
 
 
 def contains_answer(texts: Sequence[str], answers: Sequence[str]) -> np.ndarray:
-    """Return whether each text contains an answer that is not blank: normalised, on word boundaries."""
-    keys = [f" {key} " for answer in answers if (key := normalize_answer(answer))]
-    normalised = [f" {normalize_answer(text)} " for text in texts]
-    return np.array([any(key in text for key in keys) for text in normalised], dtype=bool)
+    """Return whether each text contains an answer that is not blank: by keys, on word boundaries."""
+    keys = [f" {key} " for answer in answers if (key := answer_key(answer))]
+    text_keys = [f" {answer_key(text)} " for text in texts]
+    return np.array([any(key in text for key in keys) for text in text_keys], dtype=bool)
 
 
 def normalised_entropy(relevance: np.ndarray) -> np.ndarray:

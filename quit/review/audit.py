@@ -92,7 +92,7 @@ def allocation(sizes: np.ndarray, size: int) -> np.ndarray:
 
 
 def draw_audit(workspace: Workspace, settings: Settings) -> dict[str, set[str]]:
-    """Return question id -> the answers, normalised, that people judge for the audit. Empty without one, or labels.
+    """Return question id -> the keys of the answers that people judge for the audit. Empty without one, or labels.
 
     The audit is the one drawn before with this ``review.audit``, else a new one, which is stored: ``size``, ``labels``
     (their version), ``labelers``, ``numbers`` (of passages by split, judge's label, number of hints and state) and

@@ -16,14 +16,14 @@ from quit.common.rows import tuples
 from quit.errors import InputError
 from quit.review.items import ReviewItem
 from quit.settings import Review
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 _EXPECTED = '{"question_id": "...", "correct": [...], "incorrect": [...]}'
 
 
 @dataclass(frozen=True)
 class Controls:
-    """``known``: question id -> normalised answer -> whether it is correct. ``annotators``: people per question."""
+    """``known``: question id -> answer's key -> whether it is correct. ``annotators``: people per question."""
 
     known: Mapping[str, Mapping[str, bool]]
     annotators: int = 1000
@@ -58,7 +58,7 @@ def _answers(row: Mapping[str, Any], name: str, where: str) -> set[str]:
     texts = row.get(name, [])
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise InputError(f"{where}: {name!r} must be a list of texts, found {str(texts)[:40]!r}.")
-    keys = {*map(normalize_answer, texts)}
+    keys = {*map(answer_key, texts)}
     if "" in keys:
         raise InputError(f"{where}: {name!r} has a blank answer.")
     return keys

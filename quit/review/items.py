@@ -18,21 +18,21 @@ from quit.common.ids import draw
 from quit.common.rows import grouped, tuples
 from quit.engine.workspace import Workspace
 from quit.settings import Review
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 NEAR_THRESHOLD = 0.15
 """Distance from the judge's threshold within which a verdict counts as uncertain."""
 CERTAIN_WEIGHT = 0.05
 """Weight of the passages of a certain verdict; those of an uncertain one have 1."""
 Audit = Mapping[str, Set[str]]
-"""Question id -> the answers that the audit needs, normalised."""
+"""Question id -> the keys of the answers that the audit needs."""
 _Second = dict[tuple[str, str], list[tuple[bool | None, float | None]]]
-"""Question id and normalised answer -> verdict and probability of each other judge."""
+"""Question id and answer's key -> verdict and probability of each other judge."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewAnswer:
-    """One distinct (normalised) answer. ``passages``: how many passages some reader gave it from; ``forms``: as
+    """One distinct answer. ``passages``: how many passages some reader gave it from; ``forms``: as
     written, most frequent first; ``verdict``: the judge's (None: unreadable or never asked); ``second``: that
     of another judge, if possible of one that disagrees."""
 
@@ -157,7 +157,7 @@ def _second_verdicts(workspace: Workspace) -> _Second:
 
 def _item(question: dict, hints: list[str], rows: list[dict], second: _Second, threshold: float) -> ReviewItem:
     identity = question["question_id"]
-    gold = {normalize_answer(form): form for form in reversed(question["answers"])}
+    gold = {answer_key(form): form for form in reversed(question["answers"])}
     answers = []
     for row in rows:
         key = row["answer_key"]

@@ -19,7 +19,7 @@ from typing import Any
 from quit.errors import InputError
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.sources.text import clean_hint, is_boilerplate, repair
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 STAGE = "collect"
 MAX_QUOTE = 80
@@ -274,7 +274,7 @@ def as_rank(value: Any, name: str) -> int | None:
 
 def as_scores(value: Any, name: str, answers: Sequence[str] = ()) -> dict[str, int] | None:
     """Return optional scores as ``{candidate: 0 or 1}`` in the source's order; a candidate without a score is left out,
-    except the gold answer, which needs one. It is the last candidate that is one of ``answers`` in normalised form,
+    except the gold answer, which needs one. It is the last candidate that is one of ``answers`` by key,
     else the last, and comes last. Equal candidates: see :func:`gold_last`.
 
     Takes an object, a list of ``{candidate, score}`` or a list of pairs (how Arrow reads a map column).
@@ -291,8 +291,8 @@ def as_scores(value: Any, name: str, answers: Sequence[str] = ()) -> dict[str, i
             pairs.append(entry)
         else:
             raise wrong_type(name, expected, value)
-    forms = {normalize_answer(answer) for answer in answers}
-    golds = [pair for pair in pairs if isinstance(pair[0], str) and normalize_answer(pair[0]) in forms] or pairs[-1:]
+    forms = {answer_key(answer) for answer in answers}
+    golds = [pair for pair in pairs if isinstance(pair[0], str) and answer_key(pair[0]) in forms] or pairs[-1:]
     scored = [pair for pair in golds if pair[1] is not None]
     if golds and not scored:
         raise BadRecord("bad_value", f"Field {name!r} has no score of {describe(golds[-1][0])}, the gold answer.")
@@ -336,11 +336,11 @@ def as_record(item: Item) -> dict[str, Any]:
 
 
 def distinct(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the texts that are not blank, one surface (the first) for each normalised form, in order."""
+    """Return the texts that are not blank, one surface (the first) for each key, in order."""
     surfaces: dict[str, str] = {}
     for text in texts:
         if text:
-            surfaces.setdefault(normalize_answer(text), text)
+            surfaces.setdefault(answer_key(text), text)
     return tuple(surfaces.values())
 
 

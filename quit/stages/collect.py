@@ -19,7 +19,8 @@ from quit.errors import InputError
 from quit.sources.fields import quote, shown_file, unit
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.stages.stage import Context, Tables, stage
-from quit.text.normalize import normalize_answer, normalize_question
+from quit.text.answers import answer_key
+from quit.text.normalize import normalize_question
 
 STAGE = "collect"
 TABLES = ("questions", "origins", "hints", "candidates", "scores", "rejects")
@@ -32,7 +33,7 @@ _CHUNK = 1000
 
 @dataclass(slots=True)
 class _Pooled:
-    """Records of one question, by arrival; ``keys`` are its normalised gold answers."""
+    """Records of one question, by arrival; ``keys`` are those of its gold answers."""
 
     arrivals: list[int]
     keys: set[str]
@@ -61,7 +62,7 @@ def _no_rows() -> _Rows:
     outputs=TABLES,
     sections=("collect", "convergence.hints"),
     scope="collection",
-    version=3,
+    version=4,
 )
 def collect_stage(context: Context, sources: Iterable[SourceRecord]) -> Tables:
     """Read the sources, repair and pool their records."""
@@ -83,7 +84,7 @@ def collect(
 ) -> dict[str, pa.Table]:
     """Return the tables ``questions``, ``origins``, ``hints``, ``candidates``, ``scores`` and ``rejects``.
 
-    Two records are the same question when their normalised questions are equal and they share a normalised answer.
+    Two records are the same question when their normalised questions are equal and they share a gold answer.
     ``pool`` puts their answers, hints and candidates together (the first record gives id, text and type),
     ``keep_first`` rejects the later ones, ``keep_all`` keeps each as a question of its own. A question with fewer than
     ``min_hints`` distinct hints is rejected, and so is one after the first ``questions`` others, by first record (all
@@ -167,7 +168,7 @@ def _pool(gathered: _Gathered, duplicates: Duplicates) -> list[_Pooled]:
     questions: list[_Pooled] = []
     by_text: dict[str, list[_Pooled]] = defaultdict(list)
     for arrival, record in enumerate(gathered.records):
-        keys = {normalize_answer(answer) for answer in record.answers} - {""}
+        keys = {answer_key(answer) for answer in record.answers} - {""}
         alike = by_text[_text_key(record.question)]
         same = [] if duplicates == "keep_all" else [question for question in alike if question.keys & keys]
         if not same:
@@ -204,7 +205,7 @@ def _name(pooled: list[_Pooled], records: list[RawQuestion]) -> None:
         record = records[question.arrivals[0]]
         plain = ids.question_id(record.source, record.record_id)
         name = plain
-        content = (_text_key(record.question), sorted(normalize_answer(answer) for answer in record.answers))
+        content = (_text_key(record.question), sorted(answer_key(answer) for answer in record.answers))
         attempt = 0
         while name in names:
             # The same content again (`keep_all`): the file and a number tell it apart.
@@ -299,10 +300,10 @@ def _add_hint(rows: _Rows, question_id: str, position: int, record: RawQuestion,
 
 
 def _by_form(texts: Iterable[str]) -> dict[str, str]:
-    """Return normalised form -> first surface, in order, without blanks."""
+    """Return key -> first surface, in order, without blanks."""
     forms: dict[str, str] = {}
     for text in texts:
-        if form := normalize_answer(text):
+        if form := answer_key(text):
             forms.setdefault(form, text)
     return forms
 

@@ -33,6 +33,7 @@ def answers_to_judge(
     outputs=("verdicts", "second_verdicts"),
     sections=("judge.name",),
     models=("judge",),
+    version=2,
 )
 def judge_stage(context: Context, answers: DistinctAnswers) -> Tables:
     """One verdict on each distinct answer."""
@@ -46,7 +47,7 @@ def judge_stage(context: Context, answers: DistinctAnswers) -> Tables:
 def judge_answers(
     questions: pa.Table, answers: Sequence[Answers], judge: Judge, first_reader_wins: bool = False
 ) -> pa.Table:
-    """Return the table ``verdicts``: each distinct (question, normalised answer) is judged once.
+    """Return the table ``verdicts``: each distinct (question, answer's key) is judged once.
 
     ``answers``: those of all readers. The surface form shown to the judge is the most frequent one (ties:
     alphabetical): of all readers, or of the first reader that gave the answer (``first_reader_wins``), so that the
@@ -58,7 +59,7 @@ def judge_answers(
 
 @dataclass(frozen=True)
 class DistinctAnswers:
-    """The distinct answers to judge, by question and normalised answer, and how many passages gave each."""
+    """The distinct answers to judge, by question and key, and how many passages gave each."""
 
     keys: list[str]
     items: list[JudgeItem]

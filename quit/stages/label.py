@@ -16,7 +16,7 @@ from quit.common.columns import plain, runs, same
 from quit.common.rows import grouped, tuples
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of, fully_relevant
 from quit.stages.stage import Context, LazyTable, Tables, stage
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 
 @stage("label", outputs=("labels", "valid_answers"), models=("labelers",), shard_factor=16)
@@ -109,7 +109,7 @@ def valid_answers_of(
                     {
                         "question_id": identity,
                         "answer": form,
-                        "answer_key": normalize_answer(form),
+                        "answer_key": answer_key(form),
                         "origin": origin,
                         "passages": counts.get((identity, form), 0),
                     }

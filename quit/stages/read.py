@@ -47,6 +47,7 @@ def open_passages(
     sections=("labels",),
     models=("reader",),
     per_reader=True,
+    version=2,
 )
 def read_stage(
     context: Context,

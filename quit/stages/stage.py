@@ -41,7 +41,7 @@ class Context:
     """Everything a stage gets in addition to its inputs.
 
     ``whole``: the tables it declared as whole; ``overrides``: the overrides in force of the kind it declared;
-    ``reader``: the name of its reader, where it runs once per reader; ``rejected``: (question id, content, normalised
+    ``reader``: the name of its reader, where it runs once per reader; ``rejected``: (question id, content, key of the
     answer) of the answers that applied reviews reject of questions with that content.
     """
 

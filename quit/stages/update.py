@@ -27,7 +27,7 @@ from quit.stages.labelling.answers import Answers, accepted_answers, answers_of
 from quit.stages.leaks.find import Finding, LeakItem, overrides_by_hint
 from quit.stages.leaks.kept import cached_leaks_of
 from quit.stages.stage import Context, LazyTable, Tables, stage
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 JUDGE = "review"
 """Name under which people's verdicts are listed in ``verdicts``."""
@@ -52,7 +52,7 @@ class LabelTables:
 
 @dataclass(frozen=True)
 class SettledDecisions:
-    """The settled decisions on some questions: by (question id, normalised answer), and by (question id, flag)."""
+    """The settled decisions on some questions: by (question id, answer's key), and by (question id, flag)."""
 
     answers: Mapping[Key, dict[str, Any]]
     flags: Mapping[Key, dict[str, Any]]
@@ -88,7 +88,7 @@ def settled_decisions(decisions: pa.Table, splits: pa.Table, settings: Review) -
     models=("leak_rules", "equivalence", "encoder", "labelers"),
     overrides="leak",
     shard_factor=16,
-    version=3,
+    version=4,
 )
 def update_stage(
     context: Context,
@@ -290,7 +290,7 @@ def _removals(
         findings.append({"hint_id": hint, "question_id": question, **asdict(leak)})
         if leak.overridden:
             continue  # a person has said that it is none
-        accepted = settled.answers.get((question, normalize_answer(leak.answer)))
+        accepted = settled.answers.get((question, answer_key(leak.answer)))
         reviews = accepted["reviews"] if accepted else sorted(causes.get(question, ()))
         detail = f"{hint}: {leak.span!r} gives away {leak.answer!r} ({leak.method}, {leak.probability:.2f})"
         removed.setdefault(question, _Removal("answer_leak", detail, reviews))

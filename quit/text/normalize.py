@@ -1,7 +1,6 @@
-"""The one answer normaliser, and the one tokeniser for words.
+"""SQuAD's form of an answer, for its metrics; the form of a question; letters and words.
 
-Follows the SQuAD convention (lower case, no punctuation, no English articles, single spaces) with Unicode taken
-seriously: compatibility forms are folded first, so that no-break spaces, full-width digits and ligatures compare equal.
+Whether two texts are the same answer is for :func:`quit.text.answers.answer_key` to say.
 """
 
 from __future__ import annotations
@@ -16,6 +15,11 @@ import snowballstemmer
 _STEMMER = snowballstemmer.stemmer("english")
 _ONE_AT_A_TIME = Lock()  # the stemmer keeps the word it works on; shards are threads
 ARTICLES = re.compile(r"\b(a|an|the)\b")
+_LETTERS = str.maketrans(
+    {letter: plain for letter, plain in zip("łđðøħŧıŁĐÐØĦŦ", "lddohtiLDDOHT", strict=True)}
+    | {"ß": "ss", "þ": "th", "æ": "ae", "œ": "oe", "ẞ": "SS", "Þ": "Th", "Æ": "Ae", "Œ": "Oe"}
+)
+"""Letters that no form of Unicode takes apart."""
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 STOP_WORDS = frozenset(
@@ -45,20 +49,20 @@ _WITHOUT_PUNCTUATION, _SPACED = _Punctuation(""), _Punctuation(" ")
 
 
 @lru_cache(maxsize=65536)
-def normalize_answer(text: str) -> str:
-    """Return the form in which two answers are compared: SQuAD's.
+def squad_normalised(text: str) -> str:
+    """Return the form in which EM and F1 compare two answers, SQuAD's, with Unicode's compatibility forms folded.
 
     NFKC, case folded, punctuation deleted (``U.S.A.`` -> ``usa``), English articles removed, white space collapsed.
     Where that leaves nothing (the answer is an article or a symbol, such as blood type ``A`` or the operator ``%``) the
     case-folded text itself is returned, so that only a blank answer normalises to the empty string. A normalised answer
     normalises to itself.
     """
-    folded = _folded(text)
-    without_punctuation = _folded(folded.translate(_WITHOUT_PUNCTUATION))
+    folded = fold(text)
+    without_punctuation = fold(folded.translate(_WITHOUT_PUNCTUATION))
     return " ".join(ARTICLES.sub(" ", without_punctuation).split()) or " ".join(folded.split())
 
 
-def _folded(text: str) -> str:
+def fold(text: str) -> str:
     """Return NFKC, case folded.
 
     Callers apply it twice. Removing punctuation, or folding a letter (the Turkish ``\u0130``), can create a sequence of
@@ -75,14 +79,14 @@ def is_punctuation(char: str) -> bool:
 
 def normalize_question(text: str) -> str:
     """Return the form in which two questions are compared: as answers are, but articles stay."""
-    return " ".join(_folded(_folded(text).translate(_SPACED)).split())
+    return " ".join(fold(fold(text).translate(_SPACED)).split())
 
 
 def strip_accents(text: str) -> str:
-    """Return ``text`` without combining marks (``Édouard`` -> ``Edouard``)."""
+    """Return ``text`` without accents, strokes and ligatures (``Édouard`` -> ``Edouard``, ``Łódź`` -> ``Lodz``)."""
     if text.isascii():
         return text
-    decomposed = unicodedata.normalize("NFKD", text)
+    decomposed = unicodedata.normalize("NFKD", text.translate(_LETTERS))
     return unicodedata.normalize("NFC", "".join(char for char in decomposed if not unicodedata.combining(char)))
 
 

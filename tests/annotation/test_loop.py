@@ -14,7 +14,7 @@ from quit.dataset.dataset import Dataset
 from quit.dataset.workspace import dataset_of
 from quit.engine.planning import locked_last_build
 from quit.engine.workspace import Workspace
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 from tests.comparing import files_of
 from tests.label_studio import annotate, page_result, wrong_answers
 from tests.running import call_quit
@@ -53,7 +53,7 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, se
 
     verdicts, questions = opened.read("verdicts", runs=["judge"]).to_pylist(), opened.read("questions").to_pylist()
     judge = {(row["question_id"], row["answer_key"]): bool(row["correct"]) for row in verdicts}
-    gold = {row["question_id"]: {*map(normalize_answer, row["answers"])} for row in questions}
+    gold = {row["question_id"]: {*map(answer_key, row["answers"])} for row in questions}
     keys = {task.meta["key"]: [row["key"] for row in task.data["answers"]] for task in tasks}
     ticked = {name: {key for key in keys[name] if judge.get((name, key), key in gold[name])} for name in keys}
 

@@ -23,7 +23,7 @@ from unittest.mock import patch
 
 from quit.engine.workspace import Workspace
 from quit.settings import Settings
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 from tests.label_studio import annotate, first_server, page_result
 from tests.paths import PYTHONPATH
 from tests.running import Result, call_quit, run_process, until
@@ -108,7 +108,7 @@ def verify_all(workspace: Path) -> None:
     opened = Workspace.open(workspace)
     right = {(row["question_id"], row["answer_key"]) for row in opened.read("verdicts").to_pylist() if row["correct"]}
     for row in opened.read("questions").to_pylist():
-        right |= {(row["question_id"], normalize_answer(answer)) for answer in row["answers"]}
+        right |= {(row["question_id"], answer_key(answer)) for answer in row["answers"]}
     server = connect(opened.path, Settings().review)
     [project] = server.ask(lambda studio: list(studio.projects.list()))
     for task in list(server.tasks(project.id, ["id", "meta", "data"])):

@@ -15,7 +15,7 @@ from quit.export import export
 from quit.models.protocols import NO_ANSWER
 from quit.stages.labelling.answers import Answers
 from quit.stages.labelling.passages import enumerate_passages, permutations
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 from tests.rows import table_of
 
 SPLIT = {"a-1": "train", "a-2": "test", "a-3": "train", "b-é4": "dev", "b-5": "train", "b-6": "test", "b-7": "dev"}
@@ -68,7 +68,7 @@ def make_tables(split: dict[str, str] = SPLIT) -> Dataset:
             right = []
             for reader, info in enumerate(READERS):
                 text = answer_of(number, row, reader)
-                seen.setdefault(normalize_answer(text), text)
+                seen.setdefault(answer_key(text), text)
                 answer = {"reader": info.name, "answer": text, "raw": text, "producer": info.identity}
                 answers[info.name].append({**key, "permutation": permutation, **answer})
                 if info.role == "labeler" and "old" in text:
@@ -77,10 +77,10 @@ def make_tables(split: dict[str, str] = SPLIT) -> Dataset:
             label = {"label": 2 if right else 1, "labelers": right}
             rows["labels"].append({**key, "permutation": permutation, **label})
         for text, origin in forms.items():
-            valid = {"answer": text, "answer_key": normalize_answer(text), "origin": origin}
+            valid = {"answer": text, "answer_key": answer_key(text), "origin": origin}
             rows["valid_answers"].append({**key, **valid})
-        for answer_key, text in seen.items():
-            verdict = {"answer_key": answer_key, "answer": text, "correct": "old" in text}
+        for form, text in seen.items():
+            verdict = {"answer_key": form, "answer": text, "correct": "old" in text}
             rows["verdicts"].append({**key, **verdict})
     filled = {name: table_of(name, some) for name, some in rows.items()}
     by_reader = {name: Answers.of(pa.Table.from_pylist(rows)) for name, rows in answers.items()}

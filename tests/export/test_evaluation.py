@@ -12,7 +12,7 @@ import yaml
 
 from quit.export import export
 from quit.models.prompting import load_prompt
-from quit.text.normalize import normalize_answer
+from quit.text.normalize import squad_normalised
 from tests.comparing import files_of
 from tests.export.conftest import make_tables, truth_of
 from tests.export.hub import TOKEN, hub
@@ -59,7 +59,7 @@ def test_the_prompts_are_the_readers_and_lm_eval_normalises_as_the_judge(exporte
     assert solvers[task] == [system, text.replace("{question}", "{prompt}"), None]
     for text in ("The U.S.A.", "an  “Eiffel  tower”!", "rock-n-roll", "x_y", "Theatre", " Édouard", "10", "a 1 the 0"):
         patterns = config["metric_list"][0]["regexes_to_ignore"]
-        assert reduce(lambda text, pattern: re.sub(pattern, "", text), patterns, text).lower() == normalize_answer(text)
+        assert reduce(lambda text, pattern: re.sub(pattern, "", text), patterns, text).lower() == squad_normalised(text)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import yaml
 from quit.common.ids import passage_id
 from quit.export import export, huggingface
 from quit.export.card_facts import hub_licence
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 from tests.answers import with_texts
 from tests.export import conftest
 from tests.export.conftest import SPLITS, as_dictionaries, make_tables, truth_of
@@ -87,7 +87,7 @@ def test_answers_in_passage_order_with_verdicts(loaded, tables):
     assert [row["passage_id"] for row in rows[::6]] == [row["id"] for row in rows_of(loaded, "passages")]
     for row in rows:
         assert row["answer"] == answers[row["passage_id"], row["reader"]]
-        assert row["correct"] is verdicts[row["question_id"], normalize_answer(row["answer"])]
+        assert row["correct"] is verdicts[row["question_id"], answer_key(row["answer"])]
         assert row["role"] == roles[row["reader"]]
 
 

@@ -21,7 +21,7 @@ from quit.stages.labelling.answers import Answers
 from quit.stages.labelling.passages import enumerate_passages
 from quit.stages.labelling.verdicts import DECISIONS
 from quit.stages.update import LabelTables, settled_decisions, update_labels
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 from tests.frozen.tables import files
 from tests.frozen.tables import table as in_short
 
@@ -84,11 +84,11 @@ def replies(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
 
 def verdicts(tables: dict[str, pa.Table], given: dict[str, pa.Table]) -> pa.Table:
     """Return a verdict on each distinct answer: right where it is a gold answer, and for one in nine of the others."""
-    gold = {row["question_id"]: set(map(normalize_answer, row["answers"])) for row in tables["questions"].to_pylist()}
+    gold = {row["question_id"]: set(map(answer_key, row["answers"])) for row in tables["questions"].to_pylist()}
     forms: dict[tuple[str, str], set[str]] = {}
     for rows in given.values():
         for question_id, answer in zip(rows["question_id"].to_pylist(), rows["answer"].to_pylist(), strict=True):
-            forms.setdefault((question_id, normalize_answer(answer)), set()).add(answer)
+            forms.setdefault((question_id, answer_key(answer)), set()).add(answer)
     return contracts.table("verdicts").from_rows(
         [
             {"question_id": question_id, "answer_key": key, "answer": min(answers),

@@ -14,7 +14,7 @@ from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.review.apply import plan_update
 from quit.review.store import ReviewStore
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 from tests.answers import answers_in
 from tests.building import LABELERS, asked_of
 from tests.comparing import files_of
@@ -101,7 +101,7 @@ def test_a_rejected_answer_is_asked_of_the_labelers_that_were_skipped(exact: Pat
     accepted = {
         (row["question_id"], row["permutation"])
         for row in answers_in(ours, [f"read:{LABELERS[0]}"])
-        if row["question_id"] == question and normalize_answer(row["answer"]) == key
+        if row["question_id"] == question and answer_key(row["answer"]) == key
     }
     assert accepted and asked_of(ours, LABELERS[0]) == before[LABELERS[0]]
     assert asked_of(ours, LABELERS[1]) == before[LABELERS[1]] | accepted

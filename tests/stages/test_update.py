@@ -18,7 +18,7 @@ from quit.stages.leaks.containment import contained_in
 from quit.stages.leaks.find import Finding
 from quit.stages.stage import Context
 from quit.stages.update import LabelTables, settled_decisions, update_labels, update_stage
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 from tests.rows import table_of, tuples
 
 LABELERS = ("one", "two")
@@ -50,7 +50,7 @@ def _world(answers_of: dict[str, dict], correct: dict[str, set[str]], splits: di
         ]
         rows["splits"].append({**of, "split": (splits or {}).get(one, "dev")})
         accepted = {"ship", *correct.get(one, ())}
-        keys = {normalize_answer(text) for labeler in LABELERS for text in answers_of[one][labeler]}
+        keys = {answer_key(text) for labeler in LABELERS for text in answers_of[one][labeler]}
         keys |= {*correct.get(one, ())}
         rows["verdicts"] += [
             {**of, "answer_key": key, "answer": key, "correct": key in accepted} for key in sorted(keys)
@@ -258,12 +258,12 @@ def test_labels_are_what_passage_by_passage_work_gives(answers_of, correct, ruli
         verdicts = {key: verdict for (about, key), verdict in rulings.items() if about == question}
         added = {key for key in verdicts if verdicts[key]}
         accepted = ({"ship", *correct.get(question, ())} | added) - {key for key in verdicts if not verdicts[key]}
-        read = {normalize_answer(text) for texts in by_labeler.values() for text in texts}
+        read = {answer_key(text) for texts in by_labeler.values() for text in texts}
         # Not what the judge alone accepts of readers that are no labelers.
         valid_keys |= {(question, key) for key in accepted & ({"ship"} | read | added)}
         assert (question in there) is bool(accepted & ({"ship"} | read | added))
         for place, order in enumerate(PERMUTATIONS):
-            right = any(normalize_answer(by_labeler[labeler][place]) in accepted for labeler in LABELERS)
+            right = any(answer_key(by_labeler[labeler][place]) in accepted for labeler in LABELERS)
             expected[question, order] = 2 if right else 1
     names = ("question_id", "permutation", "label")
     now = {tuple(place): label for *place, label in tuples(update["labels"], *names)}

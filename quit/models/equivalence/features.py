@@ -1,7 +1,7 @@
 """The lexical half of the embedded equivalence: what two answers have in common, and where they contradict each other.
 
 Everything here is arithmetic on the three strings, without a model. The forms compared are finer than
-:func:`quit.text.normalize.normalize_answer`'s (numbers as digits, plurals folded, some abbreviations spelt one
+:func:`quit.text.normalize.squad_normalised`'s (numbers as digits, plurals folded, some abbreviations spelt one
 way): they are evidence for a classifier, not a definition of equality.
 """
 
@@ -147,7 +147,7 @@ def folded(text: str) -> tuple[str, ...]:
 
 def _spaced(text: str) -> str:
     """Return ``text`` case folded, without articles, with a space for each mark: ``1910–1939`` stays two numbers, where
-    :func:`quit.text.normalize.normalize_answer` (SQuAD's) makes one word of it."""
+    :func:`quit.text.normalize.squad_normalised` (SQuAD's) makes one word of it."""
     flat = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
     text = "".join(" " if is_punctuation(char) else char for char in flat)
     return " ".join(ARTICLES.sub(" ", text).split()) or flat

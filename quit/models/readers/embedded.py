@@ -23,7 +23,8 @@ from quit.errors import InputError
 from quit.models.protocols import NO_ANSWER, Encoder, Prompt, Reply
 from quit.models.readers.methods import Method, embedded_method, names_in
 from quit.models.readers.pool import AnswerPool, answer_tokens, template_vectors
-from quit.text.normalize import STOP_WORDS, normalize_answer, words
+from quit.text.answers import answer_key
+from quit.text.normalize import STOP_WORDS, words
 
 QUESTIONS_AT_ONCE = 64
 """Questions whose texts are encoded in one go."""
@@ -148,7 +149,7 @@ class EmbeddedReader:
             return AnswerSet(tuple(self.pool.answers[row] for row in rows), rows)
         surfaces: dict[str, str] = {}
         for choice in choices:
-            form = normalize_answer(choice)
+            form = answer_key(choice)
             surfaces[form] = min(choice, surfaces.get(form, choice))
         surfaces.pop("", None)
         if not surfaces:

@@ -15,7 +15,7 @@ import numpy as np
 from quit.common.arithmetic import on_grid, unit
 from quit.errors import InputError
 from quit.models.protocols import Encoder
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 from quit.text.words import counted
 
 BACKGROUND = 1000
@@ -27,7 +27,7 @@ FITTING_MINIMUM = 40
 
 def pool_size(answers: Iterable[str]) -> int:
     """Return the number of distinct answers in a pool of these."""
-    return len({normalize_answer(answer) for answer in answers} - {""})
+    return len({answer_key(answer) for answer in answers} - {""})
 
 
 def about_small_pool(size: int) -> str | None:
@@ -45,7 +45,7 @@ def about_small_pool(size: int) -> str | None:
 class AnswerPool:
     """Every gold and candidate answer of a collection, without a trace of which is which.
 
-    A gold answer is one anonymous member: members are deduplicated, sorted by normalised form, and carry only their
+    A gold answer is one anonymous member: members are deduplicated, sorted by key, and carry only their
     surface and the types of the questions they came from. How often or where an answer occurred is forgotten on
     purpose: a gold answer occurs more often than its distractors do.
     """
@@ -74,7 +74,7 @@ class AnswerPool:
         types: dict[str, set[tuple[str | None, str | None]]] = {}
         for answer, coarse, fine in entries:
             surface = " ".join(answer.split())
-            key = normalize_answer(surface)
+            key = answer_key(surface)
             if not key:
                 continue
             surfaces[key] = min(surface, surfaces.get(key, surface))

@@ -21,9 +21,9 @@ from quit.models.judges import rule
 from quit.models.protocols import Judge, JudgeItem, Prompt, Reader
 from quit.qa.benchmark.task import BenchmarkQuery, Passages, ReleaseRelevance
 from quit.stages.labelling.answers import fully_relevant
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class RetrievedLabels:
 
 
 def known_verdicts(verdicts: pa.Table) -> dict[tuple[str, str], bool]:
-    """Return (question, normalised answer) -> verdict of a release, people's included."""
+    """Return (question, answer's key) -> verdict of a release, people's included."""
     rows = tuples(verdicts, "question_id", "answer_key", "correct")
     return {(question, key): correct for question, key, correct in rows if correct is not None}
 
@@ -76,7 +76,7 @@ def relabel(
 ) -> list[dict[int, int]]:
     """Return row -> label (2 or 0) for each question's ``rows``.
 
-    Each distinct (question, normalised answer) is judged once, in its most frequent form, with the question's gold
+    Each distinct (question, answer's key) is judged once, in its most frequent form, with the question's gold
     answers; a verdict that the release has (``verdicts``) stands. A verdict that could not be read is no yes.
     """
     prompts, owners = [], []
@@ -88,11 +88,11 @@ def relabel(
     forms: dict[tuple[int, str], Counter[str]] = {}
     for answers in replies:
         for (query_number, _), answer in zip(owners, answers, strict=True):
-            forms.setdefault((query_number, normalize_answer(answer)), Counter())[answer] += 1
+            forms.setdefault((query_number, answer_key(answer)), Counter())[answer] += 1
     right = _verdicts(queries, forms, judge, verdicts)
     labels: list[dict[int, int]] = [{} for _ in queries]
     for number, (query_number, row) in enumerate(owners):
-        hits = np.array([right[query_number, normalize_answer(answers[number])] for answers in replies])
+        hits = np.array([right[query_number, answer_key(answers[number])] for answers in replies])
         labels[query_number][row] = FULLY if fully_relevant(hits) else 0
     return labels
 

@@ -42,7 +42,7 @@ from quit.sources.fields import plain
 from quit.sources.records import Reject
 from quit.version import __version__
 
-VERSION = 6
+VERSION = 7
 """Raised when the same sources would give another corpus."""
 PARTIAL = "partial"
 BLOCK = 2000

@@ -12,7 +12,7 @@ import numpy as np
 from quit.dataset.dataset import Dataset
 from quit.retrieval.records import CorpusRecord, RawDocument, RawQuery, clean
 from quit.stages.labelling.passages import passage_hints, subset_of
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 EXPECTED = "the folder of a release, such as workspace/releases/v1"
 Granularity = Literal["hint", "subset", "permutation"]
@@ -33,8 +33,8 @@ def read(path: Path, *, granularity: Granularity = "subset") -> Iterator[CorpusR
         label = dict(zip(permutations, labels[position].tolist(), strict=True))
         documents = list(_documents(texts, label, granularity))
         relevant = tuple((row, relevance) for row, (_, relevance) in enumerate(documents))
-        gold_keys = {normalize_answer(answer) for answer in gold}
-        others = (answer for answer in dataset.valid_answers_of[position] if normalize_answer(answer) not in gold_keys)
+        gold_keys = {answer_key(answer) for answer in gold}
+        others = (answer for answer in dataset.valid_answers_of[position] if answer_key(answer) not in gold_keys)
         split = dataset.split_names[position]
         query = RawQuery(clean(dataset.question_of[position]), (*gold, *others), relevant, kind=split)
         name = dataset.provenance["release"]

@@ -21,7 +21,7 @@ from quit.qa.corpora.context import Draft, corpus_records
 from quit.retrieval.records import CorpusRecord, RawQuery, clean
 from quit.sources import fields
 from quit.sources.fields import BadRecord
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 EXPECTED = "2WikiMultihopQA's JSON array with _id, question, context, supporting_facts and answer"
 _CONTEXT = "a list of [title, [sentences]]"
@@ -138,13 +138,13 @@ def _about(step: Step, title: str, text: str) -> float:
     """Return how well a paragraph fits a step: named by it, about its subject, holding its answer."""
     bare = _BRACKETS.sub("", title)
     named = max(_overlap(bare, step.question), _overlap(bare, step.subject) if step.subject else 0.0)
-    same = bool(step.subject) and normalize_answer(_BRACKETS.sub("", step.subject)) == normalize_answer(bare)
-    holds = bool(step.answer) and normalize_answer(step.answer) in normalize_answer(text)
+    same = bool(step.subject) and answer_key(_BRACKETS.sub("", step.subject)) == answer_key(bare)
+    holds = bool(step.answer) and answer_key(step.answer) in answer_key(text)
     return 0.0 if not named and not same else 2 * named + same + 0.5 * holds
 
 
 def _overlap(part: str, whole: str) -> float:
-    words, whole_words = set(normalize_answer(part).split()), set(normalize_answer(whole).split())
+    words, whole_words = set(answer_key(part).split()), set(answer_key(whole).split())
     return len(words & whole_words) / len(words) if words else 0.0
 
 

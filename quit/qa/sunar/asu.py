@@ -16,7 +16,7 @@ from quit.common.arithmetic import exp
 from quit.qa.sunar.entailment import Entailment
 from quit.qa.sunar.nar import Rescore, Rescored
 from quit.qa.sunar.reading import AnswerModel
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 
 def rescored(scores: np.ndarray, s: int, literal: bool = False) -> np.ndarray:
@@ -37,7 +37,7 @@ def semantic_sets(question: str, answers: Sequence[str], entailment: Entailment)
     for number, answer in enumerate(answers):
         for members in sets:
             first = answers[members[0]]
-            if normalize_answer(first) == normalize_answer(answer) or entailment.mutual(question, first, answer):
+            if answer_key(first) == answer_key(answer) or entailment.mutual(question, first, answer):
                 members.append(number)
                 break
         else:

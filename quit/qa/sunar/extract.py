@@ -15,9 +15,10 @@ import numpy as np
 
 from quit.common.arithmetic import products
 from quit.models.protocols import NO_ANSWER, Encoder
-from quit.text.normalize import STOP_WORDS, normalize_answer, stem, words
+from quit.text.answers import answer_key
+from quit.text.normalize import STOP_WORDS, stem, words
 
-VERSION = 2
+VERSION = 3
 CLOSEST = 16
 """Sentences that are looked at, chosen by the words they share with the question."""
 TEMPERATURE = 0.5
@@ -144,8 +145,8 @@ class ExtractiveReader:
         for (share, at, title, part), similar in zip(places, products(vectors[1:], vectors[0]), strict=True):
             for kind, start, end in spans(part):
                 span = part[start:end]
-                key, size = normalize_answer(span), len(words(span))
-                if not key or f" {key} " in f" {normalize_answer(question)} " or size > 12:
+                key, size = answer_key(span), len(words(span))
+                if not key or f" {key} " in f" {answer_key(question)} " or size > 12:
                     continue
                 before, after = words(part[:start])[::-1], words(part[end:])
                 gaps = [gap for side in (before, after) for gap, word in enumerate(side) if _stems(word) & stems]
@@ -160,7 +161,7 @@ class ExtractiveReader:
                         1 / (1 + at),
                         fits,
                         not fits and (kind != "phrase" or bool(asks)),
-                        f" {key} " in f" {normalize_answer(title)} ",
+                        f" {key} " in f" {answer_key(title)} ",
                         "place" in kinds and last in ("in", "at", "near", "from", "of", "to"),
                         "person" in kinds and last == "by",
                         "person" in kinds and 2 <= size <= 3,

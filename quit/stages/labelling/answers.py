@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.columns import plain, positions_in, runs
 from quit.stages.stage import LazyTable
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def number_answers(replies: pa.Table) -> dict[str, pa.Table]:
             **{name: distinct.column(name) for name in ("question_id", "reader", "raw")},
             "number": pa.array((np.arange(len(first)) - offsets[owner[first]]).astype(np.int16)),
             "answer": answers,
-            "answer_key": pa.array([normalize_answer(text) for text in answers.to_pylist()], pa.string()),
+            "answer_key": pa.array([answer_key(text) for text in answers.to_pylist()], pa.string()),
         },
     }
     return {name: contracts.table(name).from_columns(columns) for name, columns in columns_of.items()}

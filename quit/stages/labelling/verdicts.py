@@ -15,7 +15,7 @@ from quit.common.rows import grouped, sql_rows, tuples
 from quit.models.protocols import NO_ANSWER
 from quit.settings import Review
 from quit.stages.labelling.answers import matching_rows
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 DECISIONS = pa.schema(
     [
@@ -31,7 +31,7 @@ DECISIONS = pa.schema(
         pa.field("reviews", contracts.tables.TEXTS, nullable=False),
     ]
 )
-"""``content``: what its voters saw (:func:`content_of`). ``kind``: ``answer`` (key: the normalised answer) or ``flag``
+"""``content``: what its voters saw (:func:`content_of`). ``kind``: ``answer`` (key: the answer's) or ``flag``
 (key: its name). ``decision``: null while it is open. ``basis``: ``unanimous``, ``majority``, ``adjudicator``, ``tie``,
 ``waiting`` (for the adjudicator) or ``too_few``.
 ``reviews``: those who voted for the decision (all voters while it is open)."""
@@ -54,9 +54,9 @@ HINT_FLAGS = ("leak", "hint_false", "offensive")
 
 
 def content_of(question: str, gold_answers: Sequence[str], hints: Sequence[str] | None = None) -> str:
-    """Return a hash of what an annotator saw: the question and its normalised gold answers, and the ``hints`` in any
+    """Return a hash of what an annotator saw: the question and the keys of its gold answers, and the ``hints`` in any
     order where what was said concerns them too."""
-    golds = sorted({normalize_answer(answer) for answer in gold_answers})
+    golds = sorted({answer_key(answer) for answer in gold_answers})
     return content_hash("seen", question, golds, [] if hints is None else ["hints", *sorted(hints)], size=8)
 
 
@@ -162,7 +162,7 @@ def votes(live: pa.Table) -> pa.Table:
             WHERE a.kind = 'annotation'
             ORDER BY 1, 2, 3, 4, 6
             """,
-            params={"hint_flags": list(HINT_FLAGS), "nothing": normalize_answer(NO_ANSWER)},
+            params={"hint_flags": list(HINT_FLAGS), "nothing": answer_key(NO_ANSWER)},
         ).to_arrow_table()
 
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from quit.settings import Leakage
 from quit.stages.leaks.rules import RULES
-from quit.text.normalize import STOP_WORDS, normalize_answer, word_spans
+from quit.text.answers import answer_key
+from quit.text.normalize import STOP_WORDS, word_spans
 
 
 def is_word_of(answer: str, word: str) -> bool:
     """Whether a word of a hint is the answer, as answers are compared everywhere (case does not count)."""
-    return normalize_answer(word.removesuffix("'s").removesuffix("’s")) == normalize_answer(answer)
+    return answer_key(word.removesuffix("'s").removesuffix("’s")) == answer_key(answer)
 
 
 def contained_in(answer: str, hints: Sequence[str], gold: bool, settings: Leakage) -> tuple[int, ...] | None:

@@ -21,7 +21,8 @@ from quit.models.protocols import Encoder, Equivalence, Pair
 from quit.settings import Leakage
 from quit.stages.leaks.containment import content_words, hints_of_occurrence, is_word_of
 from quit.stages.leaks.rules import VERSION, lexical_leaks, rules_only
-from quit.text.normalize import STOP_WORDS, normalize_answer, stem, word_spans
+from quit.text.answers import answer_key
+from quit.text.normalize import STOP_WORDS, stem, word_spans
 from quit.text.normalize import words as words_of
 
 RULES_IDENTITY = f"lexical-rules/{VERSION}"
@@ -63,7 +64,7 @@ class Override:
     def applies_to(self, span: str, answer: str) -> bool:
         """Whether it concerns this span and answer, compared without case and articles."""
         pairs = ((self.span, span), (self.answer, answer))
-        return all(own is None or normalize_answer(own) == normalize_answer(other) for own, other in pairs)
+        return all(own is None or answer_key(own) == answer_key(other) for own, other in pairs)
 
 
 def overrides_by_hint(overrides: pa.Table | None, hints: pa.Table) -> dict[str, list[Override]]:

@@ -28,7 +28,8 @@ from quit.stages.leaks.reading import (
     runs,
     stems,
 )
-from quit.text.normalize import STOP_WORDS, normalize_answer, stem, word_spans
+from quit.text.answers import answer_key
+from quit.text.normalize import STOP_WORDS, stem, word_spans
 
 VERSION = 7
 
@@ -325,7 +326,7 @@ def _number(hint: str, answer: str, question: str) -> Iterator[str]:
     for number, begin, stop in numbers_in(hint):
         text = hint[begin:stop]
         longer = len(answer_text) > 1 and text.startswith(answer_text) and "." in text[: len(answer_text) + 1]
-        if longer or (number == value and normalize_answer(text) != normalize_answer(answer)):
+        if longer or (number == value and answer_key(text) != answer_key(answer)):
             # "the eighteenth" is not 18, but it is the 18th
             if _is_ordinal(hint, begin, stop) == _is_ordinal(answer, start, end):
                 yield text

@@ -17,12 +17,12 @@ from quit.models.protocols import CandidateSource, Drawn, Encoder, Equivalence, 
 from quit.models.question_type import QuestionTypeClassifier
 from quit.settings import Convergence, QuestionTypeSettings, Settings
 from quit.stages.questions.question_type import question_types
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 if TYPE_CHECKING:
     from quit.models.factory import Models
 
-VERSION = 1
+VERSION = 2
 
 
 def candidate_pool(questions: pa.Table, models: Models, settings: Settings) -> CandidateSource:
@@ -71,7 +71,7 @@ class CandidatePool:
         for row, typed in zip(rows, types, strict=True):
             surface = row["answers"][0]
             forms = members.setdefault(typed.fine, {})
-            key = normalize_answer(surface)
+            key = answer_key(surface)
             if key:
                 forms[key] = min(surface, forms.get(key, surface))
         encoder.encode([answer for row in rows for answer in row["answers"]])  # all at once; then they are remembered
@@ -96,8 +96,8 @@ class CandidatePool:
 
     def _nearest(self, question: Mapping[str, Any]) -> _Drawing:
         fine, answers = self._fine[question["question_id"]], question["answers"]
-        gold_keys = {normalize_answer(answer) for answer in answers}
-        others = [answer for answer in self._members.get(fine, ()) if normalize_answer(answer) not in gold_keys]
+        gold_keys = {answer_key(answer) for answer in answers}
+        others = [answer for answer in self._members.get(fine, ()) if answer_key(answer) not in gold_keys]
         if not others:
             return _Drawing(question["question"], answers, [])
         # One product a row, in a fixed order: a matrix product's last bits vary with its shape.

@@ -21,7 +21,7 @@ from quit.retrieval.complexity import ContainedOrNear, LateInteraction, contains
 from quit.retrieval.hybrid import HybridIndex, Texts
 from quit.settings import Difficulty
 
-VERSION = 3
+VERSION = 4
 TOGETHER = 256
 """Questions whose documents' tokens are encoded together, and held in memory."""
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from quit import contracts
 from quit.stages.labelling.answers import Answers, accepted_answers, cut_replies, matching_rows, number_answers
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 
 TEXTS = st.sampled_from(["Rome", "rome", "the Rome!", "NO ANSWER", "", "a\x1fb", "Ελλάδα"])
 ROWS = st.lists(
@@ -41,7 +41,7 @@ def test_no_text_is_lost_and_numbers_follow_the_first_passage(rows: list[tuple])
     listed = [(question_id, number, *pair) for question_id, pairs in seen.items() for number, pair in enumerate(pairs)]
     distinct = tables["distinct_answers"].to_pylist()
     assert [(row["question_id"], row["number"], row["answer"], row["raw"]) for row in distinct] == listed
-    assert all(row["answer_key"] == normalize_answer(row["answer"]) for row in distinct)
+    assert all(row["answer_key"] == answer_key(row["answer"]) for row in distinct)
 
 
 @given(ROWS)

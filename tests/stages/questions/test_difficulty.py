@@ -11,7 +11,7 @@ from quit.settings import Difficulty, QuestionTypeSettings, Settings
 from quit.stages.describe import describe
 from quit.stages.identities import difficulty_identity
 from quit.stages.questions.difficulty import RetrievalComplexity
-from quit.text.normalize import normalize_answer
+from quit.text.answers import answer_key
 from tests.rows import table_of, tuples, write_lines
 
 PASSAGES = [
@@ -39,7 +39,7 @@ def test_values_follow_from_their_formulas(encoder) -> None:
     [values] = RetrievalComplexity.over_hints(PASSAGES, encoder, settings).of([QUESTION], [ANSWERS])
     vectors, question, answer = encoder.encode(PASSAGES), encoder.encode([QUESTION])[0], encoder.encode(ANSWERS)[0]
     near = np.clip((vectors @ answer - 0.1) / (0.6 - 0.1), 0, 1)
-    holds = [1.0 if "lesotho" in normalize_answer(text) else score for text, score in zip(PASSAGES, near, strict=True)]
+    holds = [1.0 if "lesotho" in answer_key(text) else score for text, score in zip(PASSAGES, near, strict=True)]
     assert values.answerability == pytest.approx(max(holds))
     assert values.answer_share == 0.25  # one of four contains it
     assert values.near_share == pytest.approx(np.mean([score >= settings.answer_threshold for score in holds]))
