@@ -18,12 +18,16 @@ from quit.text.answers import answer_key
 
 JUDGE_FIELDS = frozenset({"question", "answer", "candidate"})
 CHOICES = ("Yes", "No")
-VERSION = 3
+VERSION = 4
 """Of how replies are read as verdicts (:func:`parse_verdict`), a part of identities."""
 
-_LABEL = r"\b(?:answer|verdict|judge?ment|decision|conclusion|correct|boxed)\b"
-_NO_NOUN = r"(?! +(?:answer|clue|comment|decision|idea|information|longer|one|opinion|verdict|way)\b)"
-_VERDICT = re.compile(rf"(?:\A|{_LABEL}(?:[^.?\n]{{0,40}}(?:\bis\b|[:={{>])|\s*\n))[\W_]*(yes|no{_NO_NOUN})\b")
+_OF_THE_ANSWER = "".join(rf"(?<!\b{word} )" for word in ("gold", "golden", "reference", "expected", "true"))
+_LABEL = rf"{_OF_THE_ANSWER}\b(?:answer|verdict|judge?ment|decision|conclusion|correct|boxed)\b"
+_GOES_ON = (
+    r"(?!-\w)(?= *(?:[^\w\s]|_|\s*\Z|\s*\n| (?:as|because|but|he|i|it|its|she|since|that|the|these|they|this|you)\b))"
+)
+"""After a verdict; another word makes a phrase or a title of it (*no idea*, *No Country for Old Men*)."""
+_VERDICT = re.compile(rf"(?:\A|{_LABEL}(?:[^.?\n]{{0,40}}(?:\bis\b|[:={{>])|\s*\n))[\W_]*(yes|no)\b{_GOES_ON}")
 _ALONE = re.compile(r"\byes\b|\bno\b(?! +\w)")  # "there is no doubt" is no second verdict
 _EITHER = re.compile(r"\byes\b\W*(?:\b(?:or|and)\b|[/|&])\W*\bno\b")
 
