@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime, time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
@@ -108,6 +109,8 @@ def _plain(value: Any) -> Any:
     or a list is expected."""
     if hasattr(value, "tolist"):
         return value.tolist()
+    if isinstance(value, datetime) and value.time() == time():  # how a data frame holds a day
+        return str(value.date())
     if type(value).__name__ in ("NAType", "NaTType"):  # what pandas has for missing values
         return None
     return {type(value).__name__: str(value)} if isinstance(value, Iterable) else str(value)

@@ -20,6 +20,7 @@ from quit.errors import InputError
 from quit.sources import fields
 from quit.sources.fields import BadRecord, DraftHint, DraftRecord, Item, quote
 from quit.sources.files import MAX_WHOLE, read_bytes
+from quit.sources.leftovers import listed
 from quit.sources.records import SourceRecord
 from quit.sources.text import repair
 
@@ -156,7 +157,7 @@ def _several(cell: str) -> list[str]:
             texts = json.loads(cell)
             if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
                 return texts
-    return cell.split(SEVERAL)
+    return listed(cell) or cell.split(SEVERAL)
 
 
 def _surplus(cells: int, columns: int, mark: str) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from quit.errors import InputError
+from quit.sources.leftovers import listed
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.sources.text import clean_hint, is_boilerplate, repair
 from quit.text.answers import answer_key
@@ -225,9 +226,10 @@ def as_label(value: Any, name: str) -> str | None:
 
 
 def as_texts(value: Any, name: str) -> list[str]:
-    """Return a text or a list of texts as a list, without null entries. Raises as :func:`as_list`, :func:`as_text`."""
+    """Return a text or a list of texts as a list, without null entries; a list written as a text is a list. Raises as
+    :func:`as_list`, :func:`as_text`."""
     if isinstance(value, str):
-        return [as_text(value, name)]
+        return listed(as_text(value, name)) or [value]
     expected = "a text or a list of texts"
     entries = as_list(value, name, expected)
     for entry in entries:

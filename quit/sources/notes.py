@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from quit.errors import InputError
 from quit.sources.fields import quote
 from quit.sources.files import line_items
 from quit.sources.jsonl import READ
+from quit.sources.leftovers import left_over
 from quit.sources.records import RawQuestion
 from quit.text.english import not_english
 from quit.text.normalize import STOP_WORDS, words
@@ -39,6 +40,7 @@ def notes(question: RawQuestion) -> Iterator[str]:
         yield "The question and its hints are not English: the embedded models read no other language."
     if len(question.candidates) == 1 and _LIST.search(question.candidates[0]):
         yield f"The only candidate is {quote(question.candidates[0])}: are these several? Write a list, one text each."
+    yield from leftovers(question.question, question.answers)
     for answer in question.answers:
         parts = words(answer)
         if not parts:
@@ -49,6 +51,15 @@ def notes(question: RawQuestion) -> Iterator[str]:
             yield f"The answer {quote(answer)} is an address: readers can hardly give it. Write the name that is meant."
         elif len(answer) > LONG_ANSWER:
             yield f"An answer has {len(answer):,} characters: readers answer in a few words. {quote(answer)}"
+
+
+def leftovers(question: str, answers: Iterable[str]) -> Iterator[str]:
+    """Yield a sentence for each gold answer, or question, that a spreadsheet or a data frame seems to have left."""
+    if "\ufffd" in question:
+        yield f"The question has a character that could not be read (U+FFFD): {quote(question)}. Write it anew."
+    for answer in answers:
+        if meaning := left_over(answer):
+            yield f"The answer {quote(answer)} looks like {meaning}. Write the answer that is meant."
 
 
 def key_notes(path: Path) -> Iterator[str]:

@@ -17,6 +17,7 @@ from quit.evaluate.agreement import cohen_kappa
 from quit.evaluate.labels import SPLITS
 from quit.models.readers.pool import FITTING_MINIMUM, about_small_pool, pool_size
 from quit.render.table import Table, markdown, plain_name, share
+from quit.sources.notes import leftovers
 from quit.stages.collect import collect_stage
 from quit.stages.filter import filter_stage
 from quit.stages.order import STAGES
@@ -113,6 +114,13 @@ def small_pool(workspace: Workspace) -> str | None:
         ["questions", "candidates", "descriptions"],
     )
     return about_small_pool(pool_size(answer for (answer,) in rows))
+
+
+def leftovers_of_spreadsheets(workspace: Workspace) -> str | None:
+    """Return which questions and gold answers seem to be what a spreadsheet left; None where none does."""
+    rows = workspace.rows("SELECT question_id, question, answers FROM questions ORDER BY ALL", ["questions"])
+    notes = [f"{one}: {note}" for one, question, answers in rows for note in leftovers(question, answers)]
+    return f"Left by a spreadsheet ({len(notes):,}): {' '.join(notes[:5])}" if notes else None
 
 
 def beyond_limits(workspace: TableReader) -> str | None:
@@ -264,7 +272,15 @@ def summary(workspace: Workspace) -> list[Table | str]:
         *cut_replies(readers),
         *asked_tables(asked(workspace)),
         *([usage] if (usage := usage_table(workspace)).rows else []),
-        *filter(None, (small_pool(workspace), leakage_losses(workspace), beyond_limits(workspace))),
+        *filter(
+            None,
+            (
+                leftovers_of_spreadsheets(workspace),
+                small_pool(workspace),
+                leakage_losses(workspace),
+                beyond_limits(workspace),
+            ),
+        ),
         *(agreement.sentence() for agreement in judge_agreement(workspace)),
         *([type_sentence(*types)] if types[0] else []),
     ]
@@ -278,6 +294,7 @@ def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
         "funnel": dict(funnel(workspace)),
         "leakage": leakage_losses(workspace),
         "beyond_limits": beyond_limits(workspace),
+        "leftovers": leftovers_of_spreadsheets(workspace),
         "small_pool": small_pool(workspace),
         "question_types": dict(
             zip(("typed_by_source", "coarse_agrees", "fine_agrees"), type_agreement(workspace), strict=True)
