@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from quit.common.progress import advance
-from quit.sources.fields import shown_file, unit
+from quit.sources.fields import quote, shown_file, unit
 
 
 class Fault(TypedDict):
@@ -70,7 +70,7 @@ def examine(refs: Any, settings: Any, models: Any = None) -> SourceCheck:
         "answers": pool_size(chain(*tables["questions"]["answers"].to_pylist(), candidates)),
         "skipped": "" if models else "leaks that models find (--no-models, models=False); a build may leave out more",
         "faults": _faults(tables, filtered["rejects"], units),
-        "notes": records.notes + _notes_on_files(refs, records),
+        "notes": records.notes + _paraphrases(tables, models) + _notes_on_files(refs, records),
     }
 
 
@@ -115,6 +115,20 @@ def _faults(tables: Mapping[str, Any], leaks: Any, units: dict[str, str]) -> lis
             detail = f"{_where(units, row['file'], row['position'], row['record_id'])}: {detail}"
         faults.append({"file": row["file"] and shown_file(row["file"]), "reason": row["reason"], "detail": detail})
     return faults
+
+
+def _paraphrases(tables: Mapping[str, Any], models: Any) -> list[Note]:
+    """Return a note on each pair of questions that ask the same in other words; none without models."""
+    from quit.stages.split import paraphrases
+
+    origins = {row["question_id"]: row for row in reversed(tables["origins"].to_pylist())}
+    result: list[Note] = []
+    for pair in paraphrases(tables["questions"], models.encoder) if models else ():
+        first, other = (f"{row['question_id']} ({quote(row['question'])})" for row in pair)
+        advice = "One may come into train, the other into test: take one out."
+        file = shown_file(origins[pair[0]["question_id"]]["file"])
+        result.append({"file": file, "detail": f"{first} and {other} seem to ask the same. {advice}"})
+    return result
 
 
 def _notes_on_files(refs: Any, records: _Records) -> list[Note]:

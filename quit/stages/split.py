@@ -16,19 +16,26 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quit import contracts
+from quit.common.arithmetic import products
 from quit.common.ids import draw
 from quit.common.json_lines import json_lines
+from quit.common.rows import grouped
 from quit.errors import InputError, SettingsError
 from quit.evaluate.labels import SPLITS
+from quit.models.protocols import Encoder
 from quit.settings import Split
 from quit.stages.probe import parametric
 from quit.stages.stage import Context, Tables, stage
+from quit.text.answers import answer_key
 from quit.text.normalize import STOP_WORDS, normalize_question
 
+PARAPHRASE = 0.8
+"""Cosine of two questions from which one may paraphrase the other."""
 _PIN = "an object with content_key and split"
 
 
@@ -109,6 +116,21 @@ def _assign(rows: list[dict], settings: Split) -> None:
 def _not_sampled(row: dict, settings: Split) -> str:
     rule = f"train_size={settings.train_size}" if settings.method == "size" else f"train_share={settings.train_share:g}"
     return f"parametrically answerable, but not among those drawn for train ({rule})"
+
+
+def paraphrases(questions: pa.Table, encoder: Encoder) -> list[tuple[dict, dict]]:
+    """Return pairs of questions (question_id, question, answers) that share a gold answer and whose vectors are near:
+    in two splits, one may tell the other's answer. Pairs of equal words are among them."""
+    by_key = grouped((key, row) for row in questions.to_pylist() for key in {*map(answer_key, row["answers"])})
+    groups = [rows for rows in by_key.values() if len(rows) > 1]
+    texts = list(dict.fromkeys(row["question"] for rows in groups for row in rows))
+    vectors = dict(zip(texts, encoder.encode(texts), strict=True)) if texts else {}
+    pairs = {}
+    for rows in groups:
+        of_rows = np.stack([vectors[row["question"]] for row in rows])
+        for first, other in np.argwhere(np.triu(products(of_rows, of_rows), 1) >= PARAPHRASE).tolist():
+            pairs[rows[first]["question_id"], rows[other]["question_id"]] = rows[first], rows[other]
+    return [pairs[key] for key in sorted(pairs)]
 
 
 def near_identical(rows: list[dict], threshold: float) -> list[tuple[dict, dict]]:

@@ -1,6 +1,7 @@
 from math import nextafter
 from random import Random
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -8,8 +9,9 @@ from hypothesis import strategies as st
 
 from quit.common.ids import content_key, draw
 from quit.errors import InputError, SettingsError
-from quit.settings import Split
-from quit.stages.split import near_identical, read_pins, split_questions
+from quit.models.factory import Models
+from quit.settings import Split, load
+from quit.stages.split import near_identical, paraphrases, read_pins, split_questions
 from tests.release import small
 from tests.rows import table_of, tuples, write_lines
 
@@ -162,3 +164,18 @@ def test_pins_of_a_release_are_its_splits(tmp_path) -> None:
         read_pins(str(tmp_path))
     with pytest.raises(InputError, match="not a complete release"):
         read_pins(str(tmp_path / "tables"))
+
+
+def test_questions_that_paraphrase_each_other_are_named_where_they_share_a_gold_answer() -> None:
+    rows = [
+        ("a", "What is the capital of France?", ["Paris"]),
+        ("b", "Which city is the capital of France?", ["paris", "Paris, France"]),
+        ("c", "Name the capital city of France.", ["Lutetia"]),
+        ("d", "Which Trojan prince took Helen to Troy?", ["Paris"]),
+    ]
+    table = pa.Table.from_pylist([dict(zip(("question_id", "question", "answers"), row, strict=True)) for row in rows])
+    encoder = Models(load("embedded").settings).encoder
+    assert [(first["question_id"], other["question_id"]) for first, other in paraphrases(table, encoder)] == [
+        ("a", "b")
+    ]
+    assert paraphrases(table.slice(2), encoder) == []
