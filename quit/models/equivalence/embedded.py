@@ -21,7 +21,7 @@ from quit.models.loading import once
 from quit.models.protocols import Pair
 
 WEIGHTS = Path(__file__).parents[1] / "weights" / "equivalence.npz"
-VERSION = 5
+VERSION = 6
 """Rises whenever the same weights would give other probabilities."""
 SURE = 4.6
 """Pairs on which the trees alone are this sure (log odds; 99%) are not shown to the cross-encoder."""

@@ -16,25 +16,9 @@ from functools import lru_cache
 
 from quit.common.arithmetic import sum_in_order
 from quit.text.normalize import ARTICLES, STOP_WORDS, is_punctuation, strip_accents
+from quit.text.numbers import MONTHS, ORDINALS, SCALES, TENS, UNITS, numbers_in
 
-_SMALL = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
-_MONTHS = "january february march april may june july august september october november december".split()
-VALUES = (
-    {word: value for value, word in enumerate(_SMALL)}
-    | {word: 10 * value for value, word in enumerate(_TENS, 2)}
-    | {word: value for value, word in enumerate(_ORDINALS, 1)}
-)
-MONTHS = (
-    {word: value for value, word in enumerate(_MONTHS, 1)}
-    | {word[:3]: value for value, word in enumerate(_MONTHS, 1)}
-    | {"sept": 9}
-)
-MAGNITUDES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+VALUES = {**UNITS, **TENS, **{word: value for word, value in ORDINALS.items() if value <= 12}}
 PHRASES = (
     (" united states of america ", " usa "),
     (" united states ", " usa "),
@@ -167,25 +151,13 @@ def _singular(word: str) -> str:
 def numbers(text: str) -> tuple[float, ...]:
     """Return the values of the numbers in ``text`` in reading order (``3.5 million`` is 3500000.0)."""
     flat = strip_accents(unicodedata.normalize("NFKC", text)).casefold()
-    tokens = re.findall(r"\d+(?:\.\d+)?|[a-z]+", re.sub(r"(?<=\d),(?=\d{3}\b)", "", flat))
-    values = []
-    for index, token in enumerate(tokens):
-        if token[0].isdigit():
-            value = float(token)
-        elif token in VALUES:
-            value = float(VALUES[token])
-        else:
-            continue
-        while (index := index + 1) < len(tokens) and tokens[index] in MAGNITUDES:
-            value *= MAGNITUDES[tokens[index]]
-        values.append(value)
-    return tuple(values)
+    return tuple(value for value, _, _ in numbers_in(flat))
 
 
 @lru_cache(maxsize=50_000)
 def months(text: str) -> frozenset[int]:
     """Return the months named in ``text``, 1 to 12. ``may`` counts only with a capital and a number at its side."""
-    months = {MONTHS[word] for word in re.findall(r"[a-z]+", text.casefold()) if word in MONTHS and word != "may"}
+    months = {match.lastindex or 0 for match in MONTHS.finditer(text) if not match[5]}
     if re.search(r"\bMay,?\s+\d|\d(?:st|nd|rd|th)?\s+(?:of\s+)?May\b", text):
         months.add(5)
     return frozenset(months)
@@ -390,7 +362,7 @@ def _wording(question: str, candidate: str) -> dict[str, float]:
 
 
 def _only_numbers(text: str) -> bool:
-    return {"and", *VALUES, *MAGNITUDES}.issuperset(re.findall(r"[^\W\d_]+", text.casefold()))
+    return {"and", *VALUES, *SCALES}.issuperset(re.findall(r"[^\W\d_]+", text.casefold()))
 
 
 def _initials(words: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from quit.common.arithmetic import products
 from quit.models.protocols import NO_ANSWER, Encoder
 from quit.text.answers import answer_key
 from quit.text.normalize import STOP_WORDS, stem, words
+from quit.text.numbers import SIGN
 
 VERSION = 3
 CLOSEST = 16
@@ -47,7 +48,8 @@ _SPANS = {
     "date": re.compile(rf"\b(?:\d{{1,2}} {_MONTH},? \d{{4}}|{_MONTH} \d{{1,2}}, ?\d{{4}}|{_MONTH} \d{{1,4}})\b"),
     "year": re.compile(r"\b(?:1\d|20)\d\d\b"),
     "number": re.compile(
-        r"[$£€]?\b(?!(?:1\d|20)\d\d\b)\d[\d,]*(?:\.\d+)?(?:%| (?:[mb]illion|percent|km|m|ft|feet|miles|years))*(?!\w)"
+        rf"(?:{SIGN})?[$£€]?\b(?!(?:1\d|20)\d\d\b)"
+        r"\d[\d,]*(?:\.\d+)?(?:%| (?:[mb]illion|percent|km|m|ft|feet|miles|years))*(?!\w)"
     ),
     "quoted": re.compile(r"(?<=[\"“])[^\"“”]{2,60}(?=[\"”])"),
     "name": re.compile(rf"\b(?i:{_STOP}){_CAPITAL}(?:{_LINK}{_CAPITAL})*"),

@@ -8,9 +8,9 @@ from functools import lru_cache
 from itertools import pairwise
 
 from quit.stages.leaks.lexicon import lexicon, plain_name
-from quit.stages.leaks.number_words import numbers_in
 from quit.stages.leaks.reading import FUNCTION_WORDS, GIVEN_NAMES, TITLES, Word, answer_words, read
 from quit.text.normalize import STOP_WORDS, stem, strip_accents
+from quit.text.numbers import ROMAN, numbers_in
 
 _URL = re.compile(r"(?:https?://|www\.)\S+|(?<!\S)\S+\.(?:com|org|net|gov|edu|io|uk)\b\S*|[#@]\w+", re.IGNORECASE)
 _INITIALS = re.compile(r"\b(?:[A-Z]\.\s?){2,}|\b[A-Z][A-Z0-9]*[- ]?(?:\d+|[A-Z]+)\b")
@@ -50,11 +50,17 @@ def _joined_letters(text: str) -> str:
 def _abbreviations(name: Sequence[Word]) -> set[str]:
     """Return the ways to abbreviate a name: with and without its little words, a number as digits or as it is."""
     abbreviations = set()
-    for words in (name, [word for word in name if word.plain not in _NO_INITIAL]):
+    in_order = [*name[1:], name[0]] if digits(name[0].text) else name  # Second World War, WWII
+    for words in (name, in_order, [word for word in name if word.plain not in _NO_INITIAL]):
+        abbreviations.add("".join(_roman(digits(word.text)) or word.plain[0] for word in words))
         abbreviations.add("".join(digits(word.text) or word.plain[0] for word in words))
         abbreviations.add("".join(word.plain if digits(word.text) else word.plain[0] for word in words))
         abbreviations.add("".join(word.plain[0] for word in words))
     return abbreviations
+
+
+def _roman(number: str | None) -> str:
+    return next((roman.casefold() for roman, value in ROMAN.items() if str(value) == number), "")
 
 
 @lru_cache(maxsize=65536)

@@ -14,7 +14,6 @@ from os.path import commonprefix
 
 from quit.stages.leaks.letters import compound, digits, initials, spelling
 from quit.stages.leaks.lexicon import lexicon, plain_name
-from quit.stages.leaks.number_words import MONTHS, dates_in, is_ordinal_word, numbers_in
 from quit.stages.leaks.other_names import OTHER_NAMES
 from quit.stages.leaks.reading import (
     AMBIGUOUS,
@@ -30,8 +29,9 @@ from quit.stages.leaks.reading import (
 )
 from quit.text.answers import answer_key
 from quit.text.normalize import STOP_WORDS, stem, word_spans
+from quit.text.numbers import MONTHS, Quantity, dates_in, is_ordinal_word, numbers_in, quantities_in
 
-VERSION = 7
+VERSION = 8
 
 _SUFFIXES = ("n", "an", "ian", "ean", "ese", "ish", "i", "ite", "er", "ic", "s", "es", "'s", "ism", "ist", "al", "like")
 _ENDINGS = frozenset("e y ia ic al ical er or ist ism ian ous ate ation ion ive ium ing ed".split()) | {""}
@@ -63,7 +63,10 @@ def lexical_leaks(hint: str, answer: str, question: str) -> list[Hit]:
     """
     hits = []
     for rule, check in RULES.items():
-        span = next(check(hint, answer, question), None)
+        spans = check(hint, answer, question)
+        if rule in _OF_THE_SAME_NUMBERS:
+            spans = (span for span in spans if _same_numbers(hint, span, answer))
+        span = next(spans, None)
         if span is not None:
             hits.append(Hit(span, rule))
             if rule == "exact":  # the rest would say the same again
@@ -87,6 +90,16 @@ def _exact(hint: str, answer: str, question: str) -> Iterator[str]:
             continue
         if not _in_a_number(hint, first.start, last.end):
             yield hint[first.start : last.end]
+
+
+def _same_numbers(hint: str, span: str, answer: str) -> bool:
+    """Whether a span has the answer's numbers: -40 is not 40, nor 3.14 314, nor four a part of four hundred."""
+    own = sorted(value for value, _, _ in numbers_in(answer))
+    spans = [match.span() for match in re.finditer(re.escape(span), hint)] if own else []
+    return not own or any(
+        sorted(value for value, begin, stop in numbers_in(hint) if begin < last and first < stop) == own
+        for first, last in spans
+    )
 
 
 def _same_case(word: str, answer: str) -> bool:
@@ -314,26 +327,27 @@ def _key(word: str) -> str:
 
 def _number(hint: str, answer: str, question: str) -> Iterator[str]:
     """The same number in words or digits, or with more decimals (365.25 for 365)."""
-    answer_numbers = numbers_in(answer)
     # "24" or "24 hours", not Apollo 11 or absolute zero: there the number is only a part of a name.
-    if len(answer_numbers) != 1 or answer_numbers[0][1] > 0:
+    if len(quantities_in(answer)) != 1:
         return
-    value, start, end = answer_numbers[0]
-    answer_text = answer[start:end]
-    rest = re.sub(r"^(?:st|nd|rd|th)\b", "", answer[end:])
-    if len(word_spans(rest)) > 1:
+    [own] = quantities_in(answer)
+    rest = re.sub(r"^(?:st|nd|rd|th)\b", "", answer[own.end :])
+    if answer[: own.start].strip().casefold() not in ("", "the") or len(word_spans(rest)) > 1:
         return
-    for number, begin, stop in numbers_in(hint):
-        text = hint[begin:stop]
+    answer_text = answer[own.start : own.end]
+    for quantity in quantities_in(hint):
+        text = hint[quantity.start : quantity.end]
         longer = len(answer_text) > 1 and text.startswith(answer_text) and "." in text[: len(answer_text) + 1]
-        if longer or (number == value and answer_key(text) != answer_key(answer)):
+        if longer or (quantity.equals(own) and answer_key(text) != answer_key(answer)):
             # "the eighteenth" is not 18, but it is the 18th
-            if _is_ordinal(hint, begin, stop) == _is_ordinal(answer, start, end):
+            units = quantity.kind and quantity.kind == own.kind
+            if units or _is_ordinal(hint, quantity) == _is_ordinal(answer, own):
                 yield text
 
 
-def _is_ordinal(text: str, start: int, end: int) -> bool:
-    return bool(re.match(r"(?:st|nd|rd|th)\b", text[end:])) or is_ordinal_word(text[start:end])
+def _is_ordinal(text: str, quantity: Quantity) -> bool:
+    ending = re.search(r"\d(?:st|nd|rd|th)\b", text[quantity.start : quantity.end + 2])
+    return bool(ending) or is_ordinal_word(text[quantity.start : quantity.end])
 
 
 def _date(hint: str, answer: str, question: str) -> Iterator[str]:
@@ -359,3 +373,5 @@ RULES: dict[str, Callable[[str, str, str], Iterator[str]]] = {
     "spelling": spelling,
 }
 """Rule name to rule, in the order in which they are tried."""
+_OF_THE_SAME_NUMBERS = ("exact", "inflection", "reordered", "compound")
+"""Rules that compare words, to which signs and points are nothing."""

@@ -37,6 +37,7 @@ def test_spans_by_hand() -> None:
     assert ("4", "number") not in _spans(text), "a day is part of its date"
     assert _spans("He died of heart failure.") == {("died", "phrase"), ("heart failure", "phrase")}
     assert _spans("") == set()
+    assert ("-40", "number") in _spans("It was -40 there.") and ("40", "number") in _spans("Of 1914-40 people.")
 
 
 def test_sentences_survive_initials_and_titles() -> None:

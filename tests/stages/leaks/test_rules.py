@@ -2,7 +2,6 @@
 
 import pytest
 
-from quit.stages.leaks.number_words import dates_in, numbers_in
 from quit.stages.leaks.rules import RULES, lexical_leaks, rules_only
 from tests.rows import cases
 
@@ -34,15 +33,3 @@ def test_every_rule_has_a_case() -> None:
 )
 def test_a_name_s_last_word_and_a_word_that_begins_as_the_answer_are_for_rules(span, answer, alone) -> None:
     assert rules_only(span, answer) is alone
-
-
-@pytest.mark.parametrize(("text", "values"), cases(__file__, "numbers.jsonl"))
-def test_numbers_are_read_in_words_and_digits(text: str, values: list[float]) -> None:
-    numbers = numbers_in(text)
-    assert [value for value, _, _ in numbers] == values
-    assert all(text[start:end].strip() == text[start:end] for _, start, end in numbers)
-
-
-@pytest.mark.parametrize(("text", "days"), cases(__file__, "dates.jsonl"))
-def test_dates_are_read_in_any_notation(text: str, days: list[list[int | None]]) -> None:
-    assert [[month, day, year] for month, day, year, _, _ in dates_in(text)] == days
