@@ -90,7 +90,8 @@ def build(
 
     What is up to date is not run again; a killed run resumes where it stopped. The workspace remembers sources,
     profile and settings (--questions, --runner and --shards too); the next build uses them again. --source replaces all
-    remembered sources, --set all remembered settings, except those of reviews. The build says how many questions leave
+    remembered sources, and other sources forget --questions; --set replaces all remembered settings, except those of
+    reviews. The build says how many questions leave
     and come; where reviewed ones would leave, nothing is built without --replace.
 
     Example: `quit build --source triviahg:Copilot.json --source wikihint:test.json`
@@ -105,10 +106,10 @@ def build(
 
     changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions, "run.max_cost": max_cost}
     opened = Workspace(workspace)
-    _, profile, texts = as_built(opened, profile, set_, changes)
+    sources = [named_source(text) for text in source or ()]
+    _, profile, texts = as_built(opened, profile, set_, changes, () if add else sources)
     arguments: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
     with BuildConsole(quiet):
-        sources = [named_source(text) for text in source or ()]
         run_job(jobs.build, workspace=opened, sources=sources, profile=profile, settings=texts, **arguments)
     if not quiet:
         print_summary(opened)

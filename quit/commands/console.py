@@ -53,11 +53,22 @@ def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:
 
 def print_left_out(rows: Sequence[dict[str, Any]]) -> None:
     """Print a line for everything that was left out: where, what, why."""
-    for row in rows:
+    beyond = [row for row in rows if row["reason"] == "beyond_questions"]
+    for row in (row for row in rows if row["reason"] != "beyond_questions"):
         which = row["hint_id"] or row["question_id"] or row["record_id"] or ""
         file = f"{row['file']}, " if row["file"] else ""
         line = f"{row['stage']}: {file}{row['kind']} {which}: {row['reason']} ({row['detail']})"
         terminal.sentence(line, _OUT)
+    if beyond:
+        why = f"beyond_questions ({beyond[0]['detail']} All: quit build --questions 0)"
+        terminal.sentence(f"collect: {counted(len(beyond), 'question')}: {why}", _OUT)
+    if any(row["reason"] == "answer_leak" and row["stage"] == "filter" for row in rows):
+        terminal.sentence(
+            "A question leaves for one leaking hint. Rewrite or delete the hint; drop such hints alone: quit build "
+            "--set leakage.mode=hint; or say that it is no leak: quit override leak --hint ID --decision no_leak --by "
+            "YOU --reason WHY",
+            _OUT,
+        )
     if not rows:
         _OUT.print("Nothing was left out.")
 

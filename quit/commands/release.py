@@ -193,11 +193,12 @@ def check(
     metadata = venue_metadata(venue, origin, about) if venue else []
     lines: list[Any] = []
     for result in results:
-        lines.append(f"{result.state:7} {result.gate}")
+        lines.append(f"{result.state:9} {result.gate}")
         if result.state != "passed":
             violations = f"{counted(result.violations, 'violation')}. {result.why}"
             reason = f"Waived: {result.waiver}" if result.waiver else violations
-            lines += [f"          {line}" for line in (reason, *result.examples)]
+            texts = result.examples if result.state == "not asked" else (reason, *result.examples)
+            lines += [f"          {line}" for line in texts]
     if venue:
         rows = [(row["field"], "there" if row["there"] else "missing", row["source"]) for row in metadata]
         lines = ["\n".join(lines), Table(f"Metadata that {venue} requires", ("field", "state", "source"), rows, (1, 2))]

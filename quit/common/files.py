@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from quit.errors import WorkspaceError
+from quit.errors import InputError, WorkspaceError
 
 LEFTOVER = re.compile(r"\..+\.\d+-\d+(-[0-9a-f]{8})?\.tmp")
 """Names of the temporary files that :func:`replacing` makes; a killed run leaves some."""
@@ -112,6 +112,12 @@ def replacing(
 def files_below(folder: Path) -> Iterator[Path]:
     """Yield the files below a folder, except those that are being written."""
     return (path for path in folder.rglob("*") if path.is_file() and not LEFTOVER.fullmatch(path.name))
+
+
+def refuse_links(folder: Path, what: str) -> None:
+    """Raise ``InputError`` for links at or below a folder: ``what`` would reach what they lead to."""
+    if links := [path for path in (folder, *sorted(folder.rglob("*"))) if path.is_symlink()]:
+        raise InputError(f"{links[0]} is a link: {what}. Put the files in its place, or remove the link.")
 
 
 def remove_files(paths: Iterable[Path]) -> None:

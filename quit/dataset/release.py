@@ -187,12 +187,15 @@ def _described(path: Path) -> Release:
         facts = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
         layout = int(facts["layout"])
         _ = facts["name"], facts["content_id"], facts["checksum"], facts["gates"]
-        _ = [path / entry["file"] for entry in facts["content"]["tables"].values()]
+        files = {name: entry["file"] for name, entry in facts["content"]["tables"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"{path / DESCRIPTION} cannot be read: {error!r}. Take it from a copy of the release."
         ) from error
     refuse_newer(f"The release {path}", layout, LAYOUT)
+    for name, file in files.items():
+        if file != f"tables/{name}.parquet" or ".." in PurePosixPath(file).parts:
+            raise InputError(f"{path / DESCRIPTION}: the table {name!r} is in {file!r}, not in tables/{name}.parquet.")
     return Release(path, facts)
 
 

@@ -50,11 +50,13 @@ def locked_build(
     holds it, or for settings that are refused.
     """
     target = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
-    _, name, texts = as_built(target, profile, overrides)
+    _, name, texts = as_built(target, profile, overrides, () if add else sources)
     settings, _ = checked_build(_sources_of_build(target, sources, add), name, texts)
     Workspace.create(target)
     with target.lock(settings.run.lock_seconds, note):
-        _, name, texts = as_built(target, profile, overrides)  # again: the run that held it may have changed them
+        _, name, texts = as_built(
+            target, profile, overrides, () if add else sources
+        )  # again: the run that held it may have changed them
         remembered = (target.build or {}).get("overrides", [])
         review_settings = (text for text in remembered if text.strip().startswith("review."))
         texts = [*texts, *without(review_settings, texts)]
@@ -75,9 +77,10 @@ def locked_build(
 
 
 def as_built(
-    workspace: Workspace, profile: str | None, overrides: Sequence[str] | None
+    workspace: Workspace, profile: str | None, overrides: Sequence[str] | None, sources: Sequence[str] = ()
 ) -> tuple[list[str], str, list[str]]:
-    """Return the sources of a workspace's last build, and profile and overrides: as named, else those of that build.
+    """Return the sources of a workspace's last build, and profile and overrides: as named, else those of that build. Of
+    other ``sources`` than its own, a limit of questions (``collect.questions``) is not theirs.
 
     Raises as :func:`quit.engine.location.check_build_files`.
     """
@@ -89,6 +92,8 @@ def as_built(
     if last:
         options = (["--set"] if overrides is None else []) + ([] if profile else ["-p"])
         check_build_files(workspace, last, *options)
+    if overrides is None and last and {*sources} and {*_resolved(sources)} != {*last["sources"]}:
+        texts = [*without(texts, ["collect.questions="])]
     return last.get("sources", []), profile or last.get("profile", "embedded"), [*texts]
 
 
@@ -137,8 +142,11 @@ def _sources_of_build(workspace: Workspace, sources: Sequence[str], add: bool) -
     last = build["sources"] if build else []
     if not sources or not add:
         return sources or last
-    new = [f"{ref.kind}:{ref.path.resolve()}" for ref in map(parse_source, sources)]
-    return [*last, *(text for text in new if text not in last)]
+    return [*last, *(text for text in _resolved(sources) if text not in last)]
+
+
+def _resolved(sources: Sequence[str]) -> list[str]:
+    return [f"{ref.kind}:{ref.path.resolve()}" for ref in map(parse_source, sources)]
 
 
 @contextmanager

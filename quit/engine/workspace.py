@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from quit import contracts
-from quit.common.files import files_below, json_bytes, remove_files, replacing, write_json, writing
+from quit.common.files import files_below, json_bytes, refuse_links, remove_files, replacing, write_json, writing
 from quit.common.ids import content_hash
 from quit.common.ranges import WHOLE, Range
 from quit.common.rows import grouped
@@ -109,7 +109,9 @@ class Workspace(Location, TableReader):
         write_json(folder / "manifest.json", {**manifest, "checksum": content_hash(manifest)})
 
     def discard(self, folder: Path) -> None:
-        """Remove a stage run, its manifest first: killed here, the run is incomplete rather than damaged."""
+        """Remove a stage run, its manifest first: killed here, the run is incomplete rather than damaged. Raises
+        ``InputError`` for a link in it."""
+        refuse_links(folder, "files outside the workspace would be removed")
         remove_files([folder / "manifest.json", *files_below(folder)])
         shutil.rmtree(folder, ignore_errors=True)
 

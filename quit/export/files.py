@@ -156,12 +156,11 @@ def export(
     """
     names, options = requested_formats(formats, FORMATS), Options(**fields)
     _check_options(options, names)
-    for name in names:
-        _check_labels(dataset, FORMATS[name])
     publication = Publication(Path(out), dataset.fingerprint, dataset.embedded, overwrite, renew)
     publication.check(names)
 
     def write(name: str, folder: ExportFolder) -> Mapping[str, Any]:
+        _check_labels(dataset, FORMATS[name])
         dataset.writing = name
         folder.text(CANARY, f"{dataset.canary}\n")
         return FORMATS[name].writer()(dataset, folder, options)
@@ -221,25 +220,30 @@ class Publication:
         write: Callable[[str, ExportFolder], Mapping[str, Any]],
         versions: Mapping[str, int],
     ) -> list[Manifest]:
-        """Write each format: ``write`` gets its name and folder and returns the manifest's facts.
+        """Write each format that can be written: ``write`` gets its name and folder and returns the manifest's facts.
 
-        Raises ``WorkspaceError`` when the disk refuses, and what ``write`` raises; both say what was written before.
+        Raises ``WorkspaceError`` when the disk refuses, and what ``write`` raises; both say what was written.
         """
         manifests: list[Manifest] = []
+        refused: dict[str, QuitError] = {}
         for name in formats:
             names = ", ".join(manifest.format for manifest in manifests)
-            earlier = f" Finished before: {names}." if names else ""
             try:
                 manifests.append(self._write_one(name, write, versions[name]))
             except QuitError as error:
-                if not earlier:
-                    raise
-                raise type(error)(f"{error} {name} was not written to {self.out}.{earlier}") from error
+                refused[name] = error
             except OSError as error:
+                earlier = f" Finished before: {names}." if names else ""
                 raise WorkspaceError(
                     f"The export {name} could not be written to {self.out}: {error.strerror or error}. What was there "
                     f"before is unchanged.{earlier} Make room or choose another folder, then run the export again."
                 ) from error
+        if len(formats) > 1 and refused:
+            first, names = next(iter(refused.values())), ", ".join(manifest.format for manifest in manifests)
+            faults = " ".join(f"{error} {name} was not written to {self.out}." for name, error in refused.items())
+            raise type(first)(f"{faults} Written: {names or 'nothing'}.") from first
+        for fault in refused.values():
+            raise fault
         return manifests
 
     def _write_one(self, name: str, write: Callable[[str, ExportFolder], Mapping[str, Any]], version: int) -> Manifest:

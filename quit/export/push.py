@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from quit.common.files import refuse_links
 from quit.errors import QuitError, ServerError, SettingsError
 from quit.export import evaluation
 from quit.export.files import MADE_BY, MANIFEST, Manifest, read_manifest, verify
@@ -78,6 +79,7 @@ def published_files(folder: Path) -> list[tuple[str, int]]:
 
     Raises ``InputError`` for a folder that is no whole export.
     """
+    refuse_links(folder, "files outside the export would be published")
     entries = [(entry.path, entry.bytes) for entry in verify(folder).files]
     return sorted([*entries, (MANIFEST, (folder / MANIFEST).stat().st_size)])
 
@@ -94,6 +96,7 @@ def push(folder: Path, target: Target) -> Published:
     """
     from huggingface_hub import HfApi
 
+    refuse_links(folder, "files outside the export would be published")
     manifest = verify(folder)
     api = HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None, token=token())
     with _refusals(api.endpoint, target, "What was there before is unchanged"):

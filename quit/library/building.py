@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,7 +81,9 @@ def build(
 
     changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions}
     opened = Workspace(Path(workspace).absolute())
-    _, profile, texts = as_built(opened, profile, settings, changes)
+    texts_or_records = sources if isinstance(sources, list | tuple) else [sources]
+    named = [str(text) for text in texts_or_records if isinstance(text, str | Path)]
+    _, profile, texts = as_built(opened, profile, settings, changes, () if add else named)
     own = register_models(models or {}, profile, texts)
     texts = [*without(texts, own), *own]
 
@@ -192,7 +194,11 @@ def check(
 
 
 def as_built(
-    workspace: Workspace, profile: str | Path | None, settings: Overrides | None, changes: dict[str, Any]
+    workspace: Workspace,
+    profile: str | Path | None,
+    settings: Overrides | None,
+    changes: dict[str, Any],
+    sources: Sequence[str] = (),
 ) -> tuple[list[str], str, list[str]]:
     """Return what :func:`quit.engine.planning.as_built` does, of settings as Python and the command line take them.
 
@@ -204,6 +210,6 @@ def as_built(
     if settings is not None:
         named, before = override_texts(settings), (workspace.build or {}).get("overrides", [])
         texts = [*without([text for text in before if text.partition("=")[0] in changes], named), *named]
-    sources, name, texts = planning.as_built(workspace, str(profile) if profile else None, texts)
+    last, name, texts = planning.as_built(workspace, str(profile) if profile else None, texts, sources)
     new = [f"{key}={value}" for key, value in changes.items() if value is not None]
-    return sources, name, [*without(texts, new), *new]
+    return last, name, [*without(texts, new), *new]

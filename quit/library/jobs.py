@@ -69,6 +69,7 @@ def build(
             forget_replies(pipeline)
         if pipeline.up_to_date:
             pipeline.begin()  # the sources may lie elsewhere now
+            _say_limit(pipeline)
             note(f"{pipeline.workspace} is up to date: nothing to run.")
             text = f"Nothing new: sources, settings and models of {pipeline.workspace} are those of its tables."
             return JobResult(pipeline.workspace, text)
@@ -81,7 +82,20 @@ def build(
             rest = plan(pipeline).total.cost
             price = "" if rest is None else f" What is left may cost {rest:.4g} (quit plan)."
             raise CapReached(f"{reached}{price}") from None
+        _say_limit(pipeline)
         return JobResult(pipeline.workspace)
+
+
+def _say_limit(pipeline: Pipeline) -> None:
+    """Say that a limit keeps questions out, which the next build uses again."""
+    sql = "SELECT count(*) FROM rejects WHERE reason = 'beyond_questions'"
+    [(beyond,)] = pipeline.workspace.rows(sql, ["rejects"])
+    if (limit := pipeline.settings.collect.questions) and beyond:
+        note(
+            f"{limit:,} of {limit + beyond:,} usable questions: collect.questions={limit}, also of the next build of "
+            "these sources. All: --questions 0 (questions=0).",
+            loud=True,
+        )
 
 
 def review_sync(

@@ -25,7 +25,7 @@ from quit.stages.split import near_identical
 AT_A_TIME = 2
 """Gates that are examined at a time."""
 
-State = Literal["passed", "failed", "waived"]
+State = Literal["passed", "failed", "waived", "not asked"]
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,9 @@ def check(subject: Subject, waivers: Mapping[str, str] | None = None) -> list[Ga
 
     def result(gate: Gate, violations: int, examples: list[str]) -> GateResult:
         state: State = "passed"
-        if violations:
+        if gate.find is _human_coverage and not subject.settings.release.human_coverage:
+            state, examples = "not asked", [_coverage_text(subject)]
+        elif violations:
             state = "waived" if gate.name in waivers else "failed"
         waiver = waivers[gate.name].strip() if state == "waived" else None
         return GateResult(gate.name, gate.why, state, violations, tuple(examples), waiver)
@@ -207,13 +209,16 @@ def coverage(files: TableFiles, splits: Sequence[str]) -> dict[str, Any]:
 
 def _human_coverage(subject: Subject) -> list[str]:
     needed = subject.settings.release.human_coverage
-    have = coverage(subject.files, subject.settings.review.splits)
-    if have["share"] >= needed:
-        return []
-    return [
+    have = coverage(subject.files, subject.settings.review.splits) if needed else {"share": 1.0}
+    return [_coverage_text(subject)] if have["share"] < needed else []
+
+
+def _coverage_text(subject: Subject) -> str:
+    needed, have = subject.settings.release.human_coverage, coverage(subject.files, subject.settings.review.splits)
+    return (
         f"people judged {have['judged']:,} of {have['answers']:,} answers in {', '.join(have['splits'])} "
         f"({have['share']:.1%}); release.human_coverage asks for {needed:.1%}"
-    ]
+    )
 
 
 GATES: dict[str, Gate] = {

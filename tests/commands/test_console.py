@@ -145,3 +145,19 @@ def test_the_commands_after_a_build_can_be_pasted(tmp_path: Path, drawn: SimpleN
     console.print_summary(tiny.workspace(place))
     commands = [shlex.split(line) for line in drawn.text().splitlines() if line.startswith("    quit ")]
     assert len(commands) == 4 and all(words[2:4] == ["-w", str(place)] for words in commands)
+
+
+def test_questions_beyond_a_limit_are_one_line_and_a_leak_has_ways_out(drawn: SimpleNamespace) -> None:
+    names = ("stage", "kind", "reason", "detail", "file", "position", "record_id", "question_id", "hint_id")
+    beyond = dict.fromkeys(names) | {
+        "stage": "collect",
+        "kind": "question",
+        "reason": "beyond_questions",
+        "detail": "5.",
+    }
+    leak = dict.fromkeys(names) | {"stage": "filter", "kind": "question", "reason": "answer_leak", "detail": "Nile"}
+    console.print_left_out([{**beyond, "question_id": f"q{number}"} for number in range(59)] + [leak])
+    text = " ".join(drawn.text().split())
+    assert text.count("beyond_questions") == 1 and "collect: 59 questions: beyond_questions" in text
+    assert text.index("answer_leak") < text.index("59 questions") < text.index("--set leakage.mode=hint")
+    assert "quit override leak --hint ID --decision no_leak" in text

@@ -105,6 +105,14 @@ def test_a_table_of_other_columns_is_named(tmp_path: Path) -> None:
         verify(tmp_path)
 
 
+@pytest.mark.parametrize("file", ["../outside.parquet", "tables/splits.parquet", "/tmp/questions.parquet"])
+def test_a_table_in_another_place_is_refused(tmp_path: Path, file: str) -> None:
+    facts = dict(small.freeze(tmp_path, small.rows()).facts)
+    facts["content"]["tables"]["questions"]["file"] = file
+    with pytest.raises(InputError, match="the table 'questions' is in .*not in tables/questions.parquet"):
+        small.describe(tmp_path, facts)
+
+
 def test_the_bytes_of_a_table_do_not_depend_on_its_pieces(tmp_path: Path) -> None:
     count, names = ROWS_A_GROUP + 1000, ("question_id", "permutation", "label", "labelers")
     values = ((f"q{n // 325}", str(n % 7), n % 2 + 1, ["a"] if n % 2 else []) for n in range(count))

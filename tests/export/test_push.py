@@ -142,3 +142,12 @@ def test_a_changed_file_is_not_published(folder, server, tmp_path):
 def test_a_repository_needs_owner_and_name(name):
     with pytest.raises(SettingsError, match="write ORG/NAME"):
         Target(name)
+
+
+def test_what_is_behind_a_link_is_not_published(folder, server, tmp_path):
+    file = next(path for path in folder.rglob("*.parquet"))
+    file.rename(tmp_path / "elsewhere.parquet")
+    file.symlink_to(tmp_path / "elsewhere.parquet")
+    for publish in (published_files, lambda folder: push(folder, Target("org/name"))):
+        with pytest.raises(InputError, match=f"{file} is a link: files outside the export would be published"):
+            publish(folder)

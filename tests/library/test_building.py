@@ -73,6 +73,17 @@ def test_settings_keep_those_that_have_an_argument_of_their_own(few_built: Path,
         assert building.as_built(Workspace(folder), None, settings, {"collect.questions": questions})[2] == expected
 
 
+def test_other_sources_forget_the_limit_of_questions(few_built: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(few_built, tmp_path / "W")
+    workspace = Workspace.open(folder)
+    own = workspace.build["sources"]
+    workspace.set_build({**workspace.build, "overrides": ["collect.questions=5", "judge.threshold=0.7"]})
+    other = tmp_path / "other.jsonl"
+    for sources, left in (([], 2), (own, 2), ([str(other)], 1), ([*own, str(other)], 1)):
+        texts = building.as_built(Workspace(folder), None, None, {"collect.questions": None}, sources)[2]
+        assert texts == ["collect.questions=5", "judge.threshold=0.7"][2 - left :], sources
+
+
 def test_a_waiver_is_a_text_or_has_a_reason(few_built: Path) -> None:
     for waive, fault in (("schema", "The waiver 'schema' has no '='"), ({"schema": None}, "'schema' needs a reason")):
         with pytest.raises(SettingsError, match=fault):

@@ -10,7 +10,7 @@ import pytest
 
 from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
-from quit.errors import WorkspaceError
+from quit.errors import InputError, WorkspaceError
 from quit.operations.garbage import collect, unused
 from tests.comparing import files_of
 
@@ -68,3 +68,14 @@ def test_a_run_that_became_current_meanwhile_is_not_removed(workspace) -> None:
     with pytest.raises(WorkspaceError, match="in use again"):
         collect(workspace, folders)
     assert folders[0].folder.is_dir()
+
+
+def test_what_is_behind_a_link_is_not_removed(workspace) -> None:
+    outside = workspace.path.with_name("outside")
+    folder = _old(workspace, "label", "0" * 32, days=9)
+    folder.rename(outside)
+    folder.symlink_to(outside)
+    before = files_of(outside)
+    with pytest.raises(InputError, match=f"{folder} is a link: files outside the workspace would be removed"):
+        collect(workspace, unused(workspace))
+    assert files_of(outside) == before
