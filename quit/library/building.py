@@ -81,9 +81,7 @@ def build(
 
     changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions}
     opened = Workspace(Path(workspace).absolute())
-    texts_or_records = sources if isinstance(sources, list | tuple) else [sources]
-    named = [str(text) for text in texts_or_records if isinstance(text, str | Path)]
-    _, profile, texts = as_built(opened, profile, settings, changes, () if add else named)
+    _, profile, texts = as_built(opened, profile, settings, changes, () if add else _named(sources))
     own = register_models(models or {}, profile, texts)
     texts = [*without(texts, own), *own]
 
@@ -147,7 +145,7 @@ def plan(
         raise SettingsError(f"throughput is {throughput}: give a number above 0.")
     new = [*override_texts(settings), f"collect.questions={questions}"]
     opened = Workspace(workspace)
-    last, used, texts = as_built(opened, profile, settings, {"collect.questions": questions})
+    last, used, texts = as_built(opened, profile, settings, {"collect.questions": questions}, _named(sources))
     remembered = [text for text in texts if text not in new]
     if last and not profile:
         remembered.insert(0, f"profile={used}")
@@ -191,6 +189,11 @@ def check(
         effective = load(profile, override_texts(settings)).settings
         with working("check", not progress):
             return examine(refs, effective, Models(effective) if models else None)
+
+
+def _named(sources: Sources | None) -> list[str]:
+    texts = sources if isinstance(sources, list | tuple) else [sources]
+    return [str(text) for text in texts if isinstance(text, str | Path)]
 
 
 def as_built(
