@@ -52,10 +52,10 @@ def read(path: Path) -> Iterator[SourceRecord]:
 
     Rows with the same id are one question. So a file has one hint per row, or one question per row with columns
     ``hint1``, ``hint2`` and so on. ``|`` separates several answers, hints or candidates in one cell; ``answer2`` or
-    ``candidate2`` work too. In further rows of a question everything except the hint may be blank. Commas, semicolons
-    or tabs separate cells, as the first row shows. The file is UTF-8, or what Excel calls Unicode text. Raises
-    ``InputError`` for another encoding, a missing column, a quote that is never closed, or a file without a usable
-    record.
+    ``candidate2`` work too, and a list as Python, JSON or NumPy print it. In further rows of a question everything
+    except the hint may be blank. Commas, semicolons or tabs separate cells, as the first row shows. The file is UTF-8,
+    or what Excel calls Unicode text. Raises ``InputError`` for another encoding, a missing column, a quote that is
+    never closed, or a file without a usable record.
     """
     return fields.records(_items(path), "csv", _parse, path, EXPECTED)
 

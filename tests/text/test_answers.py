@@ -5,6 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from quit.stages.leaks.rules import lexical_leaks
 from quit.text.answers import answer_key
 from tests.paths import ROOT
 from tests.rows import cases
@@ -41,6 +42,16 @@ def test_what_stands_around_an_answer_is_no_part_of_it(form: str) -> None:
 def test_the_key_of_a_key_is_itself_and_only_blanks_have_none(text: str) -> None:
     assert answer_key(answer_key(text)) == answer_key(text)
     assert bool(answer_key(text)) == bool("".join(text.split()))
+
+
+def test_numbers_leak_as_the_page_says() -> None:
+    page = (ROOT / "docs/reference/answers.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \| `([^`]+)` \|$", page, re.MULTILINE)
+    assert len(rows) >= 7
+    for answer, leak, other in rows:
+        assert lexical_leaks(f"It says {leak}.", answer, "Which?") and not lexical_leaks(
+            f"It says {other}.", answer, "Which?"
+        )
 
 
 def test_the_rule_is_as_its_page_says() -> None:
