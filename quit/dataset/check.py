@@ -153,8 +153,7 @@ class _Chunk:
     def _load(self) -> Iterator[Fault]:
         """Give DuckDB the tables; yield what is wrong with the passages that have rows."""
         tables, one = {name: self.files.read(name, encoded=True) for name in TABLES}, self.permutations
-        for name in HISTORY:
-            tables[name] = tables[name].filter(is_in(tables[name]["question_id"], self.ids))
+        tables["changes"] = tables["changes"].filter(is_in(tables["changes"]["question_id"], self.ids))
         bits, labelers = (
             np.zeros(len(self.ids) * len(one) + 1, np.int64),
             list[str](),

@@ -46,6 +46,7 @@ CASES: list[tuple[Change, str]] = [
     (_row("labels", 0, label=3), "labels: q1 / 0: label is 3"),
     (_row("verdicts", 0, basis="guess"), "verdicts: q1 / nile / rules: basis is 'guess'"),
     (_row("rejects", 0, kind="verse"), "rejects: update: kind is 'verse'"),
+    (_extra("rejects", 0, kind="verse", question_id="q9"), "rejects: update: kind is 'verse'"),
     # references
     (_row("ranked_hints", 0, hint="It flows south."), "ranked_hints: q1-h00: hints has no row with this hint_id,"),
     (_row("hint_roles", 0, hint_id="q1-h01"), "hint_roles: q1-h01: ranked_hints has no row with this hint_id,"),
