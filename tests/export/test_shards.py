@@ -13,7 +13,7 @@ from tests.comparing import files_of
 from tests.report import tiny
 from tests.rows import table_of
 
-FEW_QUESTIONS = {"human-coverage": "a test"}
+WAIVERS = {"human-coverage": "a test", "label-mismatch": "tables made by hand, whose counts of passages do not fit"}
 
 
 def test_releases_and_exports_have_the_same_bytes_whatever_the_number_of_shards(tmp_path: Path, monkeypatch) -> None:
@@ -32,7 +32,7 @@ def test_releases_and_exports_have_the_same_bytes_whatever_the_number_of_shards(
         workspace = tiny.workspace(tmp_path / f"W{shards}", shards=shards, people=False)
         parts[shards] = len(workspace.part_files("labels"))
         pipeline.workspace = workspace
-        create(pipeline, "v1", tmp_path / f"release{shards}", waivers=FEW_QUESTIONS)
+        create(pipeline, "v1", tmp_path / f"release{shards}", waivers=WAIVERS)
         export(dataset_of(pipeline), formats, tmp_path / f"exports{shards}", fine_tuning=partial)
     assert parts[1] == 1 and parts[4] >= 3  # a shard without labels has no part
     for kind in ("release", "exports"):
