@@ -14,7 +14,7 @@ from quit.dataset.files import TableFiles, contract
 from tests.release import small
 
 Change = Callable[[small.Rows], object]
-MUTATIONS = 300
+MUTATIONS = 100
 
 
 def _faults(folder: Path, rows: small.Rows) -> list[Fault]:
@@ -150,6 +150,7 @@ def _mutate(rows: pa.Table, name: str, draw: Random) -> pa.Table | None:
     )
 
 
+@pytest.mark.slow
 def test_nineteen_of_twenty_random_mutations_are_named(tmp_path: Path) -> None:
     subject = small.subject(tmp_path, _rows())
     draw, unnamed = Random(11), []
