@@ -171,7 +171,7 @@ def check(
     from quit.export.venues import venue_metadata
     from quit.release.create import subject_of, subject_of_release
     from quit.release.gates import check as check_gates
-    from quit.release.gates import parse_waivers, with_release_settings
+    from quit.release.gates import parse_waivers, tell_paraphrases, with_release_settings
     from quit.settings import load_card
 
     if card and not venue:
@@ -187,7 +187,9 @@ def check(
         pipeline = last_build(open_workspace(workspace))
         origin, about = Origin(provenance_of(pipeline)), pipeline.settings.card
         with working("check"):
-            results = check_gates(subject_of(pipeline, with_release_settings(pipeline.settings, set_ or ())), waivers)
+            subject = subject_of(pipeline, with_release_settings(pipeline.settings, set_ or ()))
+            results = check_gates(subject, waivers)
+            tell_paraphrases(subject, pipeline.models.encoder)
     if card:
         about = load_card(card)
     metadata = venue_metadata(venue, origin, about) if venue else []

@@ -43,7 +43,7 @@ from quit.export.files import MADE_BY
 from quit.models.factory import judge_prompt, reader_prompts
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.protocols import Encoder
-from quit.release.gates import GateResult, Subject, check, coverage, with_release_settings
+from quit.release.gates import GateResult, Subject, check, coverage, tell_paraphrases, with_release_settings
 from quit.settings import ReaderSettings, Settings, parse
 from quit.text.words import counted
 
@@ -101,6 +101,8 @@ def create(
     if damaged := workspace.damaged():
         raise WorkspaceError(f"{damaged[0]} was altered or is gone. Build again: quit build -w {shell_word(workspace)}")
     results = check(subject, waivers)
+    if encoder is not None:
+        tell_paraphrases(subject, encoder)
     refuse_failed(results)
     return put(target, lambda folder: _write(folder, subject, pipeline, name, results, encoder), newest)
 

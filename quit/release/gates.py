@@ -10,17 +10,17 @@ from typing import Any, Literal
 import duckdb
 import pyarrow as pa
 
-from quit.common.progress import advance
+from quit.common.progress import advance, note
 from quit.common.rows import grouped, tuples
 from quit.dataset.check import faults
 from quit.dataset.dataset import Dataset
 from quit.dataset.files import TableFiles
 from quit.dataset.release import ReaderInfo
 from quit.errors import InputError, SettingsError, did_you_mean
-from quit.models.protocols import NO_ANSWER
+from quit.models.protocols import NO_ANSWER, Encoder
 from quit.settings import Settings, load, of_section
 from quit.stages.leaks.containment import contained_in
-from quit.stages.split import near_identical
+from quit.stages.split import near_identical, paraphrases
 
 AT_A_TIME = 2
 """Gates that are examined at a time."""
@@ -180,6 +180,20 @@ def _question_on_two_sides(subject: Subject) -> list[str]:
     return [
         f"{first} in {split_of[first]} and {other} in {split_of[other]} ask the same" for first, other in sorted(pairs)
     ]
+
+
+def tell_paraphrases(subject: Subject, encoder: Encoder) -> None:
+    """Note the questions of train that seem to ask the same as one of dev or test, in other words.
+
+    No gate refuses them: only people can compare them.
+    """
+    split_of = dict(tuples(subject.files.read("splits"), "question_id", "split"))
+    questions = subject.files.read("questions", ["question_id", "question", "answers"])
+    for pair in paraphrases(questions, encoder):
+        splits = [split_of.get(row["question_id"]) for row in pair]
+        if None not in splits and splits.count("train") == 1:
+            texts = (f"{row['question_id']} in {split} ({row['question']})" for row, split in zip(pair, splits))
+            note(f"{' and '.join(texts)} seem to ask the same. If they do, take one out.", loud=True)
 
 
 def coverage(files: TableFiles, splits: Sequence[str]) -> dict[str, Any]:

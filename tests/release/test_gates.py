@@ -4,13 +4,15 @@ from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from quit.common.ids import draw
 from quit.errors import SettingsError
-from quit.release.gates import GATES, check, coverage, parse_waivers, with_release_settings
+from quit.release.gates import GATES, check, coverage, parse_waivers, tell_paraphrases, with_release_settings
 from quit.settings import Leakage
 from quit.stages.leaks.containment import hints_of_occurrence
 from tests.release import small
@@ -116,6 +118,18 @@ def test_columns_that_differ_from_the_schema(tmp_path: Path, change, what: str) 
     pq.write_table(change(pq.read_table(path)), path)
     [schema, *_] = check(subject)
     assert schema.examples == (f"labels: columns: not those of the table ({what})",)
+
+
+def test_a_paraphrase_on_the_other_side_is_told_and_refuses_nothing(tmp_path: Path, capsys) -> None:
+    rows = small.rows()
+    first, other = rows["questions"][:2]
+    other["answers"] = first["answers"]
+    near = SimpleNamespace(encode=lambda texts: np.ones((len(texts), 1), np.float32))
+    for number, (split, told) in enumerate((("train", True), ("dev", False), ("test", False))):
+        for row in rows["splits"]:
+            row["split"] = split if row["question_id"] == other["question_id"] else "test"
+        tell_paraphrases(small.subject(tmp_path / str(number), rows), near)
+        assert ("seem to ask the same" in capsys.readouterr().err) is told
 
 
 def test_a_release_without_a_question_does_not_pass(tmp_path: Path) -> None:
