@@ -83,6 +83,10 @@ def faults(files: TableFiles, readers: Sequence[ReaderInfo], settings: Settings)
             yield from _foreign(files, name)
 
 
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
 def _foreign(files: TableFiles, name: str) -> Iterator[Fault]:
     """Yield the rows of questions that ``splits`` lacks."""
     ids = pa.chunked_array([files.read("splits", ["question_id"])["question_id"]])
@@ -128,22 +132,23 @@ class _Chunk:
 
     def _rules(self, table: TableContract) -> Iterator[tuple[str, str, str]]:
         """Yield a table's rules: gate, what a fault says (with the columns after the key), and the query of faults."""
-        key, name = ", ".join(table.key) or "stage", table.name
+        key, name = _quoted(table.key or ("stage",)), _quoted([table.name])
         if table.key and not table.passages:
             query = f"SELECT {key}, count(*) FROM {name} GROUP BY ALL HAVING count(*) > 1"
-            yield SCHEMA, f"{{}} rows with the key {key}", query
+            yield SCHEMA, f"{{}} rows with the key {', '.join(table.key)}", query
         for column in table.columns:
             if column.values:
-                condition = f"{column.name} NOT IN {column.values}"
-                yield SCHEMA, f"{column.name} is {{!r}}", f"SELECT {key}, {column.name} FROM {name} WHERE {condition}"
+                own = _quoted([column.name])
+                query = f"SELECT {key}, {own} FROM {name} WHERE {own} NOT IN {column.values}"
+                yield SCHEMA, f"{column.name} is {{!r}}", query
         for each in table.references:
-            columns = ", ".join(each.columns)
-            known = " AND ".join(f"{column} IS NOT NULL" for column in each.columns)
-            query = f"SELECT {key} FROM {name} ANTI JOIN {each.table} USING ({columns}) WHERE {known}"
-            yield each.gate, f"{each.table} has no row with this {columns}", query
+            columns, other = _quoted(each.columns), _quoted([each.table])
+            known = " AND ".join(f'"{column}" IS NOT NULL' for column in each.columns)
+            query = f"SELECT {key} FROM {name} ANTI JOIN {other} USING ({columns}) WHERE {known}"
+            yield each.gate, f"{each.table} has no row with this {', '.join(each.columns)}", query
         for each in table.required:
-            columns = ", ".join(each.columns)
-            yield each.gate, "it is missing", f"SELECT {columns} FROM {each.table} ANTI JOIN {name} USING ({columns})"
+            columns, other = _quoted(each.columns), _quoted([each.table])
+            yield each.gate, "it is missing", f"SELECT {columns} FROM {other} ANTI JOIN {name} USING ({columns})"
         for derived, expected in table.follows.items():
             known = f"AND {derived} IS NOT NULL AND expected IS NOT NULL" if self.files.imported else ""
             query = f"SELECT {key}, {derived}, expected FROM (SELECT *, {expected} AS expected FROM {name} AS this)"

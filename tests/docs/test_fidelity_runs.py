@@ -52,7 +52,8 @@ def _musique(path: Path) -> None:
 def _release(path: Path) -> None:
     """A release with two questions to train on, one to develop and one to test on."""
     more = ((small.SPLIT, "train"), (small.QUESTIONS, "Which lake is high?"), (small.GOLD, "Titicaca"),
-            (small.HINTS, ["Reeds grow there.", "Boats cross it."]))  # fmt: skip
+            (small.HINTS, ["Reeds grow there.", "Boats cross it."]),
+            (small.KEYS, ("79b3b75b3130720b", 0.5002917433578223)))  # fmt: skip
     with ExitStack() as patched:
         for part, value in more:
             patched.enter_context(patch.dict(part, {"q4": value}))

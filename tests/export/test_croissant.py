@@ -98,7 +98,7 @@ def test_what_neurips_requires_is_named_with_its_setting_until_it_is_written(tab
         required[code] = {row["field"]: row["there"] for row in answer["required"]}
         exported = metadata_of(tables, tmp_path, about, release="v1")
         assert {field for field, there in required[code].items() if there} <= exported.keys()
-        assert {gate["state"] for gate in answer["gates"]} == {"passed"}
+        assert {gate["state"] for gate in answer["gates"]} <= {"passed", "not asked"}
     assert {field for field, there in required[8].items() if not there} == {
         *("name", "description", "license", "url", "distribution", "creator", "datePublished"),
         *("rai:dataBiases", "rai:personalSensitiveInformation", "rai:dataSocialImpact"),

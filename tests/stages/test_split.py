@@ -154,7 +154,7 @@ def test_pins_of_a_release_are_its_splits(tmp_path) -> None:
     rows["questions"][1]["content_key"] = rows["questions"][2]["content_key"] = "one text"
     small.freeze(tmp_path, rows)
     pinned = Split(pinned=str(tmp_path))
-    keys = {"q1": "q1", "q2": "one text", "q3": "one text"}
+    keys = {"q1": rows["questions"][0]["content_key"], "q2": "one text", "q3": "one text"}
     own = {f"{name} {keys[name]}": split for name, split in (("q1", "train"), ("q2", "dev"), ("q3", "test"))}
     assert read_pins(str(tmp_path)) == {keys["q1"]: "train", "one text": "dev", **own}
     tables = split_questions(table_of("questions", rows["questions"]), {"q2": False, "q3": False}, pinned)
