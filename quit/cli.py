@@ -93,7 +93,7 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
     words = tuple(word for word in arguments if not word.startswith("-"))
-    lasting = any(words[: len(name)] == name for name in _LASTING) or "--cron" in arguments
+    lasting = any(words[: len(name)] == name for name in _LASTING)
     try:
         with nullcontext() if lasting else handling_interrupts(quiet_after=not debug):
             try:

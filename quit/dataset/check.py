@@ -143,16 +143,16 @@ class _Chunk:
                 yield SCHEMA, f"{column.name} is {{!r}}", query
         for each in table.references:
             columns, other = _quoted(each.columns), _quoted([each.table])
-            known = " AND ".join(f'"{column}" IS NOT NULL' for column in each.columns)
-            query = f"SELECT {key} FROM {name} ANTI JOIN {other} USING ({columns}) WHERE {known}"
+            not_null = " AND ".join(f'"{column}" IS NOT NULL' for column in each.columns)
+            query = f"SELECT {key} FROM {name} ANTI JOIN {other} USING ({columns}) WHERE {not_null}"
             yield each.gate, f"{each.table} has no row with this {', '.join(each.columns)}", query
         for each in table.required:
             columns, other = _quoted(each.columns), _quoted([each.table])
             yield each.gate, "it is missing", f"SELECT {columns} FROM {other} ANTI JOIN {name} USING ({columns})"
         for derived, expected in table.follows.items():
-            known = f"AND {derived} IS NOT NULL AND expected IS NOT NULL" if self.files.imported else ""
+            not_null = f"AND {derived} IS NOT NULL AND expected IS NOT NULL" if self.files.imported else ""
             query = f"SELECT {key}, {derived}, expected FROM (SELECT *, {expected} AS expected FROM {name} AS this)"
-            query += f" WHERE {derived} IS DISTINCT FROM expected {known}"
+            query += f" WHERE {derived} IS DISTINCT FROM expected {not_null}"
             yield RECOMPUTED, f"{derived} is {{!r}}, expected {{!r}}", query
 
     def _load(self) -> Iterator[Fault]:
@@ -223,16 +223,17 @@ class _Chunk:
         """Return which rows of ``answers`` have a valid answer: int64, 1 or 0."""
         accepted = distinct.filter(pa.array(matching_rows(distinct, valid, "answer") >= 0))
         width = 1 + max(pc.max(table["number"]).as_py() or 0 for table in (rows, distinct))
-        known = np.zeros(width * len(self.ids), np.int64)
-        known[positions_in(accepted["question_id"], self.ids) * width + accepted["number"].to_numpy()] = 1
-        return known[positions_in(rows["question_id"], self.ids) * width + rows["number"].to_numpy()]
+        flags = np.zeros(width * len(self.ids), np.int64)
+        flags[positions_in(accepted["question_id"], self.ids) * width + accepted["number"].to_numpy()] = 1
+        return flags[positions_in(rows["question_id"], self.ids) * width + rows["number"].to_numpy()]
 
     def _roles(self, tables: Mapping[str, pa.Table], cells: np.ndarray) -> dict[str, pa.Table]:
         """Return what roles follow from the labels."""
-        n, given, ids = self.permutations.n, tables["question_roles"], self.ids
+        n, question_roles, ids = self.permutations.n, tables["question_roles"], self.ids
         right = np.zeros(len(ids) * len(self.permutations) + 1, bool)
         right[cells] = tables["labels"]["label"].to_numpy() == 2
-        without = given["without_hints"].take(pc.index_in(ids, plain(given["question_id"])))
+        places = pc.index_in(ids, plain(question_roles["question_id"]))
+        without = question_roles["without_hints"].take(places)
         roles = roles_of(
             right[:-1].reshape(len(ids), len(self.permutations)), pc.fill_null(without, np.nan).to_numpy(), n
         )

@@ -113,8 +113,8 @@ class StoryReject(TypedDict):
 
 
 class Story(TypedDict):
-    """All rows of a question. A field without a type of its own holds the rows of the table of that name,
-    without ``question_id``."""
+    """A question with its rows of every table. A list of dictionaries has the columns of the table that it is named
+    after, without ``question_id``."""
 
     question_id: str
     labelers: list[str]

@@ -157,8 +157,8 @@ class BatchGenerator:
         try:
             batch = await self._json(session, "GET", f"/batches/{identity}")
             state = str(batch.get("status"))
-            told = f"{self._replica.url} describes the batch {shown(identity)} of {self.name}"
-            what = meaning_of(self._server, "batch", state, told)
+            subject = f"{self._replica.url} describes the batch {shown(identity)} of {self.name}"
+            what = meaning_of(self._server, "batch", state, subject)
             files = [batch[name] for name in ("output_file_id", "error_file_id") if batch.get(name)]
             paths = [f"/files/{file}/content" for file in files if what == "ended"]
             contents = [await self._call(session, "GET", path, max_bytes=_MAX_REPLIES) for path in paths]

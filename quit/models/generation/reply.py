@@ -108,8 +108,8 @@ def meaning_of(server: ServerSettings, kind: str, word: str, what: str) -> str:
 
     Raises :class:`SettingsError`, which begins with ``what``, for a word that is not known.
     """
-    if found := server.words.get(word) or vendors.meaning(kind, word):
-        return found
+    if meaning := server.words.get(word) or vendors.meaning(kind, word):
+        return meaning
     choices = '"running" }, or "ended"' if kind == "batch" else '"stop" }, or "length" (cut), "withheld", "again"'
     raise SettingsError(
         f"{what} with the word {shown(word)!r}, which is not known. Say what it means at the server {server.name} of "
