@@ -18,6 +18,8 @@ import pyarrow as pa
 
 import quit
 from quit import contracts
+from quit.common.ids import draw
+from quit.common.rows import grouped, tuples
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.engine.planning import checked_build
@@ -81,8 +83,11 @@ def make(
     _fill(pipeline, ids, _described(pipeline, ids, 1 - reviewed / count))
     carry_out(pipeline, pipeline.stage_run("enumerate"))
     given = dict(zip(ids, choices, strict=True))
-    _fill_answers(pipeline, given, random)
-    judged: dict[str, Rows] = {"verdicts": lambda one: _verdicts(one, given[one]), "second_verdicts": _none}
+    passages = _fill_answers(pipeline, given, random)
+    judged: dict[str, Rows] = {
+        "verdicts": lambda one: _verdicts(one, given[one], passages[one]),
+        "second_verdicts": _none,
+    }
     _fill(pipeline, ids, {"judge": judged})
     ReviewStore(pipeline.workspace).append(_reviews(ids[count - reviewed :], given, overruled, random))
     return pipeline
@@ -109,6 +114,7 @@ def _described(pipeline: Pipeline, ids: Sequence[str], train: float) -> dict[str
     hints: dict[str, list[dict[str, Any]]] = {one: [] for one in ids}
     for row in pipeline.workspace.read("hints").to_pylist():
         hints[row["question_id"]].append(row)
+    key_of = dict(tuples(pipeline.workspace.read("questions"), "question_id", "content_key"))
     place = {one: number / len(ids) for number, one in enumerate(ids)}
     dev = train + DEV * (1 - train)
 
@@ -121,7 +127,8 @@ def _described(pipeline: Pipeline, ids: Sequence[str], train: float) -> dict[str
                 for row in hints[one]]  # fmt: skip
 
     def described(one: str) -> list[dict[str, Any]]:
-        level = "easy" if place[one] < 0.3 else "medium" if place[one] < 0.6 else "hard"
+        bounds = pipeline.settings.difficulty
+        level = ("easy", "medium", "hard")[np.searchsorted([bounds.medium_from, bounds.hard_from], place[one], "right")]
         numbers = dict.fromkeys(("answerability", "answer_share", "completeness", "similarity"), 0.1)
         return [{"question_id": one, "coarse": "HUM:HUMAN", "fine": "ind:Individual", "type_confidence": 1.0,
                  "type_producer": "source", **numbers, "difficulty": place[one], "difficulty_bin": level,
@@ -129,7 +136,8 @@ def _described(pipeline: Pipeline, ids: Sequence[str], train: float) -> dict[str
 
     def split(one: str) -> list[dict[str, Any]]:
         name = "train" if place[one] < train else "dev" if place[one] < dev else "test"
-        return [{"question_id": one, "parametric": False, "draw": place[one], "split": name}]
+        drawn = draw(key_of[one], pipeline.settings.split.seed)
+        return [{"question_id": one, "parametric": False, "draw": drawn, "split": name}]
 
     return {
         "filter": {"usable_hints": usable, "leak_findings": _none, "rejects": _none},
@@ -158,7 +166,11 @@ def _fill(pipeline: Pipeline, ids: Sequence[str], stages: dict[str, dict[str, Ro
         pipeline.finish(run)
 
 
-def _fill_answers(pipeline: Pipeline, given: dict[str, np.ndarray], random: np.random.Generator) -> None:
+def _fill_answers(
+    pipeline: Pipeline, given: dict[str, np.ndarray], random: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Write the answers; return how many passages each of a question's answers has, of all readers."""
+    passages_of = {one: np.zeros(CANDIDATES, np.int64) for one in given}
     weights = 1 / np.arange(1, CANDIDATES + 1)
     bounds = np.cumsum(weights / weights.sum())
     for reader in pipeline.settings.readers:
@@ -168,19 +180,25 @@ def _fill_answers(pipeline: Pipeline, given: dict[str, np.ndarray], random: np.r
             ids = passages.column("question_id").to_pylist()
             picked = np.minimum(np.searchsorted(bounds, random.random(len(ids))), CANDIDATES - 1)
             answers = pa.array([given[one][choice] for one, choice in zip(ids, picked.tolist(), strict=True)])
+            for one, rows in grouped(zip(ids, picked.tolist(), strict=True)).items():
+                passages_of[one] += np.bincount(rows, minlength=CANDIDATES)
             replies = passages.append_column("answer", answers)
             replies = replies.append_column("reader", pa.repeat(reader.name, len(ids)))
             replies = replies.append_column("producer", pa.repeat("synthetic", len(ids)))
             pipeline.workspace.write_part(pipeline.folder(run), shard, number_answers(replies))
         pipeline.finish(run)
+    return passages_of
 
 
-def _verdicts(question: str, answers: Sequence[str]) -> list[dict[str, Any]]:
+def _verdicts(question: str, answers: Sequence[str], passages: np.ndarray) -> list[dict[str, Any]]:
+    """Return the verdict on each answer that a reader gave; the first answer is the gold one."""
     return [
         {"question_id": question, "answer_key": answer_key(answer), "answer": str(answer),
          "correct": place in (0, 7),
-         "basis": "model", "passages": 10, "judge": "synthetic", "producer": "synthetic", "raw": ""}
+         "basis": "model" if place else "exact", "passages": int(passages[place]), "judge": "synthetic",
+         "producer": "synthetic", "raw": ""}
         for place, answer in enumerate(answers)
+        if passages[place]
     ]  # fmt: skip
 
 

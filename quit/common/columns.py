@@ -41,11 +41,11 @@ def is_in(column: pa.ChunkedArray, values: pa.Array) -> pa.ChunkedArray:
 
 def positions_in(column: pa.ChunkedArray, values: pa.Array) -> np.ndarray:
     """Return for each row the position of its value among ``values``, -1 where it is none of them: int64."""
-    positions = [
-        pc.fill_null(pc.index_in(chunk.dictionary, values).take(chunk.indices), -1)
-        for chunk in map(_encoded, column.chunks)
-    ]
-    return np.concatenate([np.zeros(0, dtype=np.int64), *(chunk.to_numpy() for chunk in positions)]).astype(np.int64)
+    positions = [np.zeros(0, dtype=np.int64)]
+    for chunk in map(_encoded, column.chunks):
+        of_value = pc.fill_null(pc.index_in(chunk.dictionary, values), -1).to_numpy().astype(np.int64)
+        positions.append(np.append(of_value, -1)[pc.fill_null(chunk.indices, -1).to_numpy()])  # the last one: of null
+    return positions[1] if len(positions) == 2 else np.concatenate(positions)
 
 
 def same(column: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:

@@ -23,11 +23,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Reference:
-    """Columns of a row that are, where none is null, those of a row of another table; ``gate``: what a fault fails."""
+    """Columns of a row that are, where none is null, those of a row of another table; ``gate``: what a fault fails;
+    ``rows``: of which rows, in SQL."""
 
     columns: tuple[str, ...]
     table: str
     gate: str = "schema"
+    rows: str = "true"
 
 
 @dataclass(frozen=True)

@@ -262,8 +262,7 @@ TABLES: dict[str, TableContract] = {
             follows={
                 "reader": "file",
                 "producer": "(SELECT mode(producer) FROM answers AS a WHERE a.file = this.file)",
-                "asked": "asked OR ended IS NOT NULL OR (question_id, file, number) IN (SELECT (question_id, file, "
-                "number) FROM distinct_answers WHERE answer <> 'NO ANSWER' OR raw <> '')",
+                "asked": "asked OR ended IS NOT NULL OR says",
             },
         ),
         TableContract(
@@ -279,11 +278,15 @@ TABLES: dict[str, TableContract] = {
                 Column("answer_key", TEXT, "The answer's key: texts that are the same answer have one."),
                 RAW,
             ),
-            references=(Reference(("question_id", "answer_key"), "judged", "unjudged-answer"),),
+            references=(
+                Reference(
+                    ("question_id", "answer_key"), "judged", "unjudged-answer", "passages > 0 AND answer <> 'NO ANSWER'"
+                ),
+            ),
             follows={
                 **KEYED,
                 "reader": "file",
-                "number": "row_number() OVER (PARTITION BY file, question_id ORDER BY first_row) - 1",
+                "number": "place",
             },
         ),
         TableContract(

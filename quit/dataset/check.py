@@ -6,11 +6,13 @@ Conditions in contracts are DuckDB's. Beside the tables (``answers`` and ``disti
 
 - ``this``: the table whose row it is; ``getvariable`` of ``hints`` (that make a question's passages), ``medium_from``
   and ``hard_from``;
-- ``answers``: one row for passages with the same reply, ``passages`` of which the reader was asked about;
-- ``distinct_answers`` also has ``passages``, ``labels`` (whether a labeler gave it) and ``first_row`` (in its file);
+- ``answers``: one row for those that agree in what conditions say; ``says``: whether the reply is more than an empty
+  ``NO ANSWER``;
+- ``distinct_answers`` also has ``passages`` (of which its reader was asked about), ``labels`` (whether a labeler gave
+  it) and ``place`` (that of its first passage among those of the question's replies);
 - ``readers`` (reader, producer) and ``permutations`` (permutation, subset, hints);
 - ``gold``: gold answers (question_id, answer, answer_key) that people did not remove;
-- ``judged``: answers (question_id, answer_key) that have a verdict, or need none;
+- ``judged``: answers (question_id, answer_key) that have a verdict;
 - ``right_labelers``: question_id, permutation, and labelers whose answer is valid, where there are any;
 - ``hint_roles_again``, ``question_roles_again``: roles that follow from ``labels``;
 - ``answer_key_of(answer)``, ``key_of(question)``, ``draw_of(content_key)``.
@@ -18,7 +20,8 @@ Conditions in contracts are DuckDB's. Beside the tables (``answers`` and ``disti
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -26,13 +29,13 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from quit.common.columns import is_in, one_array, plain, positions_in
 from quit.common.ids import content_key, draw
 from quit.contracts import TableContract
 from quit.dataset.files import HISTORY, TABLES, TableFiles, contract
 from quit.dataset.release import ReaderInfo
+from quit.models.protocols import NO_ANSWER
 from quit.settings import Settings
 from quit.stages.labelling.answers import matching_rows
 from quit.stages.labelling.passages import permutation_table
@@ -42,14 +45,10 @@ from quit.text.answers import answer_key
 GATES = SCHEMA, PASSAGES, UNJUDGED, RECOMPUTED = "schema", "missing-passage", "unjudged-answer", "label-mismatch"
 """What faults fail; all of them where the columns are others."""
 _VIEWS = """
-CREATE TEMP TABLE distinct_answers AS SELECT d.*, coalesce(passages, 0) AS passages, first_row FROM replies AS d
-    LEFT JOIN (SELECT question_id, file, number, sum(passages) AS passages, min(first_row) AS first_row FROM answers
-    GROUP BY ALL) USING (question_id, file, number);
 CREATE TEMP TABLE gold AS SELECT question_id, answer, answer_key_of(answer) AS answer_key FROM (SELECT DISTINCT
     question_id, unnest(answers) AS answer FROM questions) WHERE (question_id, answer) NOT IN (SELECT (question_id,
     answer) FROM changes WHERE change = 'answer_removed');
-CREATE TEMP VIEW judged AS SELECT question_id, answer_key FROM verdicts WHERE correct IS NOT NULL UNION ALL SELECT
-    question_id, answer_key FROM distinct_answers WHERE passages = 0 OR answer = 'NO ANSWER';
+CREATE TEMP VIEW judged AS SELECT question_id, answer_key FROM verdicts WHERE correct IS NOT NULL;
 """
 
 
@@ -87,17 +86,21 @@ def _quoted(names: Sequence[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
+def _joined(key: Sequence[object]) -> str:
+    return " / ".join(str(value) for value in key if value is not None)
+
+
 def _foreign(files: TableFiles, name: str) -> Iterator[Fault]:
     """Yield the rows of questions that ``splits`` lacks."""
     ids = pa.chunked_array([files.read("splits", ["question_id"])["question_id"]])
     for rows in files.batches(name, [*dict.fromkeys((*contract(name).key, "question_id"))]):
         for row in rows.filter(pc.invert(is_in(rows["question_id"], ids))).to_pylist():
-            yield Fault(SCHEMA, name, " / ".join(map(str, row.values())), "the question is not in splits")
+            yield Fault(SCHEMA, name, _joined([*row.values()]), "the question is not in splits")
 
 
 def _other_columns(files: TableFiles, name: str) -> Iterator[str]:
     schema = files.schema(name)
-    for have in map(pq.read_schema, files.parts[name]):
+    for have in (files.metadata(path).schema.to_arrow_schema() for path in files.parts[name]):
         if not have.equals(schema):
             wrong = [f.name for f in schema if f.name not in have.names or not have.field(f.name).equals(f)]
             extra = [column for column in have.names if column not in schema.names]
@@ -116,7 +119,7 @@ class _Chunk:
         bounds = {"medium_from": settings.difficulty.medium_from, "hard_from": settings.difficulty.hard_from}
         for name, value in ({"hints": self.permutations.n} | bounds).items():
             self.sql.execute(f"SET VARIABLE {name} = {value}")
-        self.sql.create_function("answer_key_of", answer_key, ["VARCHAR"], "VARCHAR")
+        self.sql.create_function("answer_key_of", _answer_keys, ["VARCHAR"], "VARCHAR", type="arrow")
         self.sql.create_function("key_of", content_key, ["VARCHAR"], "VARCHAR")
         self.sql.create_function("draw_of", lambda key: draw(key, settings.split.seed), ["VARCHAR"], "DOUBLE")
 
@@ -127,86 +130,117 @@ class _Chunk:
             for gate, rule, query in self._rules(table):
                 for row in self.sql.execute(query).fetchall():
                     size = len(row) - rule.count("{")
-                    key = " / ".join(str(value) for value in row[:size] if value is not None)
-                    yield Fault(gate, table.name, key, rule.format(*row[size:]))
+                    yield Fault(gate, table.name, _joined(row[:size]), rule.format(*row[size:]))
+            yield from self._values(table)
 
     def _rules(self, table: TableContract) -> Iterator[tuple[str, str, str]]:
-        """Yield a table's rules: gate, what a fault says (with the columns after the key), and the query of faults."""
+        """Yield a table's rules on whole rows: gate, what a fault says (with the columns after the key), and the query
+        of faults."""
         key, name = _quoted(table.key or ("stage",)), _quoted([table.name])
         if table.key and not table.passages:
             query = f"SELECT {key}, count(*) FROM {name} GROUP BY ALL HAVING count(*) > 1"
             yield SCHEMA, f"{{}} rows with the key {', '.join(table.key)}", query
-        for column in table.columns:
-            if column.values:
-                own = _quoted([column.name])
-                query = f"SELECT {key}, {own} FROM {name} WHERE {own} NOT IN {column.values}"
-                yield SCHEMA, f"{column.name} is {{!r}}", query
         for each in table.references:
             columns, other = _quoted(each.columns), _quoted([each.table])
-            not_null = " AND ".join(f'"{column}" IS NOT NULL' for column in each.columns)
-            query = f"SELECT {key} FROM {name} ANTI JOIN {other} USING ({columns}) WHERE {not_null}"
+            rows = " AND ".join([each.rows, *(f'"{column}" IS NOT NULL' for column in each.columns)])
+            query = f"SELECT {key} FROM {name} ANTI JOIN {other} USING ({columns}) WHERE {rows}"
             yield each.gate, f"{each.table} has no row with this {', '.join(each.columns)}", query
         for each in table.required:
             columns, other = _quoted(each.columns), _quoted([each.table])
             yield each.gate, "it is missing", f"SELECT {columns} FROM {other} ANTI JOIN {name} USING ({columns})"
-        for derived, expected in table.follows.items():
-            not_null = f"AND {derived} IS NOT NULL AND expected IS NOT NULL" if self.files.imported else ""
-            query = f"SELECT {key}, {derived}, expected FROM (SELECT *, {expected} AS expected FROM {name} AS this)"
-            query += f" WHERE {derived} IS DISTINCT FROM expected {not_null}"
-            yield RECOMPUTED, f"{derived} is {{!r}}, expected {{!r}}", query
+
+    def _values(self, table: TableContract) -> Iterator[Fault]:
+        """Yield the rows of a table whose columns are not names of their sets, or not what they follow from."""
+        known = ' AND "{0}" IS NOT NULL AND "expected {0}" IS NOT NULL' if self.files.imported else ""
+        rules = [
+            (SCHEMA, column.name, f'"{column.name}" NOT IN {column.values}', "NULL")
+            for column in table.columns
+            if column.values
+        ]
+        for name in table.follows:
+            condition = f'"{name}" IS DISTINCT FROM "expected {name}"{known.format(name)}'
+            rules.append((RECOMPUTED, name, condition, f'"expected {name}"'))
+        if not rules:
+            return
+        columns = ", ".join(f'{condition}, "{name}", {expected}' for _, name, condition, expected in rules)
+        source = ", ".join(["*", *(f'{expected} AS "expected {name}"' for name, expected in table.follows.items())])
+        source = f"SELECT {source} FROM {_quoted([table.name])} AS this"
+        key, conditions = table.key or ("stage",), " OR ".join(condition for _, _, condition, _ in rules)
+        query = f"SELECT {_quoted(key)}, {columns} FROM ({source}) WHERE {conditions}"
+        for row in self.sql.execute(query).fetchall():
+            for place, (gate, name, _, _) in enumerate(rules):
+                wrong, value, expected = row[len(key) + 3 * place :][:3]
+                if wrong:
+                    rule = f"{name} is {value!r}" + (f", expected {expected!r}" if gate == RECOMPUTED else "")
+                    yield Fault(gate, table.name, _joined(row[: len(key)]), rule)
 
     def _load(self) -> Iterator[Fault]:
         """Give DuckDB the tables; yield what is wrong with the passages that have rows."""
-        tables, one = {name: self.files.read(name, encoded=True) for name in TABLES}, self.permutations
+        tables = {name: self._read(name) for name in TABLES if not contract(name).passages}
         tables["changes"] = tables["changes"].filter(is_in(tables["changes"]["question_id"], self.ids))
-        bits, labelers = (
-            np.zeros(len(self.ids) * len(one) + 1, np.int64),
-            list[str](),
-        )  # the last: of what is no passage
-        answers, replies = list[pa.Table](), list[pa.Table]()
+        pieces: dict[str, list[pa.Table]] = {"passages": [], "answers": [], "labels": [], "distinct_answers": []}
+        bits, labelers = np.zeros(len(self.ids) * (len(self.permutations) + 1), np.int64), list[str]()
         for info in self.readers:
-            rows, distinct = (
-                self.files.read(f"{name}/{info.name}", encoded=True) for name in ("answers", "distinct_answers")
-            )
-            cells, is_labeler = self._cells(rows), info.role == "labeler"
-            yield from self._misplaced(f"answers/{info.name}", rows, cells)
-            if is_labeler:
-                bits[cells] |= self._right(rows, distinct, tables["valid_answers"]) << len(labelers)
+            replies = _Replies(self._read(f"distinct_answers/{info.name}"), self.ids)
+            if is_labeler := info.role == "labeler":
+                valid = np.append(matching_rows(replies.distinct, tables["valid_answers"], "answer") >= 0, False)
+                flags = valid.astype(np.int64) << len(labelers)
                 labelers.append(info.name)
-            for table, pieces in ((_grouped(rows), answers), (distinct, replies)):
-                pieces.append(
-                    table.append_column("file", pa.repeat(info.name, len(table))).append_column(
-                        "labels", pa.repeat(is_labeler, len(table))
-                    )
-                )
-        labels = tables["labels"]
-        cells = self._cells(labels)
-        yield from self._misplaced("passages", tables["passages"], self._cells(tables["passages"]))
-        yield from self._misplaced("labels", labels, cells)
-        sets = [
-            [name for place, name in enumerate(labelers) if number >> place & 1] for number in range(1 << len(labelers))
-        ]
-        tables["labels"] = labels.append_column(
-            "right_labelers", pa.array(sets, labels.schema.field("labelers").type).take(pa.array(bits[cells]))
-        )
-        tables |= self._roles(tables, cells)
+            cells: list[np.ndarray] = []
+            for rows, question, _ in self._passages(f"answers/{info.name}", cells):
+                slots = replies.slots(question, rows["number"].to_numpy())
+                if is_labeler:
+                    bits[cells[-1]] |= flags[replies.rows[slots]]
+                pieces["answers"].append(_of_reader(info, replies.grouped(rows, slots)))
+            yield from self._misplaced(f"answers/{info.name}", cells)
+            pieces["distinct_answers"].append(_of_reader(info, replies.counted()))
+        cells, right = [], np.zeros(len(bits), bool)
+        for rows, question, _ in self._passages("labels", cells):
+            right[cells[-1]] = rows["label"].to_numpy() == 2
+            rows = rows.append_column("bits", pa.array(bits[cells[-1]]))
+            pieces["labels"].append(_grouped(rows, question, ("bits", "label", "labelers"))[0])
+        yield from self._misplaced("labels", cells)
+        cells = []
+        for rows, _, passage in self._passages("passages", cells):
+            pieces["passages"].append(_grouped(rows, passage, ("subset", "hints"))[0])
+        yield from self._misplaced("passages", cells)
+        tables |= {name: pa.concat_tables(some).unify_dictionaries() for name, some in pieces.items()}
+        sets = [[name for place, name in enumerate(labelers) if one >> place & 1] for one in range(1 << len(labelers))]
+        labelers_again = pa.array(sets, pa.list_(pa.string())).take(one_array(tables["labels"]["bits"]))
+        tables["labels"] = tables["labels"].append_column("right_labelers", labelers_again)
+        tables |= self._roles(tables["question_roles"], right.reshape(len(self.ids), -1)[:, :-1])
+        one = self.permutations
         tables["permutations"] = pa.table({"permutation": one.permutation, "subset": one.subset, "hints": one.hints})
-        tables |= {"answers": pa.concat_tables(answers), "replies": pa.concat_tables(replies)}
         for name, table in tables.items():
             self.sql.register(name, table)
         self.sql.execute(_VIEWS)
 
-    def _cells(self, rows: pa.Table) -> np.ndarray:
-        """Return each row's passage among all of these questions, -1 for what is none."""
-        passage = positions_in(rows["permutation"], self.permutations.permutation)
-        return np.where(passage < 0, -1, positions_in(rows["question_id"], self.ids) * len(self.permutations) + passage)
+    def _read(self, name: str) -> pa.Table:
+        """Return a table with the first letter of each reply."""
+        pieces = []
+        for rows in self.files.batches(name, encoded=False):
+            if (column := rows.schema.get_field_index("raw")) >= 0:
+                rows = rows.set_column(column, rows.field(column), pc.utf8_slice_codeunits(rows["raw"], 0, 1))
+            pieces.append(rows)
+        return pa.concat_tables([self.files.schema(name).empty_table(), *pieces])
 
-    def _misplaced(self, name: str, rows: pa.Table, cells: np.ndarray) -> Iterator[Fault]:
+    def _passages(self, name: str, cells: list[np.ndarray]) -> Iterator[tuple[pa.Table, np.ndarray, np.ndarray]]:
+        """Yield a table of passages, some rows at a time, with the question and the permutation of each row; add the
+        places of these among all (one more per question, for what is no passage) to ``cells``."""
+        one = self.permutations.permutation
+        for rows in self.files.batches(name):
+            question, passage = positions_in(rows["question_id"], self.ids), positions_in(rows["permutation"], one)
+            passage[passage < 0] = len(one)
+            cells.append(question * (len(one) + 1) + passage)
+            yield rows, question, passage
+
+    def _misplaced(self, name: str, pieces: Sequence[np.ndarray]) -> Iterator[Fault]:
         """Yield the questions that do not have every passage once, in depth-first order."""
-        count = len(self.permutations)
-        if np.array_equal(cells, np.arange(len(self.ids) * count)):
+        count, cells = len(self.permutations), np.concatenate([np.zeros(0, np.int64), *pieces])
+        expected = (np.arange(len(self.ids))[:, None] * (count + 1) + np.arange(count)).ravel()
+        if np.array_equal(cells, expected):
             return
-        question = positions_in(rows["question_id"], self.ids)
+        question = cells // (count + 1)
         order = np.argsort(question, kind="stable")
         ends = np.searchsorted(question[order], np.arange(len(self.ids) + 1))
         for place, (first, end) in enumerate(pairwise(ends)):
@@ -214,29 +248,17 @@ class _Chunk:
             if (
                 len(own) != count
                 or own[-1] - own[0] != count - 1
-                or (cells[own] != place * count + np.arange(count)).any()
+                or (cells[own] != expected[place * count : (place + 1) * count]).any()
             ):
                 what = f"{len(own)} rows, expected its {count} passages, each once, in depth-first order"
                 yield Fault(PASSAGES, name, self.ids[place].as_py(), what)
 
-    def _right(self, rows: pa.Table, distinct: pa.Table, valid: pa.Table) -> np.ndarray:
-        """Return which rows of ``answers`` have a valid answer: int64, 1 or 0."""
-        accepted = distinct.filter(pa.array(matching_rows(distinct, valid, "answer") >= 0))
-        width = 1 + max(pc.max(table["number"]).as_py() or 0 for table in (rows, distinct))
-        flags = np.zeros(width * len(self.ids), np.int64)
-        flags[positions_in(accepted["question_id"], self.ids) * width + accepted["number"].to_numpy()] = 1
-        return flags[positions_in(rows["question_id"], self.ids) * width + rows["number"].to_numpy()]
-
-    def _roles(self, tables: Mapping[str, pa.Table], cells: np.ndarray) -> dict[str, pa.Table]:
-        """Return what roles follow from the labels."""
-        n, question_roles, ids = self.permutations.n, tables["question_roles"], self.ids
-        right = np.zeros(len(ids) * len(self.permutations) + 1, bool)
-        right[cells] = tables["labels"]["label"].to_numpy() == 2
+    def _roles(self, question_roles: pa.Table, right: np.ndarray) -> dict[str, pa.Table]:
+        """Return what roles follow from the labels (``right``: as :func:`roles_of`)."""
+        n, ids = self.permutations.n, self.ids
         places = pc.index_in(ids, plain(question_roles["question_id"]))
         without = question_roles["without_hints"].take(places)
-        roles = roles_of(
-            right[:-1].reshape(len(ids), len(self.permutations)), pc.fill_null(without, np.nan).to_numpy(), n
-        )
+        roles = roles_of(right, pc.fill_null(without, np.nan).to_numpy(), n)
         columns = {name: pa.array(values.ravel(), mask=~np.isfinite(values.ravel())) for name, values in roles.items()}
         keys = {"question_id": ids}, {"question_id": np.repeat(ids, n), "rank": np.tile(np.arange(n), len(ids))}
         return {
@@ -245,17 +267,84 @@ class _Chunk:
         }
 
 
-def _grouped(rows: pa.Table) -> pa.Table:
-    """Return the first of the rows of ``answers`` that agree in all but the passage, with ``first_row`` and
-    ``passages``: how many, where the reader was asked."""
-    codes = []
-    for name in ("question_id", "reader", "producer", "ended"):
-        column = one_array(rows[name])
-        column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        codes.append(pc.fill_null(column.indices, -1).to_numpy() + 1)
-    codes += [rows["number"].to_numpy() - (pc.min(rows["number"]).as_py() or 0), rows["asked"].to_numpy().astype(int)]
-    cells = np.ravel_multi_index(codes, [int(code.max(initial=0)) + 1 for code in codes])
-    _, first, counts = np.unique(cells, return_index=True, return_counts=True)
-    groups = rows.take(pa.array(first))
-    passages = counts * groups["asked"].to_numpy()
-    return groups.append_column("first_row", pa.array(first)).append_column("passages", pa.array(passages))
+def _answer_keys(answers: pa.ChunkedArray) -> pa.Array:
+    return pa.array([answer and answer_key(answer) for answer in answers.to_pylist()], pa.string())
+
+
+class _Replies:
+    """The distinct replies of a reader and the passages that have them. A reply's slot follows from question and
+    number; the last slot of each question is for numbers that none of its replies has. ``rows``: the reply of a slot,
+    -1 where there is none."""
+
+    def __init__(self, distinct: pa.Table, ids: pa.Array) -> None:
+        self.distinct, number = distinct, distinct["number"].to_numpy()
+        self.question = positions_in(distinct["question_id"], ids)
+        self.width = 2 + max(int(number.max(initial=0)), 0)
+        self.rows = np.full(len(ids) * self.width, -1)
+        self.rows[self.slots(self.question, number)[::-1]] = np.arange(len(distinct))[::-1]
+        self.rows[self.width - 1 :: self.width] = -1
+        has_text = (pc.not_equal(distinct["answer"], NO_ANSWER), pc.not_equal(distinct["raw"], ""))
+        self.says = np.append(pc.fill_null(pc.or_kleene(*has_text), False).to_numpy(), False)
+        self.first_row = np.full(len(distinct), np.iinfo(np.int64).max)
+        self.passages, self.start = np.zeros(len(distinct), np.int64), 0
+
+    def slots(self, question: np.ndarray, number: np.ndarray) -> np.ndarray:
+        """Return the slots of replies by question and number."""
+        last = self.width - 1
+        return question * self.width + np.where(number < 0, last, np.minimum(number, last))
+
+    def grouped(self, rows: pa.Table, slots: np.ndarray) -> pa.Table:
+        """Count the next rows of ``answers``; return one row for those that agree in all that conditions see."""
+        names = ("reader", "producer", "ended", "asked")
+        groups, first, counts = _grouped(rows, slots, names)
+        reply = self.rows[slots[first]]
+        np.minimum.at(self.first_row, reply[reply >= 0], self.start + first[reply >= 0])
+        np.add.at(self.passages, reply[reply >= 0], (counts * groups["asked"].to_numpy())[reply >= 0])
+        self.start += len(rows)
+        groups = groups.append_column("says", pa.array(self.says[reply]))
+        return _grouped(groups, np.where(reply < 0, 2 + slots[first], self.says[reply]), names)[0]
+
+    def counted(self) -> pa.Table:
+        """Return the replies with ``passages`` and ``place``: that of the first passage among those of the question's
+        replies."""
+        order = np.lexsort((self.first_row, self.question))
+        question = self.question[order]
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order)) - np.searchsorted(question, question)
+        columns = {"passages": pa.array(self.passages), "place": pa.array(place)}
+        return pa.table({**dict(zip(self.distinct.schema.names, self.distinct.columns)), **columns})
+
+
+def _of_reader(info: ReaderInfo, rows: pa.Table) -> pa.Table:
+    """Return rows of a reader's file with ``file`` and ``labels``."""
+    rows = rows.append_column("file", pa.repeat(info.name, len(rows)))
+    return rows.append_column("labels", pa.repeat(info.role == "labeler", len(rows)))
+
+
+def _grouped(rows: pa.Table, numbers: np.ndarray, names: Sequence[str]) -> tuple[pa.Table, np.ndarray, np.ndarray]:
+    """Return the first of the rows that agree in their number and some columns, with their places and how many there
+    are."""
+    columns = [numbers - numbers.min(), *(code for name in names if len(code := _codes(rows[name])))]
+    sizes = [int(column.max()) + 1 for column in columns]
+    cells = np.ravel_multi_index(columns, sizes)
+    if math.prod(sizes) > 8 * len(cells):
+        cells = np.unique(cells, return_inverse=True)[1]
+    counts = np.bincount(cells)
+    first = np.zeros(len(counts), np.int64)
+    first[cells[::-1]] = np.arange(len(cells))[::-1]
+    first, counts = first[counts > 0], counts[counts > 0]
+    return rows.take(pa.array(first)), first, counts
+
+
+def _codes(column: pa.ChunkedArray) -> np.ndarray:
+    """Return a number from 0 per distinct value, or nothing where all rows have one value."""
+    array = one_array(column)
+    if pa.types.is_list(array.type):
+        array = pc.binary_join(array.cast(pa.list_(pa.string())), "\0")
+    if pa.types.is_string(array.type):
+        array = array.dictionary_encode()
+    if not pa.types.is_dictionary(array.type):
+        values = array.to_numpy(zero_copy_only=False).astype(np.int64)
+        return values - values.min() if values.min() < values.max() else values[:0]
+    codes = pc.fill_null(array.indices, -1).to_numpy() + 1
+    return codes if len(array.dictionary) > 1 or array.null_count else codes[:0]

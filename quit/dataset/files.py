@@ -33,7 +33,7 @@ HISTORY = ("changes", "rejects")
 ROWS_A_GROUP = 1 << 17
 QUESTIONS_A_CHUNK = 2048
 """Questions whose rows of all tables are in memory together (:meth:`TableFiles.chunks`)."""
-_ENCODED = (*KEYS, "reader", "producer", "ended")
+_ENCODED = (*KEYS, "subset", "reader", "producer", "ended")
 _ROWS_AT_ONCE = 1 << 20  # of a table that is read whole, and that pages are kept of
 _OF_DISTINCT = ("question_id", "number", "answer", "answer_key")
 PASSAGES = pa.schema(
@@ -78,7 +78,7 @@ class TableFiles:
     parts: Mapping[str, Sequence[Path]]
     ids: pa.Array | None = None
     imported: bool = False
-    _bounds: dict[Path, list[tuple[str, str] | None]] = field(default_factory=dict, repr=False, compare=False)
+    _metadata: dict[Path, pq.FileMetaData] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def readers(self) -> list[str]:
@@ -115,9 +115,8 @@ class TableFiles:
         ``InputError`` as :meth:`read` does."""
         pages = []
         for path in self.parts.get(name, ()):
-            with _reading(path):
-                metadata = pq.read_metadata(path)
-                pages += [(path, group, metadata.row_group(group).num_rows) for group in self._groups(name, path)]
+            metadata = self.metadata(path)
+            pages += [(path, group, metadata.row_group(group).num_rows) for group in self._groups(name, path)]
         schema = self.schema(name)
         return PagedTable(pages, pa.schema([schema.field(column) for column in columns]), kept)
 
@@ -146,7 +145,8 @@ class TableFiles:
                 groups = self._groups(name, path)
                 if not groups:
                     continue
-                with pq.ParquetFile(path, read_dictionary=[key for key in _ENCODED if encoded and key in read]) as file:
+                keys = [key for key in _ENCODED if encoded and key in read]
+                with pq.ParquetFile(path, metadata=self.metadata(path), read_dictionary=keys) as file:
                     for batch in file.iter_batches(size or ROWS_A_GROUP, groups, read):
                         rows = self._ours(name, pa.Table.from_batches([batch])).select(names)
                         if len(rows):
@@ -199,23 +199,29 @@ class TableFiles:
 
     def rows(self, name: str) -> int:
         """Return the number of rows in a table's files."""
-        return sum(pq.read_metadata(path).num_rows for path in self.parts.get(name, ()))
+        return sum(self.metadata(path).num_rows for path in self.parts.get(name, ()))
+
+    def metadata(self, path: Path) -> pq.FileMetaData:
+        """Return what a file says of itself, read once. Raises ``InputError`` for a file that cannot be read."""
+        if path not in self._metadata:
+            with _reading(path):
+                self._metadata[path] = pq.read_metadata(path)
+        return self._metadata[path]
 
     def _filters(self, name: str) -> bool:
         return self.ids is not None and name not in HISTORY and "question_id" in self.schema(name).names
 
     def _ours(self, name: str, rows: pa.Table) -> pa.Table:
-        if not self._filters(name) or self._id_set.issuperset(rows["question_id"].unique().to_pylist()):
+        if not self._filters(name) or all(self._id_set.issuperset(values) for values in _values(rows["question_id"])):
             return rows
         return rows.filter(is_in(rows["question_id"], self.ids))
 
     def _groups(self, name: str, path: Path) -> list[int]:
         """Return the row groups of a table's file that may hold our questions."""
+        metadata = self.metadata(path)
         if not self._filters(name):
-            return [*range(pq.read_metadata(path).num_row_groups)]
-        if path not in self._bounds:
-            self._bounds[path] = question_bounds(path)
-        bounds = enumerate(self._bounds[path])
+            return [*range(metadata.num_row_groups)]
+        bounds = enumerate(question_bounds(metadata))
         return [group for group, ends in bounds if ends is None or not self._range.misses(*ends)]
 
     @cached_property
@@ -275,6 +281,12 @@ class PagedTable:
         pages = self._pages[first : last + 1]
         rows = pa.concat_tables([self._cached(path, group) for path, group, _ in pages])
         return rows.slice(start - int(self._ends[first]) + pages[0][2], length)
+
+
+def _values(column: pa.ChunkedArray) -> Iterator[list[str]]:
+    """Yield lists that have all values of a column."""
+    for chunk in column.chunks:
+        yield (chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk.unique()).to_pylist()
 
 
 def _page(path: Path, group: int, columns: Sequence[str]) -> pa.Table:

@@ -85,9 +85,8 @@ KEYS = ("question_id", "permutation")
 """Text columns with few distinct values in many rows."""
 
 
-def question_bounds(path: Path) -> list[tuple[str, str] | None]:
+def question_bounds(metadata: pq.FileMetaData) -> list[tuple[str, str] | None]:
     """Return the first and last question of each row group of a file; None: the file does not say."""
-    metadata = pq.read_metadata(path)
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     names = metadata.schema.to_arrow_schema().names
     if "question_id" not in names:
@@ -106,7 +105,7 @@ def read_part(path: Path, columns: Sequence[str] | None = None, shard: Range = W
         with pq.ParquetFile(path, read_dictionary=[key for key in KEYS if key in (columns or ())]) as file:
             if shard == WHOLE or file.num_row_groups < 2:
                 return file.read(columns)
-            bounds = question_bounds(path)
+            bounds = question_bounds(file.metadata)
             groups = [group for group, ends in enumerate(bounds) if ends is None or not shard.misses(*ends)]
             return file.read_row_groups(groups, columns)
     except UNREADABLE as error:
