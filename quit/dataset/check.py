@@ -119,7 +119,7 @@ class _Chunk:
         bounds = {"medium_from": settings.difficulty.medium_from, "hard_from": settings.difficulty.hard_from}
         for name, value in ({"hints": self.permutations.n} | bounds).items():
             self.sql.execute(f"SET VARIABLE {name} = {value}")
-        self.sql.create_function("answer_key_of", _answer_keys, ["VARCHAR"], "VARCHAR", type="arrow")
+        self.sql.create_function("answer_key_of", answer_key, ["VARCHAR"], "VARCHAR")
         self.sql.create_function("key_of", content_key, ["VARCHAR"], "VARCHAR")
         self.sql.create_function("draw_of", lambda key: draw(key, settings.split.seed), ["VARCHAR"], "DOUBLE")
 
@@ -267,10 +267,6 @@ class _Chunk:
         }
 
 
-def _answer_keys(answers: pa.ChunkedArray) -> pa.Array:
-    return pa.array([answer and answer_key(answer) for answer in answers.to_pylist()], pa.string())
-
-
 class _Replies:
     """The distinct replies of a reader and the passages that have them. A reply's slot follows from question and
     number; the last slot of each question is for numbers that none of its replies has. ``rows``: the reply of a slot,
@@ -330,10 +326,10 @@ def _grouped(rows: pa.Table, numbers: np.ndarray, names: Sequence[str]) -> tuple
     if math.prod(sizes) > 8 * len(cells):
         cells = np.unique(cells, return_inverse=True)[1]
     counts = np.bincount(cells)
-    first = np.zeros(len(counts), np.int64)
-    first[cells[::-1]] = np.arange(len(cells))[::-1]
-    first, counts = first[counts > 0], counts[counts > 0]
-    return rows.take(pa.array(first)), first, counts
+    first_of_cell = np.zeros(len(counts), np.int64)
+    first_of_cell[cells[::-1]] = np.arange(len(cells))[::-1]
+    first = first_of_cell[counts > 0]
+    return rows.take(pa.array(first)), first, counts[counts > 0]
 
 
 def _codes(column: pa.ChunkedArray) -> np.ndarray:
