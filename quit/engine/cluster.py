@@ -1,4 +1,4 @@
-"""Shards on Ray (``run.runner = "ray..."``): a Ray of this machine that the build starts, or a cluster.
+"""Work on Ray (``run.runner = "ray..."``): a Ray of this machine that the build starts, or a cluster.
 
 Ray carries tables between the build and its workers (:mod:`quit.engine.workers`), which share nothing else. It is
 imported with the first shard.
@@ -10,9 +10,10 @@ import logging
 import os
 import socket
 import threading
+from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -23,10 +24,12 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.engine.workers import LostPlace, LostWorker
 from quit.errors import QuitError, ServerError, SettingsError, fault_of_the_machine, importing
-from quit.settings import RunSettings
+from quit.models.generation.base import ChatRequest, Completion
+from quit.settings import JudgeSettings, ReaderSettings, RunSettings, Settings
 from quit.settings.runner import parse_runner
 from quit.stages.stage import Context, Tables
 from quit.text.secrets import shown
+from quit.text.words import counted
 
 # By name: Ray is imported only where it is used.
 _WORKER_LOST = frozenset(
@@ -53,39 +56,49 @@ class Cluster:
     def run(
         self, pipeline: Pipeline, run: StageRun, shard: Range, context: Context, *chosen: Any, **tables: pa.Table
     ) -> Tables:
-        """Run a stage's function in a worker; in another one where that is lost.
+        """Run a stage's function in a worker. Raises what :meth:`_run` raises."""
+        task = workers.stage_task(pipeline, run, context, chosen, tables)
+        gpus = self._settings.gpus if {"reader", "judge"} & {*run.stage.models} else 0
+        return cast(Tables, self._run(f"shard {shard.index} of {run.key}", task, context.whole, gpus))
+
+    def answer(
+        self, settings: Settings, spec: ReaderSettings | JudgeSettings, requests: Sequence[ChatRequest]
+    ) -> list[Completion]:
+        """Have a worker ask a language model of this program. Raises what :meth:`_run` raises."""
+        task = workers.requests_task(settings, spec, requests)
+        name = f"portion of {counted(len(requests), 'request')} to {spec.name}"
+        return cast(list[Completion], self._run(name, task, {}, self._settings.gpus))
+
+    def _run(self, name: str, task: workers.Task, whole: Tables, gpus: float) -> Any:
+        """Return what a worker makes of a task; another one where that is lost.
 
         Raises ``LostPlace`` where the cluster cannot be reached, ``MissingDependency`` without its client,
         ``ServerError`` where too many workers were lost, and what the worker raised.
         """
-        task = workers.task_of(pipeline, run, context, chosen, tables)
         for losses in count(1):
             try:
-                result = self._result(self._submit(run, task, context.whole))
-                pipeline.models.meter.merge(result.usage, self._settings.workers)
-                return result.tables
+                return self._result(self._submit(name, task, whole, gpus))
             except LostWorker as error:
                 if losses > self._settings.lost_workers:
                     raise ServerError(
-                        f"Part {shard.index} of {run.key} has lost its worker {losses} times; the last time: {error}. "
+                        f"The {name} has lost its worker {losses} times; the last time: {error}. "
                         "What is done stays done. If memory is short, use fewer run.workers or more shards (--shards), "
                         "then run the same command again."
                     ) from error
-                note(f"{run.key}: part {shard.index} has lost its worker ({error}); another one takes it.")
+                note(f"The {name} has lost its worker ({error}); another one takes it.")
         raise AssertionError("the last attempt returns or raises")
 
-    def _submit(self, run: StageRun, task: workers.Task, whole: Tables) -> Future[workers.ShardResult]:
-        """Give a task to a worker; one of a stage with a reader or judge reserves ``run.gpus``."""
-        gpus = self._settings.gpus if {"reader", "judge"} & {*run.stage.models} else 0
+    def _submit(self, name: str, task: workers.Task, whole: Tables, gpus: float) -> Future[Any]:
+        """Give a task to a worker."""
         # Ray would repeat a lost task unseen, and end a process after each task that has a GPU.
-        options: dict[str, Any] = {"name": f"shard of {run.key}", "max_retries": 0}
+        options: dict[str, Any] = {"name": name, "max_retries": 0}
         options |= {"num_gpus": gpus, "max_calls": 0} if gpus else {}
         with self._lock:
             if self._run_task is None:
                 self._run_task = self._start()
             try:
                 places = [self._put(name, table) for name, table in whole.items()]
-                return self._run_task.options(**options).remote(task, *places).future()
+                return cast(Future[Any], self._run_task.options(**options).remote(task, *places).future())
             except Exception as error:
                 raise self._fault(error) from error
 
@@ -97,7 +110,7 @@ class Cluster:
             self._whole[name] = table, ray.put(table)
         return self._whole[name][1]
 
-    def _result(self, future: Future[workers.ShardResult]) -> workers.ShardResult:
+    def _result(self, future: Future[Any]) -> Any:
         """Return a worker's result. Raises ``LostWorker``, ``LostPlace``, or what the worker raised."""
         import ray
 

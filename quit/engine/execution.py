@@ -81,8 +81,10 @@ class Execution(ExitStack):
         if parse_runner(runner or settings.runner)[0] != "threads":
             from quit.engine.cluster import Cluster
 
-            self._cluster = Cluster(runner or settings.runner, settings, count)
-            self.callback(self._cluster.close)
+            cluster = self._cluster = Cluster(runner or settings.runner, settings, count)
+            self.callback(cluster.close)
+            pipeline.models.elsewhere = lambda spec: partial(cluster.answer, pipeline.settings, spec)
+            self.callback(setattr, pipeline.models, "elsewhere", None)
         self._recorded, self._record_time = pipeline.models.meter.snapshot(), time.monotonic()
         self._run_name = ""
         build_begins(pipeline)
@@ -135,8 +137,8 @@ class Execution(ExitStack):
 
     def _drain(self, at_work: dict[Future[Any], Shard], fault: BaseException) -> None:
         """Wait for the shards at work; other faults than the first are noted. After an interrupt they begin no further
-        request to a server or an own model, and transformers no further token; those on Ray work to their end. An
-        interrupt while they are waited for ends the wait."""
+        request to a server or an own model, and transformers no further token; on Ray shards and portions of
+        requests are worked on to their end. An interrupt while they are waited for ends the wait."""
         ledger = self.pipeline.models.ledger
         if not isinstance(fault, Exception):
             ledger.stop()

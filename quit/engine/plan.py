@@ -206,8 +206,8 @@ class BuildPlan:
         return models_of(run.stage, run.reader, self.settings)
 
     def may_run_on_ray(self, run: StageRun) -> bool:
-        """Whether a run needs processors or GPUs and waits for no server: its function asks models of this program and
-        gets nothing but tables."""
+        """Whether the function of a run may: it asks models of this program, no language model, and gets nothing but
+        tables. Requests to a language model of this program go to Ray by themselves."""
         settings = self.settings
         specs: list[ReaderSettings | JudgeSettings] = []
         if run.reader:
@@ -216,8 +216,8 @@ class BuildPlan:
             specs.append(settings.judge)
         elif "convergence" in run.stage.models and settings.convergence.method == "llm":
             specs.append(settings.language_models[settings.convergence.language_model or ""])
-        asks_server = any(spec.kind == "server" for spec in specs)
-        return bool({*run.stage.models} - {"labelers"}) and run.stage.takes_tables_alone and not asks_server
+        generates = any(spec.kind not in ("embedded", "equivalence") for spec in specs)
+        return bool({*run.stage.models} - {"labelers"}) and run.stage.takes_tables_alone and not generates
 
 
 def models_of(stage: Stage, reader: str | None, settings: Settings) -> list[str]:

@@ -1,7 +1,8 @@
-"""Stages run by other processes, here or on other machines: what a worker gets, its checks and its result.
+"""Work of other processes, here or on other machines: what a worker gets, its checks and its result.
 
-A worker gets tables and gives tables. It opens no workspace and no source, asks no server, and writes only to the
-caches of its machine. Before it works, it checks that it is the same program with the same models.
+A worker gets tables and gives tables, or gets requests to a language model of this program and gives its replies. It
+opens no workspace and no source, asks no server, keeps no reply, and writes only to the caches of vectors and models of
+its machine. Before it works, it checks that it is the same program with the same models.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -20,47 +22,81 @@ from typing import Any
 import pyarrow as pa
 
 from quit import contracts
-from quit.common.cache import VARIABLE, cache_folder
-from quit.common.files import replacing
+from quit.common.cache import VARIABLE
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun, models_of
 from quit.errors import QuitError, ServerError, WorkspaceError
-from quit.models.factory import Models
-from quit.settings import Settings, parse
+from quit.models.factory import Models, generator_identity
+from quit.models.generation.base import ChatRequest, Completion
+from quit.settings import JudgeSettings, ReaderSettings, Settings, parse
 from quit.stages.order import STAGES
-from quit.stages.stage import Context, Tables
+from quit.stages.stage import Context, Stage, Tables
 from quit.version import __version__
 
 
 @dataclass(frozen=True)
-class Task:
-    """A stage's work on a shard.
+class Task(ABC):
+    """Work for another process.
 
-    ``settings_json``: the effective settings; ``prompts``: contents of the files of prompts that they name;
-    ``program``: the build's :func:`program`; ``models``: what the results of its models depend on; ``whole``: names of
-    the whole tables, which travel beside it; ``chosen`` and ``tables``: the arguments of the stage's function;
-    ``cache``: the build's ``QUIT_CACHE``, if set.
+    ``settings_json``: the effective settings; ``program``: the build's :func:`program`; ``models``: what the results of
+    its models depend on; ``cache``: the build's ``QUIT_CACHE``, if set.
     """
+
+    settings_json: str
+    program: str
+    models: list[str]
+    cache: str | None
+
+    @abstractmethod
+    def models_here(self, settings: Settings) -> list[str]:
+        """Return what ``models`` are for this process."""
+
+    @abstractmethod
+    def work(self, settings: Settings, models: Models, whole: Sequence[pa.Table]) -> Any:
+        """Return the result."""
+
+
+@dataclass(frozen=True)
+class StageTask(Task):
+    """A stage's work on a shard. ``whole``: names of the whole tables, which travel beside it; ``chosen`` and
+    ``tables``: the arguments of the stage's function."""
 
     stage: str
     reader: str | None
-    settings_json: str
-    prompts: Mapping[str, bytes]
-    program: str
-    models: list[str]
     whole: tuple[str, ...]
     overrides: pa.Table | None
     chosen: Sequence[Any]
     tables: Tables
-    cache: str | None
+
+    def models_here(self, settings: Settings) -> list[str]:
+        return models_of(self._stage, self.reader, settings)
+
+    def work(self, settings: Settings, models: Models, whole: Sequence[pa.Table]) -> Tables:
+        """Return the tables that the stage's function makes."""
+        context = Context(dict(zip(self.whole, whole, strict=True)), settings, models, self.reader, self.overrides)
+        tables = self._stage.function(context, *self.chosen, **self.tables)
+        return {name: tables[name] for name in self._stage.outputs}
+
+    @property
+    def _stage(self) -> Stage:
+        return next(stage for stage in STAGES if stage.name == self.stage)
 
 
 @dataclass(frozen=True)
-class ShardResult:
-    """A worker's result. ``usage``: of language models."""
+class RequestsTask(Task):
+    """Requests to a language model of this program."""
 
-    tables: Tables
-    usage: dict[str, dict[str, Any]]
+    spec: ReaderSettings | JudgeSettings
+    requests: Sequence[ChatRequest]
+
+    def models_here(self, settings: Settings) -> list[str]:
+        return [generator_identity(self.spec)]
+
+    def work(self, settings: Settings, models: Models, whole: Sequence[pa.Table]) -> list[Completion]:
+        """Return one completion per request, in order."""
+        if isinstance(self.spec, ReaderSettings) and not settings.run.parallel_readers:
+            models.release_readers(but=self.spec.name)
+        return models.generator(self.spec).complete(self.requests)
 
 
 class LostWorker(Exception):
@@ -81,30 +117,29 @@ def program() -> str:
     return f"{__version__}, workspaces {contracts.WORKSPACE_FORMAT}, code {digest.hexdigest()[:10]}"
 
 
-def task_of(pipeline: Pipeline, run: StageRun, context: Context, chosen: Sequence[Any], tables: Tables) -> Task:
+def stage_task(pipeline: Pipeline, run: StageRun, context: Context, chosen: Sequence[Any], tables: Tables) -> StageTask:
     """Return what a worker gets of a shard, beside the whole tables of ``context``."""
-    readers = [reader for reader in pipeline.settings.readers if reader.name == run.reader]
-    names = [pipeline.settings.judge.prompt, *(name for each in readers for name in (each.prompt, each.probe_prompt))]
-    return Task(
-        run.stage.name,
-        run.reader,
-        json.dumps(pipeline.settings.model_dump(mode="json")),
-        {name: Path(name).read_bytes() for name in names if name.endswith(".txt")},
-        program(),
-        pipeline.models_of(run),
-        tuple(context.whole),
-        context.overrides,
-        chosen,
-        tables,
-        os.environ.get(VARIABLE),
-    )
+    common = _common(pipeline.settings, pipeline.models_of(run))
+    return StageTask(*common, run.stage.name, run.reader, tuple(context.whole), context.overrides, chosen, tables)
 
 
-def run_task(task: Task, *whole: pa.Table) -> ShardResult:
-    """Run a task in a worker. Every refusal names the worker's machine.
+def requests_task(settings: Settings, spec: ReaderSettings | JudgeSettings, requests: Sequence[ChatRequest]) -> Task:
+    """Return what a worker gets of a language model's requests."""
+    return RequestsTask(*_common(settings, [generator_identity(spec)]), spec, requests)
+
+
+def _common(settings: Settings, models: list[str]) -> tuple[str, str, list[str], str | None]:
+    """Return the fields of every task. The build alone keeps replies."""
+    values = settings.model_dump(mode="json")
+    values["run"]["generation_cache"] = False
+    return json.dumps(values), program(), models, os.environ.get(VARIABLE)
+
+
+def run_task(task: Task, *whole: pa.Table) -> Any:
+    """Return a task's result, in a worker. Every refusal names the worker's machine.
 
     Raises :class:`WorkspaceError` where this worker must not work: another program, other models; and whatever the
-    stage raises.
+    work raises.
     """
     try:
         if task.program != program():
@@ -114,19 +149,14 @@ def run_task(task: Task, *whole: pa.Table) -> ShardResult:
             )
         if task.cache:
             os.environ.setdefault(VARIABLE, task.cache)
-        [stage] = (stage for stage in STAGES if stage.name == task.stage)
         with _LOADING:
-            settings, models = _loaded(task.settings_json, tuple(task.prompts.items()))
-        own = models_of(stage, task.reader, settings)
+            settings, models = _loaded(task.settings_json)
+        own = task.models_here(settings)
         if others := [
             f"{worker} there, {build} here" for worker, build in zip(own, task.models, strict=True) if worker != build
         ]:
             raise WorkspaceError(f"A worker has other models than the build: {'; '.join(others)}. Give it the same.")
-        if task.reader and not settings.run.parallel_readers:
-            models.release_readers(but=task.reader)
-        context = Context(dict(zip(task.whole, whole, strict=True)), settings, models, task.reader, task.overrides)
-        tables = stage.function(context, *task.chosen, **task.tables)
-        return ShardResult({name: tables[name] for name in stage.outputs}, models.meter.take())
+        return task.work(settings, models, whole)
     except QuitError as error:
         raise type(error)(f"{error} (Worker on {socket.gethostname()}.)") from error
 
@@ -135,12 +165,7 @@ _LOADING = threading.Lock()
 
 
 @lru_cache(maxsize=1)
-def _loaded(settings_json: str, prompts: Sequence[tuple[str, bytes]]) -> tuple[Settings, Models]:
-    """Return settings, whose prompts are files of this machine, and models, loaded once."""
-    for name, content in prompts:
-        path = cache_folder("prompts") / hashlib.sha256(content).hexdigest()[:16] / Path(name).name
-        with replacing(path) as temporary:
-            temporary.write_bytes(content)
-        settings_json = settings_json.replace(json.dumps(name), json.dumps(str(path)))
+def _loaded(settings_json: str) -> tuple[Settings, Models]:
+    """Return settings and their models, loaded once."""
     settings = parse(json.loads(settings_json))
     return settings, Models(settings)

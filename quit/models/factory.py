@@ -26,6 +26,7 @@ from quit.models.generation.base import ChatRequest, Completing, Completion, Gen
 from quit.models.generation.in_process import VllmGenerator
 from quit.models.generation.ledger import Account, Ledger
 from quit.models.generation.local import TransformersGenerator
+from quit.models.generation.portions import Elsewhere, PortionedGenerator
 from quit.models.judges import JUDGE_FIELDS, EquivalenceJudge, GptEvalJudge
 from quit.models.loading import once
 from quit.models.minilm.encoder import MiniLM
@@ -51,6 +52,8 @@ class Models:
         self.meter = Meter()
         self.ledger = Ledger(settings.run.max_cost, settings.run.max_tokens)
         """What requests to servers may cost, and do."""
+        self.elsewhere: Callable[[ReaderSettings | JudgeSettings], Elsewhere] | None = None
+        """Says where the language models of this program work; None: in this process."""
 
     @once
     def encoder(self) -> Encoder:
@@ -130,6 +133,8 @@ class Models:
 
         def make() -> CachedGenerator:
             model = make_generator(spec, self._settings, self.meter, self.ledger)
+            if spec.kind != "server":
+                model = PortionedGenerator(model, self.ledger, lambda: self.elsewhere and self.elsewhere(spec))
             generator = CachedGenerator(model, self.cache, self.meter)
             generator.max_refused = self._settings.run.max_refused
             return generator

@@ -205,8 +205,12 @@ class RunSettings(Section):
         "`ray:auto` or `ray:HOST:PORT` (a cluster this machine belongs to), `ray://HOST:10001` (one it does not). "
         "Servers are asked by threads of this process in any case.",
     )
-    gpus: float = Field(0, ge=0, description="GPUs that a shard of `read` or `judge` reserves on Ray.")
-    lost_workers: int = Field(3, ge=0, description="How often a shard goes to another worker when its own is lost.")
+    gpus: float = Field(
+        0, ge=0, description="GPUs that a shard of `read` or `judge`, or a portion of requests, reserves on Ray."
+    )
+    lost_workers: int = Field(
+        3, ge=0, description="How often a shard or portion of requests goes to another worker when its own is lost."
+    )
     cluster_seconds: float = Field(20.0, gt=0, description="How long to wait for an answer of a cluster.")
     retries: int = Field(
         2, ge=0, description="How often a shard is tried again after a fault of this system; servers have `attempts`."

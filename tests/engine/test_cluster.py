@@ -6,15 +6,20 @@ import re
 import socket
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from quit.engine.cluster import Cluster
+from quit.engine.workers import Task, program
 from quit.errors import MissingDependency, ServerError
-from quit.settings import RunSettings
+from quit.models.factory import Models
+from quit.models.generation.portions import FIRST
+from quit.settings import RunSettings, Settings, load
 from tests.comparing import files_of, tables_of
 from tests.paths import FEW
 from tests.running import QUIT, call_quit, run_process, start_quit, until
@@ -61,7 +66,7 @@ def test_a_node_is_killed_and_the_bytes_are_the_same(cluster, few_built, few_sou
         process.kill()
     text = errors.read_text()
     assert process.returncode == 0, text
-    assert re.search(r"\S+: part \d has lost its worker \(\w+Error", text), text
+    assert re.search(r"The shard \d of \S+ has lost its worker \(\w+Error", text), text
     finished = [path for path in before if all(part in before for part in path.parents[1].glob(f"*/{path.name}"))]
     assert {path: path.stat().st_mtime_ns for path in finished} == {path: before[path] for path in finished}
     assert files_of(folder / "tables") == files_of(few_built / "tables")
@@ -94,6 +99,65 @@ def test_a_missing_client_is_named_with_the_command(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingDependency, match=r"-e .\.\[ray\]"):
         Cluster("ray", RunSettings(runner="ray"), 2)._start()
+
+
+@dataclass(frozen=True)
+class _Echo(Task):
+    """Returns the table that it gets."""
+
+    def models_here(self, settings: Settings) -> list[str]:
+        return []
+
+    def work(self, settings: Settings, models: Models, whole: Sequence[pa.Table]) -> pa.Table:
+        return whole[0]
+
+
+def test_tables_larger_than_rays_limit_for_messages_travel() -> None:
+    settings = load("embedded").settings
+    table = pa.table({"text": [character * 1_000_000 for character in "abc"]})
+    cluster = Cluster("ray", settings.run, 1)
+    try:
+        assert cluster._run("shard", _Echo(settings.model_dump_json(), program(), [], None), {"t": table}, 0) == table
+    finally:
+        cluster.close()
+
+
+def test_a_lost_worker_and_a_lost_head_lose_the_replies_of_a_portion(few_source: Path, tmp_path: Path) -> None:
+    """A worker is killed, then all of the cluster; the build goes on in threads. The reader is a user's class."""
+    folder, log = tmp_path / "W", tmp_path / "log"
+    with RudeServer(lambda number, payload: rude.slow(0.03), reply=_reply) as server, RayCluster() as cluster:
+        own = {"class": "tests.models.test_user_models:ServerReader", "extra": {"url": server.base_url}}
+        sections = {
+            "readers": [{"name": "mine", "role": "labeler", "kind": "python", **own}],
+            "convergence": {"hints": 3},
+            "split": {"method": "share"},
+            "probe": {"repetitions": 1},
+        }
+        profile = write_profile(tmp_path / "profile.toml", sections)
+
+        def arguments(folder: Path, runner: str) -> list[str]:
+            return [*_arguments(folder, few_source, runner), "-p", str(profile), "--set", "run.workers=1"]
+
+        cache = {"QUIT_CACHE": str(tmp_path)}
+        impatient = {"RAY_CLIENT_RECONNECT_GRACE_PERIOD": "5", "RAY_CLIENT_INITIAL_CONNECTION_TIMEOUT_S": "30"}
+        variables = {**cache, **cluster.client_environment, **impatient}
+        process = start_quit(*arguments(folder, cluster.address), log=log, **variables)
+        try:
+            until(lambda: len(server.requests) > 20, process)
+            [worker] = cluster.workers(0)
+            worker.kill()
+            until(lambda: "has lost its worker" in log.read_text(), process)
+            until(lambda: len(server.requests) > FIRST + 40, process)
+            cluster.kill_node(0)
+            assert process.wait(300) == ServerError.exit_code, log.read_text()
+        finally:
+            process.kill()
+        assert "start it and run the same command again, or use --runner threads" in log.read_text()
+        run_process(*QUIT, *arguments(folder, "threads"), **cache)
+        twice = len(server.requests) - len({json.dumps(request.payload) for request in server.requests})
+        assert 0 < twice <= 2 * FIRST
+        run_process(*QUIT, *arguments(tmp_path / "same", "threads"), **cache)
+    assert files_of(folder / "tables") == files_of(tmp_path / "same" / "tables")
 
 
 def _reply(payload: dict[str, Any]) -> str:

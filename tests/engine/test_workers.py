@@ -16,16 +16,19 @@ from quit.common.ranges import WHOLE
 from quit.engine import location, workers
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
-from quit.engine.workers import Task, run_task, task_of
+from quit.engine.workers import Task, requests_task, run_task, stage_task
 from quit.errors import QuitError, WorkspaceError
-from quit.models.generation.meter import Meter
+from quit.models.factory import language_judge
 from quit.models.prompting import PROMPTS
+from quit.models.protocols import JudgeItem
+from quit.settings import load
 from quit.settings.runner import parse_runner
 from quit.stages.stage import Context, Tables
 from tests.building import plan_build
 from tests.comparing import files_of
 from tests.paths import FEW, starter_file
 from tests.servers.builds import served, write_profile
+from tests.servers.checkpoints import checkpoint
 
 
 @pytest.fixture
@@ -37,8 +40,8 @@ def _packed(pipeline: Pipeline, run: StageRun, work: Callable[..., Any]) -> Call
     """Return what runs a stage's function as Ray does: the task and the result are pickled."""
 
     def carry_out(context: Context, *chosen: Any, **tables: pa.Table) -> Tables:
-        task = pickle.dumps((task_of(pipeline, run, context, chosen, tables), *context.whole.values()))
-        return pickle.loads(pickle.dumps(work(*pickle.loads(task)))).tables
+        task = pickle.dumps((stage_task(pipeline, run, context, chosen, tables), *context.whole.values()))
+        return pickle.loads(pickle.dumps(work(*pickle.loads(task))))
 
     return carry_out
 
@@ -59,7 +62,7 @@ def _first_task(source: Path, folder: Path, *overrides: str, profile: str | Path
 def test_workers_that_get_tables_alone_give_the_same_bytes(few_source: Path, few_built: Path, tmp_path, monkeypatch):
     """... without workspace and sources: nothing of these can be opened while one works."""
 
-    def work(*task: Any) -> workers.ShardResult:
+    def work(*task: Any) -> Tables:
         with monkeypatch.context() as away:
             away.setattr(location.Location, "__init__", None)
             away.setattr("quit.sources.read_source", None)
@@ -84,10 +87,11 @@ def test_workers_that_get_tables_alone_give_the_same_bytes(few_source: Path, few
         ({}, "filter rank"),  # readers and judge at a server
         ({"convergence": {"method": "llm", "language_model": "a"}}, "filter"),
         ({"judge": {"name": "equivalence", "kind": "equivalence"}}, "filter rank judge"),
+        ({"judge": {"name": "j", "kind": "transformers", "model": "m"}}, "filter rank"),
         ({"readers": [{"name": "minilm-late", "role": "labeler", "kind": "embedded"}]}, "filter rank probe read"),
     ],
 )
-def test_what_waits_for_a_server_works_in_the_build(
+def test_what_asks_a_language_model_works_in_the_build(
     source: Path, tmp_path: Path, changes: dict, elsewhere: str
 ) -> None:
     sections = {**served("http://h/v1", "a"), **changes}
@@ -113,23 +117,21 @@ def test_a_worker_with_another_program_or_other_models_refuses(source, tmp_path,
     assert not raised.value.retryable
 
 
-@pytest.mark.parametrize("name", ["mine", 'für "n" mine'])
-def test_prompts_travel_with_their_contents(source: Path, tmp_path: Path, name: str) -> None:
-    prompt = tmp_path / f"{name}.txt"
+def test_a_worker_answers_requests_and_keeps_no_reply(source: Path, tmp_path: Path, monkeypatch) -> None:
+    """... from a prompt that only the build has."""
+    prompt = tmp_path / "mine.txt"
     prompt.write_bytes((PROMPTS / "judge.txt").read_bytes() + b" Yes or No?")
-    sections = served(
-        "http://h/v1", "a", judge={"name": "j", "kind": "transformers", "model": "m", "prompt": str(prompt)}
-    )
-    profile = write_profile(tmp_path / "p.toml", sections)
-    task = _first_task(source, tmp_path / "W", profile=profile)
-    [identity] = workers.models_of(*_judge(task), workers._loaded(task.settings_json, ())[0])
+    model = {"kind": "transformers", "model": str(checkpoint("llama", 3)), "prompt": str(prompt), "max_new_tokens": 2}
+    sections = served("http://h/v1", "a", judge={"name": "j", **model})
+    settings = load(str(write_profile(tmp_path / "p.toml", sections))).settings
+    judge = language_judge(settings.judge)
+    requests = [judge.request(JudgeItem("q", "Which city?", "Paris", answer)) for answer in ("Rome", "Paris")]
+    task = pickle.dumps(requests_task(settings, settings.judge, requests))
     prompt.unlink()
-    settings, _ = workers._loaded(task.settings_json, tuple(task.prompts.items()))
-    assert workers.models_of(*_judge(task), settings) == [identity] and f"{name}@" in identity
-
-
-def _judge(task: Task) -> tuple[Any, None]:
-    return next(stage for stage in workers.STAGES if stage.name == "judge"), None
+    monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
+    replies = run_task(pickle.loads(task))
+    assert [reply.completion_tokens for reply in replies] == [2, 2]
+    assert not (tmp_path / "cache" / "generations.sqlite").exists()
 
 
 def test_the_builds_cache_is_the_workers_unless_it_has_its_own(source, tmp_path, monkeypatch) -> None:
@@ -159,20 +161,6 @@ def test_the_program_is_its_code_and_lists_of_words(monkeypatch: pytest.MonkeyPa
         programs.append(workers.program())
     workers.program.cache_clear()
     assert programs[1] == programs[3] and len({*programs}) == 5
-
-
-def test_what_workers_asked_is_counted_once_each() -> None:
-    worker, build = Meter(), Meter()
-    worker.add("a", requests=3, prompt_tokens=30, seconds=4.0)
-    build.merge(worker.take(), processes=2)
-    build.merge(worker.take(), processes=2)
-    worker.add("a", requests=2, cached=1, seconds=2.0)
-    worker.add("judge", requests=1)
-    build.merge(worker.take(), processes=2)
-    # Six seconds in two processes at a time.
-    expected = {"a": {"requests": 5, "cached": 1, "prompt_tokens": 30, "seconds": 3.0}, "judge": {"requests": 1}}
-    counts = build.snapshot()
-    assert {name: {key: counts[name][key] for key in expected[name]} for name in expected} == expected
 
 
 @pytest.mark.parametrize(

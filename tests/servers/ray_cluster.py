@@ -20,6 +20,8 @@ from tests.paths import ROOT
 from tests.running import until
 from tests.servers.ports import free_port
 
+_TASKS = ("ray::shard", "ray::portion")
+
 
 class RayCluster:
     """Nodes of one CPU each; use as a context manager."""
@@ -65,7 +67,7 @@ class RayCluster:
 
     def workers(self, number: int) -> list[psutil.Process]:
         """Return a node's processes that are carrying out a task."""
-        return [one for one in self._processes(number) if " ".join(_command(one)).startswith("ray::shard")]
+        return [one for one in self._processes(number) if " ".join(_command(one)).startswith(_TASKS)]
 
     def head_bytes(self) -> int:
         """Return the resident memory of the head's processes, without workers."""

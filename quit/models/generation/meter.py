@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,7 +43,6 @@ class Meter:
 
     def __init__(self) -> None:
         self._counts: dict[str, Count] = {}
-        self._last_report: dict[str, dict[str, Any]] = {}
         self._busy: dict[str, tuple[int, float]] = {}
         self._lock = threading.Lock()
 
@@ -78,21 +77,6 @@ class Meter:
                 if users:
                     counts.setdefault(name, {**vars(Count())})["seconds"] += now - since
             return counts
-
-    def take(self) -> dict[str, dict[str, Any]]:
-        """Return what was counted since the last call, or from the start: what a worker reports, each count once."""
-        now = self.snapshot()
-        with self._lock:
-            last, self._last_report = self._last_report, now
-        return {
-            name: {kind: amount - last.get(name, {}).get(kind, type(amount)()) for kind, amount in count.items()}
-            for name, count in now.items()
-        }
-
-    def merge(self, report: Mapping[str, Mapping[str, Any]], processes: int) -> None:
-        """Add what a worker took. Each of ``processes`` that work at a time adds its share of the wall time."""
-        for name, count in report.items():
-            self.add(name, **{**count, "seconds": count["seconds"] / processes})
 
     def line(self) -> str:
         """Return one line for a progress bar: replies of those asked for so far, rate, share from the cache, time
