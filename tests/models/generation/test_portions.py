@@ -33,7 +33,9 @@ def _reply(request: ChatRequest) -> Completion:
     return Completion(f"there {request.fields['n']}", "stop")
 
 
-@pytest.mark.parametrize(("seconds", "sizes"), [(0.001, [64, 128, 256, 512, 40]), (0.1, [64, 50, 50]), (2.0, [64, 8, 8])])
+@pytest.mark.parametrize(
+    ("seconds", "sizes"), [(0.001, [64, 128, 256, 512, 40]), (0.1, [64, 50, 50]), (2.0, [64, 8, 8])]
+)
 def test_portions_come_to_take_five_seconds(monkeypatch: pytest.MonkeyPatch, seconds: float, sizes: list[int]) -> None:
     clock, lengths, replies = [0.0], [], {}
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
