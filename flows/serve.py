@@ -28,7 +28,8 @@ from prefect.schedules import Schedule as PrefectSchedule
 from prefect.settings import PREFECT_API_URL
 
 from quit.common.ids import content_hash
-from quit.engine.planning import as_built, last_build_options
+from quit.engine.planning import last_build_options
+from quit.engine.reading import as_built
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError, did_you_mean
 from quit.flows.build import build
@@ -36,7 +37,7 @@ from quit.flows.liveness import end_dead_runs
 from quit.flows.release import release
 from quit.flows.review import label_update, review_sync
 from quit.flows.server import check_health
-from quit.settings import Limits, Schedule, Settings, load
+from quit.settings import Limits, Schedule, Settings
 
 FLOWS: dict[str, Flow[..., Any]] = {
     "build": build,
@@ -108,8 +109,7 @@ def schedule_settings(workspace: Workspace, profile: str | None, overrides: Sequ
                 "workspace's last build (quit build --set), or names them: parameters = { settings = [...] }."
             )
     last_build_options(workspace)
-    _, name, texts = as_built(workspace, profile, overrides)
-    return load(name, texts).settings
+    return as_built(workspace, (), profile, overrides).settings
 
 
 def _parameters(schedule: Schedule, workspace: Workspace) -> dict[str, Any]:

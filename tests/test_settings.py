@@ -56,7 +56,7 @@ def test_a_wrong_override_is_named_with_what_would_be_right(override: str, named
 @pytest.mark.parametrize("name", profile_names())
 def test_settings_of_qa_systems_are_the_constructions_with_their_own_sections(name: str) -> None:
     settings, whole = load(name, ["benchmark.depth=7"]).settings, qa.load(name, ["benchmark.depth=7"]).settings
-    assert qa.with_sections(settings) == whole and whole.benchmark.depth == 7
+    assert whole.benchmark.depth == 7
     assert [*whole.model_dump()] == [*settings.model_dump()]  # the order in which they are printed
     assert whole.model_dump(include={"readers", "judge", "labels"}) == settings.model_dump(
         include={"readers", "judge", "labels"}
@@ -64,9 +64,9 @@ def test_settings_of_qa_systems_are_the_constructions_with_their_own_sections(na
 
 
 def test_a_build_leaves_the_keys_of_qa_systems_to_them_but_no_section() -> None:
-    settings = load("embedded", ["benchmark.dept=7"]).settings
+    load("embedded", ["benchmark.dept=7"])
     with pytest.raises(SettingsError, match=r"'benchmark.dept'. Did you mean 'benchmark.depth'"):
-        qa.with_sections(settings)
+        qa.load("embedded", ["benchmark.dept=7"])
     for override, message in (("benchmrk.depth=7", "'benchmark'"), ("benchmark=7", "'benchmark' is a section")):
         with pytest.raises(SettingsError, match=message):
             load("embedded", [override])

@@ -90,9 +90,9 @@ def build(
 
     What is up to date is not run again; a killed run resumes where it stopped. The workspace remembers sources,
     profile and settings (--questions, --runner and --shards too); the next build uses them again. --source replaces all
-    remembered sources, and other sources forget --questions; --set replaces all remembered settings, except those of
-    reviews. The build says how many questions leave
-    and come; where reviewed ones would leave, nothing is built without --replace.
+    remembered sources, and other sources forget --questions; --set replaces the remembered settings, except those of
+    reviews and of other options. The build says how many questions leave and come; where reviewed ones would leave,
+    nothing is built without --replace.
 
     Example: `quit build --source triviahg:Copilot.json --source wikihint:test.json`
     """
@@ -107,7 +107,7 @@ def build(
     changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions, "run.max_cost": max_cost}
     opened = Workspace(workspace)
     sources = [named_source(text) for text in source or ()]
-    _, profile, texts = as_built(opened, profile, set_, changes, () if add else sources)
+    _, profile, texts = as_built(opened, profile, set_, changes, sources, add)
     arguments: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
     with BuildConsole(quiet):
         run_job(jobs.build, workspace=opened, sources=sources, profile=profile, settings=texts, **arguments)

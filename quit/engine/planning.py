@@ -11,13 +11,12 @@ from typing import Any
 
 from quit.common.arithmetic import ARITHMETIC, arithmetic
 from quit.common.progress import note
-from quit.engine.location import check_build_files
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import check_labelers
-from quit.engine.reading import settings_of
+from quit.engine.reading import as_built, settings_of
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError, WorkspaceError, shell_word
-from quit.settings import Settings, flatten, load, of_section, without
+from quit.settings import Settings, flatten, load, of_section
 from quit.sources import SOURCES, SourceRef, parse_source
 from quit.stages.order import STAGES
 from quit.stages.split import read_pins
@@ -39,30 +38,20 @@ def locked_build(
     """Hold a workspace and plan its build; parts that are damaged are removed first. The workspace is created where
     there is none.
 
-    ``sources``: those of the last build where none is named; with ``add`` they come after those. ``profile`` and
-    ``overrides``: as of :func:`as_built`. ``replace``: questions that people reviewed may leave the workspace.
-    ``keep_labels``: settings that give other labels than those of the last build are refused.
-
-    Review settings that were set for the workspace (``quit review push --set``) stay in force unless ``overrides`` name
-    them.
+    ``sources``, ``profile``, ``overrides``, ``add``: as of :func:`quit.engine.reading.as_built`. ``replace``: questions
+    that people reviewed may leave the workspace. ``keep_labels``: settings that give other labels than those of the
+    last build are refused.
 
     Raises ``InputError`` for a source that cannot be read, ``SettingsError``, and ``WorkspaceError`` where another run
     holds it, or for settings that are refused.
     """
     target = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
-    _, name, texts = as_built(target, profile, overrides, () if add else sources)
-    settings, _ = checked_build(_sources_of_build(target, sources, add), name, texts)
+    settings, _ = checked_build(*as_built(target, sources, profile, overrides, add=add))
     Workspace.create(target)
     with target.lock(settings.run.lock_seconds, note):
-        _, name, texts = as_built(
-            target, profile, overrides, () if add else sources
-        )  # again: the run that held it may have changed them
-        remembered = (target.build or {}).get("overrides", [])
-        review_settings = (text for text in remembered if text.strip().startswith("review."))
-        texts = [*texts, *without(review_settings, texts)]
-        settings, refs = checked_build(_sources_of_build(target, sources, add), name, texts)
-        requested = {"profile": name, "overrides": texts}
-        pipeline = Pipeline(target, settings, refs, requested=requested, replace=replace)
+        request = as_built(target, sources, profile, overrides, add=add)  # the run that held it may have changed them
+        settings, refs = checked_build(*request)
+        pipeline = Pipeline(target, settings, refs, requested=request._asdict(), replace=replace)
         if keep_labels:
             _check_labels_stay(pipeline)
         for line in pipeline.discard_damaged():
@@ -74,27 +63,6 @@ def locked_build(
                 loud=True,
             )
         yield pipeline
-
-
-def as_built(
-    workspace: Workspace, profile: str | None, overrides: Sequence[str] | None, sources: Sequence[str] = ()
-) -> tuple[list[str], str, list[str]]:
-    """Return the sources of a workspace's last build, and profile and overrides: as named, else those of that build. Of
-    other ``sources`` than its own, a limit of questions (``collect.questions``) is not theirs.
-
-    Raises as :func:`quit.engine.location.check_build_files`.
-    """
-    last: Mapping[str, Any] = {}
-    if workspace.exists:
-        workspace.check_format()
-        last = workspace.build or {}
-    texts = last.get("overrides", []) if overrides is None else overrides
-    if last:
-        options = (["--set"] if overrides is None else []) + ([] if profile else ["-p"])
-        check_build_files(workspace, last, *options)
-    if overrides is None and last and {*sources} and {*_resolved(sources)} != {*last["sources"]}:
-        texts = [*without(texts, ["collect.questions="])]
-    return last.get("sources", []), profile or last.get("profile", "embedded"), [*texts]
 
 
 def _check_labels_stay(pipeline: Pipeline) -> None:
@@ -134,21 +102,6 @@ def _other_arithmetics(workspace: Workspace) -> list[str]:
     return sorted({*names} - {arithmetic()})
 
 
-def _sources_of_build(workspace: Workspace, sources: Sequence[str], add: bool) -> Sequence[str]:
-    """Return the named sources, with ``add`` after those of the last build; where none is named, the last build's."""
-    build = workspace.build if workspace.exists else None
-    if build and (add or not sources):
-        check_build_files(workspace, build, "--source")
-    last = build["sources"] if build else []
-    if not sources or not add:
-        return sources or last
-    return [*last, *(text for text in _resolved(sources) if text not in last)]
-
-
-def _resolved(sources: Sequence[str]) -> list[str]:
-    return [f"{ref.kind}:{ref.path.resolve()}" for ref in map(parse_source, sources)]
-
-
 @contextmanager
 def locked_last_build(workspace: str | Path | Workspace, review: Sequence[str] = ()) -> Iterator[Pipeline]:
     """Hold a workspace and plan its last build.
@@ -157,15 +110,10 @@ def locked_last_build(workspace: str | Path | Workspace, review: Sequence[str] =
     ``SettingsError`` for an override of anything else, and ``WorkspaceError`` where another run holds it.
     """
     target = Workspace.open(workspace)
-    settings = settings_of(target)
-    with target.lock(settings.run.lock_seconds, note):
-        build = target.build
-        if build is not None and review:
-            review = of_section("review", review)
-            build = {**build, "overrides": [*without(build["overrides"], review), *review]}
-        pipeline = last_build(target, build)
-        if build is not None:
-            target.set_build(build)
+    changes = of_section("review", review)
+    with target.lock(settings_of(target).run.lock_seconds, note):
+        pipeline = last_build(target, changes)
+        target.set_build(as_built(target, changes=changes)._asdict())
         yield pipeline
 
 
@@ -217,16 +165,15 @@ def check_buildable(settings: Settings) -> None:
         )
 
 
-def last_build(workspace: Workspace, build: Mapping[str, Any] | None = None) -> Pipeline:
-    """Return the plan of a workspace's last build, without holding it. ``build``: instead of what ``build.json`` says.
+def last_build(workspace: Workspace, changes: Sequence[str] = ()) -> Pipeline:
+    """Return the plan of a workspace's last build, with ``changes`` over its settings, without holding it.
 
     Raises ``InputError`` when nothing was built, or a file that it names is gone or cannot be read.
     """
-    build = build or last_build_options(workspace)
-    check_build_files(workspace, build, "-p", "--set", "--source")
-    settings = load(build["profile"], build["overrides"]).settings
-    requested = {"profile": build["profile"], "overrides": build["overrides"]}
-    pipeline = Pipeline(workspace, settings, [parse_source(text) for text in build["sources"]], requested=requested)
+    last_build_options(workspace)
+    request = as_built(workspace, changes=changes)
+    refs = [parse_source(text) for text in request.sources]
+    pipeline = Pipeline(workspace, request.settings, refs, requested=request._asdict())
     _ = pipeline.fingerprints  # reads the sources, so that a missing one shows now
     return pipeline
 

@@ -6,7 +6,7 @@ import glob
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -15,9 +15,12 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.columns import is_in, plain
 from quit.common.ranges import WHOLE, Range
-from quit.engine.location import check_build_files
+from quit.engine.location import Location, check_build_files
 from quit.engine.parts import joined, read_log_part, read_part
-from quit.settings import Settings, load
+from quit.settings import Settings, load, without
+
+_LASTING = ("collect.questions=", "run.shards=", "run.runner=", "run.max_cost=", "review.")
+"""Beginnings of settings with an option of their own, or of reviews: they stay where others are replaced."""
 
 
 class TableReader(ABC):
@@ -123,15 +126,63 @@ class TableReader(ABC):
             return connection.execute(sql).fetchall()
 
 
-def settings_of(workspace: TableReader, overrides: Sequence[str] = ()) -> Settings:
-    """Return the settings of the workspace's last build (the defaults where there is none) under ``overrides``.
+class Request(NamedTuple):
+    """What a build takes: sources (``KIND:PATH``), profile and settings over it."""
 
-    Its sources need not be there any more. Raises ``InputError`` where its profile is gone, ``SettingsError`` for an
-    override or a profile that cannot be read.
+    sources: list[str]
+    profile: str
+    overrides: list[str]
+
+    @property
+    def settings(self) -> Settings:
+        """The settings. Raises ``SettingsError`` for what cannot be read."""
+        return load(self.profile, self.overrides).settings
+
+
+def as_built(
+    workspace: TableReader,
+    sources: Sequence[str] = (),
+    profile: str | None = None,
+    overrides: Sequence[str] | None = None,
+    changes: Sequence[str] = (),
+    *,
+    add: bool = False,
+    files: Sequence[str] = ("-p", "--set", "--source"),
+) -> Request:
+    """Return with what a workspace is worked on: what is named, else what the last build took; the profile
+    ``embedded`` where there is neither. Every command, flow and function asks here.
+
+    ``add``: ``sources`` come after those of the last build. Of other sources, its limit of questions is not theirs.
+    ``overrides`` take the place of the last build's, except of :data:`_LASTING`; ``changes`` come over both.
+    ``files``: options whose files have to be there still. Raises as
+    :func:`quit.engine.location.check_build_files`, and ``WorkspaceError`` for a workspace of a newer program.
     """
-    build = workspace.build or {"profile": "embedded", "overrides": [], "sources": []}
-    check_build_files(workspace, build, "-p")
-    return load(build["profile"], [*build["overrides"], *overrides]).settings
+    if isinstance(workspace, Location) and workspace.exists:
+        workspace.check_format()
+    last = workspace.build or {"profile": "embedded", "overrides": [], "sources": []}
+    taken = {"-p": not profile, "--set": overrides is None, "--source": add or not sources}
+    check_build_files(workspace, last, *(option for option in files if taken[option]))
+    before = list(last["sources"])
+    if sources:
+        from quit.sources import parse_source
+
+        names = [f"{ref.kind}:{ref.path.resolve()}" for ref in map(parse_source, sources)]
+        before = [*before, *(name for name in names if name not in before)] if add else names
+    remembered, named = list(last["overrides"]), [*(overrides or ()), *changes]
+    if overrides is not None:
+        remembered = [text for text in remembered if text.strip().startswith(_LASTING)]
+    if not add and {*before} != {*last["sources"]}:
+        remembered = without(remembered, ["collect.questions="])
+    texts = [*without(remembered, named), *without(overrides or (), changes), *changes]
+    return Request(before if add or not sources else [*sources], profile or last["profile"], texts)
+
+
+def settings_of(workspace: TableReader, changes: Sequence[str] = ()) -> Settings:
+    """Return the settings of the workspace's last build (the defaults where there is none) under ``changes``.
+
+    Its sources need not be there any more. Raises as :func:`as_built`, and ``SettingsError`` for what cannot be read.
+    """
+    return as_built(workspace, changes=changes, files=["-p"]).settings
 
 
 def parquet_sql(paths: Iterable[Path]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quit.common.files import replacing, writing
-from quit.engine import planning
+from quit.engine import reading
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError, SettingsError
 from quit.library.arguments import (
@@ -81,12 +81,11 @@ def build(
 
     changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions}
     opened = Workspace(Path(workspace).absolute())
-    _, profile, texts = as_built(opened, profile, settings, changes, () if add else _named(sources))
-    own = register_models(models or {}, profile, texts)
-    texts = [*without(texts, own), *own]
+    before = as_built(opened, profile, settings, changes)
+    own = register_models(models or {}, before.profile, before.overrides)
 
     def keep(name: str, data: bytes) -> Path:
-        load(profile, texts)  # a mistake in them shows before anything is written
+        _ = before.settings  # a mistake in them shows before anything is written
         Workspace.create(opened)
         path = opened.path / "sources" / name
         with writing(path), replacing(path) as temporary:
@@ -95,9 +94,11 @@ def build(
 
     with BuildConsole(not progress):
         names = [] if sources is None else source_texts(sources, keep)
+        request = as_built(opened, profile, settings, changes, names, add)
+        texts = [*without(request.overrides, own), *own]
         options: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
         try:
-            jobs.build(opened, names, profile, texts, **options)
+            jobs.build(opened, names, request.profile, texts, **options)
         except QuitError as error:
             # Where a shard found the fault tells a caller nothing; where an own model raised it does.
             raise error.with_traceback(None) from error.__cause__ if CAUSE in str(error) else None
@@ -145,13 +146,16 @@ def plan(
         raise SettingsError(f"throughput is {throughput}: give a number above 0.")
     new = [*override_texts(settings), f"collect.questions={questions}"]
     opened = Workspace(workspace)
-    last, used, texts = as_built(opened, profile, settings, {"collect.questions": questions}, _named(sources))
-    remembered = [text for text in texts if text not in new]
-    if last and not profile:
-        remembered.insert(0, f"profile={used}")
-    source_context = nullcontext(last) if sources is None else temporary_sources(sources)
+    changes = {"collect.questions": questions}
+    names = sources if isinstance(sources, list | tuple) else [sources]
+    named = [str(text) for text in names if isinstance(text, str | Path)]
+    request = as_built(opened, profile, settings, changes, named)
+    remembered = [text for text in request.overrides if text not in new]
+    if opened.build and not profile:
+        remembered.insert(0, f"profile={request.profile}")
+    source_context = nullcontext(request.sources) if sources is None else temporary_sources(sources)
     with source_context as source_names, working("plan", not progress):
-        effective, refs = checked_build(source_names, used, texts)
+        effective, refs = checked_build(source_names, request.profile, request.overrides)
         costs = plan_costs(Pipeline(opened, effective, refs), throughput=throughput)
     return dataclasses.replace(costs, remembered=tuple(remembered))
 
@@ -191,28 +195,20 @@ def check(
             return examine(refs, effective, Models(effective) if models else None)
 
 
-def _named(sources: Sources | None) -> list[str]:
-    texts = sources if isinstance(sources, list | tuple) else [sources]
-    return [str(text) for text in texts if isinstance(text, str | Path)]
-
-
 def as_built(
     workspace: Workspace,
     profile: str | Path | None,
     settings: Overrides | None,
-    changes: dict[str, Any],
+    changes: Mapping[str, Any],
     sources: Sequence[str] = (),
-) -> tuple[list[str], str, list[str]]:
-    """Return what :func:`quit.engine.planning.as_built` does, of settings as Python and the command line take them.
+    add: bool = False,
+) -> reading.Request:
+    """Return what :func:`quit.engine.reading.as_built` does, of settings as Python and the command line take them.
 
     ``changes``: settings with an argument of their own. None keeps that of the last build.
     """
     if (changes.get("collect.questions") or 0) < 0:
         raise SettingsError(f"questions is {changes['collect.questions']}: give a number from 1, or 0 for all.")
-    texts = None
-    if settings is not None:
-        named, before = override_texts(settings), (workspace.build or {}).get("overrides", [])
-        texts = [*without([text for text in before if text.partition("=")[0] in changes], named), *named]
-    last, name, texts = planning.as_built(workspace, str(profile) if profile else None, texts, sources)
+    texts = None if settings is None else override_texts(settings)
     new = [f"{key}={value}" for key, value in changes.items() if value is not None]
-    return last, name, [*without(texts, new), *new]
+    return reading.as_built(workspace, sources, str(profile) if profile else None, texts, new, add=add)

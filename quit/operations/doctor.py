@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from quit.engine.reading import settings_of
+from quit.engine.reading import as_built
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError
 from quit.models.generation.serving import check, servings
@@ -38,8 +38,8 @@ def examine(profile: str | None = None, workspace: Path | str | None = None) -> 
     """
 
     def settings() -> Settings:
-        if profile is None and workspace is not None:
-            return settings_of(Workspace(workspace))
+        if workspace is not None:
+            return as_built(Workspace(workspace), profile=profile).settings
         return load(profile or "embedded").settings
 
     again = "Run: pip install -c constraints.txt -e ."

@@ -12,6 +12,7 @@ from quit.library.jobs import JobResult, Step, directly
 
 if TYPE_CHECKING:
     from quit.dataset.release import Release
+    from quit.qa.settings import QaSettings
 
 _MARK = "scheduled.json"
 """File in a benchmark's folder: the key of its request, settings and models."""
@@ -42,13 +43,10 @@ def benchmark(
     """
     from quit.common.files import read_json, write_json, writing
     from quit.common.ids import content_hash
-    from quit.engine.reading import settings_of
-    from quit.engine.workspace import Workspace
     from quit.qa.benchmark.benchmark import BenchmarkRequest, check, source_identities
-    from quit.qa.settings import load, with_sections
     from quit.version import __version__
 
-    loaded = load(profile, settings).settings if profile else with_sections(settings_of(Workspace(release), settings))
+    loaded = settings_for(release, profile, settings)
     systems = (tuple(retrievers or ("bm25",)), tuple(rerankers), tuple(readers))
     request = BenchmarkRequest(Path(release), split, *systems, tuple(map(Path, corpora)), bounds)
     check(request, loaded)
@@ -67,6 +65,17 @@ def benchmark(
     facts |= step("benchmark", _benchmark, replace(request, release=frozen.path), loaded, folder)
     write_json(folder / _MARK, {"key": key, "release": frozen.name})
     return JobResult(facts)
+
+
+def settings_for(place: str | Path, profile: str | None, settings: Sequence[str]) -> QaSettings:
+    """Return the settings for work on a release or a workspace: of a workspace, those of its last build where the
+    caller names no others (:func:`quit.engine.reading.as_built`)."""
+    from quit.engine.reading import as_built
+    from quit.engine.workspace import Workspace
+    from quit.qa.settings import load
+
+    request = as_built(Workspace(place), (), profile, None, settings, files=["-p"])
+    return load(request.profile, request.overrides).settings
 
 
 def _benchmark(request: Any, settings: Any, out: Path) -> dict[str, Any]:

@@ -80,9 +80,10 @@ def test_other_sources_forget_the_limit_of_questions(few_built: Path, tmp_path: 
     workspace.set_build({**workspace.build, "overrides": ["collect.questions=5", "judge.threshold=0.7"]})
     (tmp_path / "other.jsonl").write_text("{}\n")
     other = f"jsonl:{tmp_path / 'other.jsonl'}"
-    for sources, left in (([], 2), (own, 2), ([other], 1), ([*own, other], 1)):
-        texts = building.as_built(Workspace(folder), None, None, {"collect.questions": None}, sources)[2]
-        assert texts == ["collect.questions=5", "judge.threshold=0.7"][2 - left :], sources
+    for settings in (None, ["judge.threshold=0.7"]):
+        for sources, left in (([], 2), (own, 2), ([other], 1), ([*own, other], 1)):
+            texts = building.as_built(Workspace(folder), None, settings, {"collect.questions": None}, sources)[2]
+            assert texts == ["collect.questions=5", "judge.threshold=0.7"][2 - left :], sources
 
 
 def test_a_waiver_is_a_text_or_has_a_reason(few_built: Path) -> None:

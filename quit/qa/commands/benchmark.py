@@ -132,7 +132,7 @@ def finetune(
             help="Whose passages cross-encoders and MonoT5 rerank, beside the oracle's. Repeat for several.",
         ),
     ] = None,
-    profile: options.NamedProfile = "embedded",
+    profile: options.Profile = None,
     set_: options.Set = None,
     quiet: QuietOption = False,
     as_json: options.Json = False,
@@ -143,10 +143,11 @@ def finetune(
     benchmark.granularity=subset`
     """
     from quit.qa.benchmark.finetune import TuningRequest, run_finetune
+    from quit.qa.jobs import settings_for
 
     request = TuningRequest(release, kind, base, tuple(positives or (1, 5, 10)), split, tuple(retriever or ()))
     with working("finetune", quiet or as_json):
-        outcome, tuned = run_finetune(request, load_settings(profile, set_), out)
+        outcome, tuned = run_finetune(request, settings_for(release, profile, set_ or ()), out)
     _print({"results": outcome.results.to_pylist(), "seconds": outcome.seconds}, out, as_json)
     if not as_json:
         for encoder in tuned:
@@ -164,7 +165,7 @@ def grid(
     split: SplitOption = "dev",
     retriever: RetrieverOption = None,
     reranker: RerankerOption = None,
-    profile: options.NamedProfile = "embedded",
+    profile: options.Profile = None,
     set_: options.Set = None,
     quiet: QuietOption = False,
     as_json: options.Json = False,
@@ -175,11 +176,12 @@ def grid(
     """
     from quit.qa.benchmark.benchmark import BenchmarkRequest
     from quit.qa.benchmark.grid import means, run_grid
+    from quit.qa.jobs import settings_for
 
     systems = (tuple(retriever or ("bm25",)), tuple(reranker or ()), tuple(reader or ()))
     request = BenchmarkRequest(release, split, *systems, bounds=False)
     with working("grid", quiet or as_json):
-        table = run_grid(request, load_settings(profile, set_), out)
+        table = run_grid(request, settings_for(release, profile, set_ or ()), out)
     best_first = means(table)
     lines = [tuple(f"{value:.2f}" for value in (row["alpha"], row["beta"], 100 * row["EM"])) for row in best_first]
     means_table = Table("", ("alpha", "beta", "EM"), lines)

@@ -38,8 +38,3 @@ def load(profile: str | Path = "embedded", overrides: Sequence[str] = ()) -> Loa
 def parse(values: Mapping[str, Any]) -> QaSettings:
     """Return validated settings, as :func:`quit.settings.parse` does."""
     return validated(values, QaSettings)
-
-
-def with_sections(settings: Settings) -> QaSettings:
-    """Return settings with the sections of QA systems, which are checked. Raises as :func:`parse` does."""
-    return parse(settings.model_dump(by_alias=True, exclude_unset=True))
