@@ -165,7 +165,7 @@ def label_update(
     """
     from quit.engine.planning import locked_last_build
 
-    with locked_last_build(workspace, settings) as pipeline:
+    with locked_last_build(workspace, settings, runs=True) as pipeline:
         report = step("update", _update, pipeline, withdraw)
     nothing_new = None if report["ran"] else "Nothing new: the labels use every review that was pulled."
     return JobResult({"update": report}, nothing_new)

@@ -8,6 +8,7 @@ import importlib
 import inspect
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from typing import Any
 from quit.common.progress import note
 from quit.errors import InputError, QuitError, ServerError, SettingsError, fault_of_the_machine
 from quit.models.generation.base import canonical
-from quit.settings import JudgeSettings, ReaderSettings, load
+from quit.settings import JudgeSettings, ReaderSettings, Settings, load
 
 _OBJECT = "object:"
 _OBJECTS: dict[str, object] = {}
@@ -37,6 +38,10 @@ class _Source:
 
 _SOURCES: dict[str, _Source] = {}
 """By the name of the module."""
+_RECORDED: dict[tuple[str, str], str] = {}
+"""Name and ``class`` of a model -> the identity that the tables of a workspace that is looked at have of it."""
+VARIABLE = "QUIT_CLASSES"
+"""Environment variable: modules and classes that may be imported where a workspace is only looked at."""
 CAUSE = "The error's cause shows where (quit --debug prints it)."
 """Ends the message of an error that the user's code raised."""
 _BY_NAME = 'Put the class into a module and name it in a profile: kind = "python", class = "package.module:Name".'
@@ -94,14 +99,39 @@ def register_models(
 
 
 def user_model_identity(spec: ReaderSettings | JudgeSettings) -> str:
-    """Return what the replies of a user's model depend on (:func:`class_identity`).
+    """Return what the replies of a user's model depend on (:func:`class_identity`), or what tables say of it
+    (:func:`recorded_identities`).
 
     Raises :class:`SettingsError` where the class cannot be imported.
     """
     name = spec.class_ or ""
     if name.startswith(_OBJECT):
         return f"python/{name.removeprefix(_OBJECT)}"
+    if (spec.name, name) in _RECORDED:
+        return _RECORDED[spec.name, name]
     return f"python/{class_identity(imported_class(name, spec.name), spec.extra)}"
+
+
+def recorded_identities(settings: Settings, models_of_run: Mapping[str, Sequence[str]]) -> list[str]:
+    """From now on know the classes that settings name by what the current tables say of their models, so that to look
+    at a workspace imports nothing of it. Return these classes: all but those of modules that are imported already, or
+    that the user names in :data:`VARIABLE`."""
+    _RECORDED.clear()
+    named = os.environ.get(VARIABLE, "").replace(",", " ").split()
+    specs: dict[str, ReaderSettings | JudgeSettings] = {f"read:{each.name}": each for each in settings.readers}
+    for run, spec in {**specs, "judge": settings.judge}.items():
+        name = spec.class_ or ""
+        module = name.partition(":")[0]
+        if spec.kind != "python" or name.startswith(_OBJECT) or module in sys.modules or {name, module} & {*named}:
+            continue
+        found = re.search(r"python/.+?\+[0-9a-f]{12}", " ".join(models_of_run.get(run, ())))
+        _RECORDED[spec.name, name] = found[0] if found else f"python/{name}"
+    return [*dict.fromkeys(name for _, name in _RECORDED)]
+
+
+def import_classes() -> None:
+    """From now on import the classes that settings name, to know and run them."""
+    _RECORDED.clear()
 
 
 def user_model(spec: ReaderSettings | JudgeSettings) -> Any:
@@ -226,9 +256,11 @@ def imported_class(text: str, name: str) -> type:
     ``name``: what it is to be, for the error. Raises :class:`SettingsError` where there is none.
     """
     module, _, attribute = text.partition(":")
+    is_new = module not in sys.modules
     sys.path.append(os.getcwd())
     try:
-        cls = getattr(importlib.import_module(module), attribute)
+        imported = importlib.import_module(module)
+        cls = getattr(imported, attribute)
     except Exception as error:  # whatever the module does when it is imported
         fault = str(error)
         if not isinstance(error, ImportError | AttributeError):
@@ -242,4 +274,6 @@ def imported_class(text: str, name: str) -> type:
         sys.path.pop()
     if not isinstance(cls, type):
         raise SettingsError(f"{name}: {text!r} is not a class.")
+    if is_new:
+        note(f"{text} is imported from {getattr(imported, '__file__', 'this program')}.", loud=True)
     return cls

@@ -6,7 +6,7 @@ import importlib
 import json
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,8 @@ from quit.models.protocols import JudgeItem, Prompt, Reply, Verdict
 from quit.models.user_classes import register_models
 from quit.models.user_models import AT_ONCE
 from quit.settings import Settings, load, without
-from tests.paths import FEW
+from tests.paths import FEW, STARTER
+from tests.report import tiny
 from tests.running import call_quit
 from tests.servers.rude import RudeServer
 
@@ -365,3 +366,59 @@ def test_a_build_asks_a_class_once_whoever_asks(few_source: Path, tmp_path: Path
         assert "up to date" in call_quit("build", "-w", tmp_path / "C").err
         again = call_quit("build", "-w", tmp_path / "C", "--fresh-replies", code=SettingsError.exit_code)
         assert "mine was given to quit.build as an object" in again.err
+
+
+LOOKS = (
+    "status",
+    "plan",
+    "workspace gc",
+    "doctor",
+    "release check",
+    "release create --name v1",
+    "export -f csv",
+    "review status",
+    "evaluate",
+)
+
+
+@pytest.fixture
+def marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A module ``marked`` in the current folder that writes a file, which is returned, when it is imported."""
+    answer = "    def answer(self, prompts): return ['Oslo'] * len(prompts)\n"
+    (tmp_path / "marked.py").write_text(f"open('imported', 'a').write('x')\nclass Reader:\n{answer}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
+    yield tmp_path / "imported"
+    sys.modules.pop("marked", None)
+    user_classes.import_classes()
+
+
+CLASS = ["readers.0.kind=python", "readers.0.class=marked:Reader"]
+
+
+def test_to_look_at_a_workspace_runs_none_of_its_code(tmp_path: Path, marked: Path) -> None:
+    workspace = tiny.workspace(tmp_path / "W")
+    workspace.set_build({"profile": str(FEW), "overrides": CLASS, "sources": ["jsonl:" + str(STARTER)]})
+    for command in LOOKS:
+        call_quit(*command.split(), "-w", workspace, code=None)
+        assert not marked.exists(), command
+    assert "Not compared: marked:Reader" in call_quit("status", "-w", workspace).err
+    call_quit("status", "-w", workspace, QUIT_CLASSES="marked")
+    assert marked.exists()
+
+
+@pytest.mark.slow
+def test_a_built_class_is_known_by_its_tables_where_it_is_not_imported(
+    few_source: Path, tmp_path: Path, marked: Path
+) -> None:
+    sets = [part for value in CLASS for part in ("--set", value)]
+    built = call_quit("build", "-w", "W", "-s", f"jsonl:{few_source}", "-p", FEW, *sets).err
+    assert f"marked:Reader is imported from {tmp_path / 'marked.py'}" in built
+    marked.unlink()
+    sys.modules.pop("marked")
+    made = call_quit("release", "create", "-w", "W", "--name", "v1")
+    assert not marked.exists() and "Not compared: marked:Reader" in made.err
+    (tmp_path / "marked.py").write_text((tmp_path / "marked.py").read_text().replace("Oslo", "Rome"))
+    call_quit("export", "-w", "W", "-f", "csv", "--out", "out")
+    refused = call_quit("export", "-w", "W", "-f", "csv", "--out", "other", code=7, QUIT_CLASSES="marked:Reader").err
+    assert marked.exists() and "is not finished" in refused
