@@ -16,7 +16,7 @@ import typer
 from pydantic import BaseModel
 
 import quit
-from quit.cli import app
+from quit.cli import assembled
 from quit.contracts import TABLES, TableContract
 from quit.qa.contracts.corpora import CORPUS_TABLES, EDGES
 from quit.qa.settings import QaSettings
@@ -99,7 +99,7 @@ def settings() -> str:
 def commands() -> str:
     """Return the reference of the command line."""
     lines = [NOTE + "# Commands\n"]
-    lines += _commands(typer.main.get_command(app), "quit")
+    lines += _commands(typer.main.get_command(assembled()), "quit")
     return "\n".join(lines) + "\n"
 
 

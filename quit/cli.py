@@ -8,14 +8,15 @@ import re
 import sys
 import traceback
 from contextlib import nullcontext
+from functools import cache
 from importlib import import_module
-from importlib.abc import MetaPathFinder
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from quit.commands import build
+from quit.commands.declaring import Group
 from quit.common.logs import without_secrets_in_logs
 from quit.common.stopping import end_with, exit_code, handling_interrupts
 from quit.common.telemetry import without_telemetry
@@ -39,31 +40,40 @@ _LASTING = (("serve",), ("browse",), ("review", "serve"))
 """Commands that Ctrl-C ends as a matter of course; they see to it themselves."""
 
 
+_PLACES = {re.split("[/:]", place)[-1]: (panel, place) for panel, text in COMMANDS.items() for place in text.split()}
+
+
 class _InOrder(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
-        return [re.split("[/:]", place)[-1] for places in COMMANDS.values() for place in places.split()]
+        return list(_PLACES)
 
 
-app = typer.Typer(
-    name="quit",
-    cls=_InOrder,
-    help="Build inferential question answering datasets: from hints to labelled passages to an exported release.\n\n"
-    "Start with `quit build --source starter`, then `quit show jsonl-geo-003`.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for panel, places in COMMANDS.items():
-    for place in places.split():
-        module, _, name = place.partition(":")
+@cache
+def assembled(command: str = "") -> Group:
+    """Return the command line: of one command, where there is one of this name, since all modules take 0.1 s."""
+    app = Group(
+        "Build inferential question answering datasets: from hints to labelled passages to an exported release.\n\n"
+        "Start with `quit build --source starter`, then `quit show jsonl-geo-003`.",
+        name="quit",
+        cls=_InOrder,
+        rich_markup_mode="markdown",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_options)
+    for name in [command] if command in _PLACES else _PLACES:
+        panel, place = _PLACES[name]
+        module, _, member_name = place.partition(":")
         wing, _, module = module.rpartition("/")
-        member = getattr(import_module(".".join(filter(None, ("quit", wing, "commands", module)))), name or "app")
+        member = getattr(
+            import_module(".".join(filter(None, ("quit", wing, "commands", module)))), member_name or "app"
+        )
         if isinstance(member, typer.Typer):
-            app.add_typer(member, name=name or module, rich_help_panel=panel)
+            app.add_typer(member, name=name, rich_help_panel=panel)
         else:
             named = build.SourceCommand if name in ("build", "plan", "check") else TyperCommand
             app.command(name, cls=named, rich_help_panel=panel)(member)
+    return app
 
 
 def _version(asked: bool) -> None:
@@ -72,7 +82,6 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     version: Annotated[
@@ -97,7 +106,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         with nullcontext() if lasting else handling_interrupts(quiet_after=not debug):
             try:
-                app(arguments, standalone_mode=True)
+                assembled(*arguments[:1])(arguments)
             finally:
                 sys.stdout.flush()
     except KeyboardInterrupt:
@@ -115,7 +124,7 @@ def main(arguments: list[str] | None = None) -> None:
         raise SystemExit(1) from None
 
 
-class _WithoutPandas(MetaPathFinder):
+class _WithoutPandas:
     """For commands that need no pandas: pyarrow imports it at the first array, which takes 0.3 s."""
 
     def find_spec(self, fullname: str, *_: Any) -> None:

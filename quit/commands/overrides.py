@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from quit.commands import options
+from quit.commands.declaring import Group
 from quit.commands.options import open_workspace, show
 from quit.errors import shell_word
 
-override = typer.Typer(help="Overrule findings of the leakage filter; the next build applies it.", no_args_is_help=True)
+override = Group("Overrule findings of the leakage filter; the next build applies it.")
 
 ByOption = Annotated[str, typer.Option("--by", help="Who decides.")]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why, in words.")]
@@ -19,13 +20,14 @@ ReasonOption = Annotated[str, typer.Option("--reason", help="Why, in words.")]
 
 @override.command("leak")
 def override_leak(
-    hint: Annotated[str, typer.Option("--hint", help="Id of the hint.")],
-    decision: Annotated[str, typer.Option("--decision", help="`leak` or `no_leak`.")],
+    *,
+    hint: str,
+    decision: str,
     by: ByOption,
     reason: ReasonOption,
     workspace: options.Workspace = Path("workspace"),
-    span: Annotated[str | None, typer.Option("--span", help="Words of the hint that are meant; else any.")] = None,
-    answer: Annotated[str | None, typer.Option("--answer", help="Answer that is meant; else any.")] = None,
+    span: str | None = None,
+    answer: str | None = None,
     as_json: options.Json = False,
 ) -> None:
     """Decide whether a hint gives an answer away, over the leakage filter.
@@ -34,6 +36,12 @@ def override_leak(
     `quit build` applies it.
 
     Example: `quit override leak --hint jsonl-geo-003-h02 --decision no_leak --by ada --reason "A river's name."`
+
+    Args:
+        hint: Id of the hint.
+        decision: `leak` or `no_leak`.
+        span: Words of the hint that are meant; else any.
+        answer: Answer that is meant; else any.
     """
     from quit.review.overrides import Decision, add
 
@@ -43,13 +51,14 @@ def override_leak(
 
 @override.command("import")
 def override_import(
-    file: Annotated[Path, typer.Argument(help="JSONL of {hint_id, decision, by, reason, span?, answer?, kind?}.")],
-    workspace: options.Workspace = Path("workspace"),
-    as_json: options.Json = False,
+    file: Path, workspace: options.Workspace = Path("workspace"), as_json: options.Json = False
 ) -> None:
     """Import overrides from a file; if a line is wrong, none. Decisions that are in force already are skipped.
 
     Example: `quit override import decisions.jsonl`
+
+    Args:
+        file: JSONL of {hint_id, decision, by, reason, span?, answer?, kind?}.
     """
     from quit.review.overrides import add, read_decisions
 
@@ -59,13 +68,14 @@ def override_import(
 
 @override.command("list")
 def override_list(
-    workspace: options.Workspace = Path("workspace"),
-    question: Annotated[str | None, typer.Option("--question", help="Only those of this question id.")] = None,
-    as_json: options.Json = False,
+    workspace: options.Workspace = Path("workspace"), question: str | None = None, as_json: options.Json = False
 ) -> None:
     """List all overrides, oldest first, those replaced or withdrawn too.
 
     Example: `quit override list --question jsonl-geo-003`
+
+    Args:
+        question: Only those of this question id.
     """
     from quit.commands.question import override_line
     from quit.review.overrides import listed
@@ -76,7 +86,7 @@ def override_list(
 
 @override.command("withdraw")
 def override_withdraw(
-    override_id: Annotated[str, typer.Argument(help="Id of an override that is in force.")],
+    override_id: str,
     by: ByOption,
     reason: ReasonOption = "withdrawn",
     workspace: options.Workspace = Path("workspace"),
@@ -85,6 +95,9 @@ def override_withdraw(
     """End an override (by one more row): the instrument decides again, and its old tables are current again.
 
     Example: `quit override withdraw ov-3f1c09a2b4 --by ada`
+
+    Args:
+        override_id: Id of an override that is in force.
     """
     from quit.review.overrides import withdraw
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from quit.commands import options
 from quit.commands.options import json_text, print_json
@@ -15,10 +12,7 @@ from quit.text.invisible import visible
 
 
 def query(
-    sql: Annotated[str, typer.Argument(help="A query in DuckDB's SQL; the tables are views of their names.")],
-    workspace: options.Workspace = Path("workspace"),
-    as_json: options.Json = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV; lists are JSON.")] = False,
+    sql: str, workspace: options.Workspace = Path("workspace"), as_json: options.Json = False, csv: bool = False
 ) -> None:
     """Run SQL over the current tables of a workspace or a release. DuckDB's SQL can read and write any file that you
     can.
@@ -26,6 +20,10 @@ def query(
     The view `labelled_passages` has each passage with question, text, label, valid answers and split.
 
     Example: `quit query "SELECT label, count(*) FROM labels GROUP BY label"`
+
+    Args:
+        sql: A query in DuckDB's SQL; the tables are views of their names.
+        csv: Print CSV; lists are JSON.
     """
     import pyarrow as pa
     from pyarrow import csv as arrow_csv

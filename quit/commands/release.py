@@ -8,13 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from quit.commands import options
+from quit.commands.declaring import Group
 from quit.commands.export import CardOption
 from quit.commands.options import open_workspace, show, working
 from quit.errors import GateError, SettingsError, shell_word
 from quit.render.table import Table
 from quit.text.words import counted
 
-app = typer.Typer(help="Freeze versions of the dataset, check, verify and compare them.", no_args_is_help=True)
+app = Group("Freeze versions of the dataset, check, verify and compare them.")
 
 WaiveOption = Annotated[
     list[str] | None,

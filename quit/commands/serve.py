@@ -14,26 +14,11 @@ from quit.common.terminal import echo
 
 
 def serve(
-    workspace: Annotated[
-        list[Path] | None,
-        typer.Option("--workspace", "-w", help="Folder of a workspace; repeat for several."),
-    ] = None,
-    profile: Annotated[
-        str | None,
-        typer.Option(
-            "--profile",
-            "-p",
-            help="TOML file with schedules, of which nothing else is taken; the profile of each workspace's last build "
-            "if not given.",
-        ),
-    ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Override a setting of serving or schedules: serving.limit=2.")
-    ] = None,
-    api_url: Annotated[
-        str | None, typer.Option("--api-url", help="Prefect server, such as http://127.0.0.1:4200/api.")
-    ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="Only say what would be deployed.")] = False,
+    workspace: Annotated[list[Path] | None, typer.Option("-w")] = None,
+    profile: Annotated[str | None, typer.Option("-p")] = None,
+    set_: list[str] | None = None,
+    api_url: str | None = None,
+    list_: bool = False,
     as_json: options.Json = False,
 ) -> None:
     """Offer build, review-sync, label-update, release and benchmark in Prefect, and start their runs on schedules.
@@ -42,6 +27,14 @@ def serve(
     --json and --list only say what would be deployed.
 
     Example: `quit serve --profile nightly.toml --api-url http://127.0.0.1:4200/api`
+
+    Args:
+        workspace: Folder of a workspace; repeat for several.
+        profile: TOML file with schedules, of which nothing else is taken; the profile of each workspace's last build if
+            not given.
+        set_: Override a setting of serving or schedules: serving.limit=2.
+        api_url: Prefect server, such as http://127.0.0.1:4200/api.
+        list_: Only say what would be deployed.
     """
     folders = workspace or [Path("workspace")]
     if api_url:

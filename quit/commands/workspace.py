@@ -9,21 +9,20 @@ from typing import Annotated
 import typer
 
 from quit.commands import options
+from quit.commands.declaring import Group
 from quit.commands.options import open_workspace, show
 
-app = typer.Typer(help="Look after a workspace: free space.", no_args_is_help=True)
+app = Group("Look after a workspace: free space.")
 _MIB = 1 << 20
 
 
 @app.command("gc")
 def gc(
     workspace: options.Workspace = Path("workspace"),
-    remove: Annotated[bool, typer.Option("--remove", help="Remove them. Without it nothing is changed.")] = False,
-    keep: Annotated[int, typer.Option("--keep", min=0, help="Leave so many of each stage, the newest.")] = 0,
-    days: Annotated[float, typer.Option("--days", min=0, help="Leave what is younger than so many days.")] = 0.0,
-    wait: Annotated[
-        float, typer.Option("--wait", min=0, help="Seconds to wait for another run on the same workspace.")
-    ] = 180.0,
+    remove: bool = False,
+    keep: Annotated[int, typer.Option(min=0)] = 0,
+    days: Annotated[float, typer.Option(min=0)] = 0.0,
+    wait: Annotated[float, typer.Option(min=0)] = 180.0,
     as_json: options.Json = False,
 ) -> None:
     """List tables that other settings, sources or versions left behind, or remove them. A dry run unless --remove is
@@ -32,6 +31,12 @@ def gc(
     Current tables, those of the last build, logs, reviews and releases are never touched.
 
     Example: `quit workspace gc --keep 1`, then the same with `--remove`
+
+    Args:
+        remove: Remove them. Without it nothing is changed.
+        keep: Leave so many of each stage, the newest.
+        days: Leave what is younger than so many days.
+        wait: Seconds to wait for another run on the same workspace.
     """
     from quit.operations.garbage import collect, unused
 

@@ -18,8 +18,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from filelock import FileLock, Timeout
-
 from quit import contracts
 from quit.common.files import files_below, known_checksum, remove_leftovers, write_json
 from quit.common.state_files import read_state
@@ -108,6 +106,8 @@ class Location:
         ``notify`` is called once with who holds it. Raises :class:`WorkspaceError` when it is still held
         after ``seconds``.
         """
+        from filelock import FileLock, Timeout
+
         lock = FileLock(self.path / "lock")
         try:
             try:

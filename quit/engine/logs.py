@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pyarrow as pa
-from filelock import FileLock
 
 from quit import contracts
 from quit.common.files import remove_leftovers, replacing, writing
@@ -54,6 +53,8 @@ class Log:
         ``make`` is given the log and returns the new rows (none: nothing is written). A running build continues with
         the log as it was when it began.
         """
+        from filelock import FileLock
+
         with writing(self.folder):
             self.folder.mkdir(exist_ok=True)
             with FileLock(self.folder / "lock"):

@@ -18,8 +18,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock
-
 from quit.common.cache import cache_folder
 from quit.common.children import SupervisedProcess
 from quit.common.files import file_checksum
@@ -81,6 +79,8 @@ def fetch(name: str, log: Callable[[str], None] = print) -> Path:
         raise SettingsError(f"There is no model {name!r} to fetch.{did_you_mean(name, list(FETCHABLE))}")
     model, folder = FETCHABLE[name], _folder(name)
     folder.parent.mkdir(parents=True, exist_ok=True)
+    from filelock import FileLock
+
     with FileLock(f"{folder}.lock"):
         if (folder / MARK).is_file():
             return fetched_folder(name)

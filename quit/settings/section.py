@@ -39,7 +39,7 @@ Variable = Annotated[str, AfterValidator(_is_a_name)]
 class AnySection(BaseModel):
     """A section whose keys are checked elsewhere."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 class Section(AnySection):

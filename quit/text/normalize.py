@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
 from threading import Lock
+from typing import Any
 
-import snowballstemmer
-
-_STEMMER = snowballstemmer.stemmer("english")
 _ONE_AT_A_TIME = Lock()  # the stemmer keeps the word it works on; shards are threads
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 _LETTERS = str.maketrans(
@@ -104,4 +102,11 @@ def word_spans(text: str) -> list[tuple[int, int]]:
 def stem(word: str) -> str:
     """Return the Snowball stem of a lower-case English word."""
     with _ONE_AT_A_TIME:
-        return _STEMMER.stemWord(word)
+        return _stemmer().stemWord(word)
+
+
+@cache
+def _stemmer() -> Any:
+    from snowballstemmer import stemmer  # those of all languages: it takes a while
+
+    return stemmer("english")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import typer
 
-from quit.cli import app
+from quit.cli import assembled
 
 
 def commands() -> dict[str, Any]:
@@ -19,7 +19,7 @@ def commands() -> dict[str, Any]:
         if not getattr(command, "commands", {}):
             by_path[" ".join(path)] = command
 
-    walk(typer.main.get_command(app), ())
+    walk(typer.main.get_command(assembled()), ())
     return by_path
 
 

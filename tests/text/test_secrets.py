@@ -98,7 +98,7 @@ def test_a_traceback_shows_no_secret(error, debug, records, monkeypatch, capsys)
         raise error(f"refused {value}") from OSError(f"it was {value}")
 
     monkeypatch.setenv("QUIT_TEST_TOKEN", value)
-    monkeypatch.setattr("quit.cli.app", fail)
+    monkeypatch.setattr("quit.cli.assembled", lambda _: fail)
     with pytest.raises(SystemExit) as raised:
         main(["--debug", "status"] if debug else ["status"])
     output = capsys.readouterr().err

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from quit.commands.declaring import Group
 from quit.commands.options import show, working
 from quit.common.terminal import echo
 from quit.errors import MissingDependency, SettingsError
@@ -16,7 +17,7 @@ from quit.qa.commands.options import load_settings
 from quit.render.table import Table
 from quit.text.words import counted, split_names
 
-app = typer.Typer(help="Choose which sub-query's ranking to read on (Petcu et al.).", no_args_is_help=True)
+app = Group("Choose which sub-query's ranking to read on (Petcu et al.).")
 
 
 def _budgets(text: str) -> str:
@@ -82,13 +83,10 @@ def run(
     out: OutOption = Path("bandits"),
     arms: ArmsOption = "sub-questions",
     relevance: RelevanceOption = "qrels",
-    policies: Annotated[str, typer.Option("--policies", help="`all`, or names separated by commas.")] = "all",
+    policies: str = "all",
     budget: BudgetsOption = None,
     runs: RunsOption = None,
-    tune: Annotated[
-        str | None,
-        typer.Option("--tune", help="A policy whose tree is tried with other n, tau and lambda: bandits.trials."),
-    ] = None,
+    tune: str | None = None,
     source: options.QuestionSource = None,
     kind: options.QuestionKind = None,
     questions: options.QuestionLimit = None,
@@ -102,6 +100,10 @@ def run(
     Writes bandits.csv, bandits.json, bandits.png and bandits-recall.png.
 
     Example: `quit bandits run --corpus C --index I --budget 10..100 --policies all --runs 1000`
+
+    Args:
+        policies: `all`, or names separated by commas.
+        tune: A policy whose tree is tried with other n, tau and lambda: bandits.trials.
     """
     from quit.qa.bandits import curves, experiment
     from quit.qa.bandits.policies import policies as named
@@ -138,11 +140,9 @@ def report(
     out: OutOption = Path("reports"),
     arms: ArmsOption = "sub-questions",
     relevance: RelevanceOption = "qrels",
-    policies: Annotated[
-        str, typer.Option("--policies", help="Names separated by commas; `full` reads all documents.")
-    ] = "full,random,random-rank-aware,epsilon-greedy,bernoulli-top-5,top-k-ucb-diversity",
-    budget: Annotated[float, typer.Option("--budget", "-b", min=0, max=100, help="Percent of all documents.")] = 20,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs of a policy, each with its own reports.")] = 1,
+    policies: str = "full,random,random-rank-aware,epsilon-greedy,bernoulli-top-5,top-k-ucb-diversity",
+    budget: Annotated[float, typer.Option("-b", min=0, max=100)] = 20,
+    repeats: Annotated[int, typer.Option(min=1)] = 1,
     source: options.QuestionSource = None,
     kind: options.QuestionKind = None,
     questions: options.QuestionLimit = None,
@@ -156,6 +156,11 @@ def report(
     bandits.language_model.
 
     Example: `quit bandits report --corpus C --budget 20 -p server --set bandits.language_model=judge`
+
+    Args:
+        policies: Names separated by commas; `full` reads all documents.
+        budget: Percent of all documents.
+        repeats: Runs of a policy, each with its own reports.
     """
     from quit.qa.bandits import run as bandits
     from quit.qa.bandits.policies import policies as named

@@ -7,13 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
+from quit.commands.declaring import Group
 from quit.commands.options import show, working
 from quit.common.terminal import echo
 from quit.qa.commands import options
 from quit.qa.commands.options import load_settings
 from quit.render.table import Table
 
-app = typer.Typer(help="Run QA systems over a release, and fine-tune them.", no_args_is_help=True)
+app = Group("Run QA systems over a release, and fine-tune them.")
 
 ReleaseOption = Annotated[
     Path, typer.Option("--release", "-r", help="Folder of a release, such as workspace/releases/v1.")
@@ -53,28 +54,10 @@ def run(
     retriever: RetrieverOption = None,
     reranker: RerankerOption = None,
     reader: ReaderOption = None,
-    corpus: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--corpus",
-            help="Corpus (of quit corpus build, or JSONL) to benchmark beside the release, its passages relabelled by "
-            "labelers and judge. Repeat for several.",
-        ),
-    ] = None,
-    bounds: Annotated[
-        bool, typer.Option("--bounds/--no-bounds", help="Oracle retriever, oracle reranker and Optimal as rows too.")
-    ] = True,
+    corpus: list[Path] | None = None,
+    bounds: bool = True,
     by: options.By = None,
-    judge_others: Annotated[
-        str | None,
-        typer.Option(
-            "--judge-others",
-            metavar="K",
-            parser="benchmark.judge_others={}".format,
-            help="The labelers read each system's first K passages of other questions, whose label 0 the paper assumes;"
-            " metrics also with the labels that follow.",
-        ),
-    ] = None,
+    judge_others: Annotated[str | None, typer.Option(metavar="K", parser="benchmark.judge_others={}".format)] = None,
     profile: options.Profile = None,
     set_: options.Set = None,
     quiet: QuietOption = False,
@@ -84,6 +67,13 @@ def run(
 
     Example: `quit benchmark run --release W/releases/v1 --retriever bm25 --retriever minilm --reranker late --reader
     minilm-names`
+
+    Args:
+        corpus: Corpus (of quit corpus build, or JSONL) to benchmark beside the release, its passages relabelled by
+            labelers and judge. Repeat for several.
+        bounds: Oracle retriever, oracle reranker and Optimal as rows too.
+        judge_others: The labelers read each system's first K passages of other questions, whose label 0 the paper
+            assumes; metrics also with the labels that follow.
     """
     from quit.flows.calling import run_job
     from quit.qa import jobs
@@ -109,29 +99,12 @@ def run(
 @app.command()
 def finetune(
     release: ReleaseOption,
-    kind: Annotated[
-        str,
-        typer.Option("--kind", help="bi-encoder, two-tower (DPR), multi-vector (ColBERT), cross-encoder or monot5."),
-    ] = "bi-encoder",
-    base: Annotated[
-        str,
-        typer.Option(
-            "--base", help="Model to start from: minilm, a folder or a hub name; two-tower: also QUESTIONS,PASSAGES."
-        ),
-    ] = "minilm",
-    positives: Annotated[
-        list[int] | None,
-        typer.Option("--positives", help="Positives (and negatives) a question, 1 to 200. Repeat for several models."),
-    ] = None,
+    kind: str = "bi-encoder",
+    base: str = "minilm",
+    positives: list[int] | None = None,
     out: OutOption = Path("finetuned"),
     split: SplitOption = "test",
-    retriever: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--retriever",
-            help="Whose passages cross-encoders and MonoT5 rerank, beside the oracle's. Repeat for several.",
-        ),
-    ] = None,
+    retriever: list[str] | None = None,
     profile: options.Profile = None,
     set_: options.Set = None,
     quiet: QuietOption = False,
@@ -141,6 +114,12 @@ def finetune(
 
     Example: `quit benchmark finetune --release W/releases/v1 --kind bi-encoder --positives 1 --positives 10 --set
     benchmark.granularity=subset`
+
+    Args:
+        kind: bi-encoder, two-tower (DPR), multi-vector (ColBERT), cross-encoder or monot5.
+        base: Model to start from: minilm, a folder or a hub name; two-tower: also QUESTIONS,PASSAGES.
+        positives: Positives (and negatives) a question, 1 to 200. Repeat for several models.
+        retriever: Whose passages cross-encoders and MonoT5 rerank, beside the oracle's. Repeat for several.
     """
     from quit.qa.benchmark.finetune import TuningRequest, run_finetune
     from quit.qa.jobs import settings_for

@@ -8,25 +8,21 @@ from typing import Annotated, Any
 
 import typer
 
+from quit.commands.declaring import Group
 from quit.commands.options import show, working
 from quit.qa.commands import options
 from quit.qa.commands.options import load_settings
 from quit.render.table import Table
 
-app = typer.Typer(help="How hard questions are for retrieval over a corpus (Gabburo et al.).", no_args_is_help=True)
+app = Group("How hard questions are for retrieval over a corpus (Gabburo et al.).")
 
 
 @app.command()
 def run(
     corpus: options.Corpus,
     index: options.Index = None,
-    queries: Annotated[
-        Path | None,
-        typer.Option(
-            "--queries", "-q", help="JSONL of {id, question, answers, hops?, complex?, kind?}; or the corpus's."
-        ),
-    ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the tables.")] = Path("complexity"),
+    queries: Annotated[Path | None, typer.Option("-q")] = None,
+    out: Annotated[Path, typer.Option("-o")] = Path("complexity"),
     source: options.QuestionSource = None,
     kind: options.QuestionKind = None,
     questions: options.QuestionLimit = None,
@@ -41,6 +37,10 @@ def run(
     bootstrap resamples has no interval (null, shown as –): there are too few questions.
 
     Example: `quit complexity run --corpus C --index BM25 --index DENSE`
+
+    Args:
+        queries: JSONL of {id, question, answers, hops?, complex?, kind?}; or the corpus's.
+        out: Folder of the tables.
     """
     from quit.models.factory import Models
     from quit.qa.complexity import retrieval_complexity as rrcp

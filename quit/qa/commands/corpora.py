@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from quit.commands.declaring import Group
 from quit.commands.options import show, working
 from quit.common.terminal import echo
 from quit.qa.commands import options
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from quit.qa.settings import QaSettings
     from quit.retrieval.protocols import FirstStage
 
-corpus = typer.Typer(help="Corpora for the QA systems: documents, queries, relevance.", no_args_is_help=True)
-index = typer.Typer(help="First stages over a corpus: BM25, sparse and dense encoders.", no_args_is_help=True)
-graph = typer.Typer(help="Neighbourhood graphs of a corpus.", no_args_is_help=True)
+corpus = Group("Corpora for the QA systems: documents, queries, relevance.")
+index = Group("First stages over a corpus: BM25, sparse and dense encoders.")
+graph = Group("Neighbourhood graphs of a corpus.")
 
 OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.")]
 EncoderOption = Annotated[
@@ -37,14 +38,7 @@ GraphArgument = Annotated[Path, typer.Argument(help="Folder of a graph.")]
 
 @corpus.command("build")
 def corpus_build(
-    source: Annotated[
-        list[str],
-        typer.Option(
-            "--source",
-            "-s",
-            help="`musique:FILE`, `2wiki:FILE`, `quit:RELEASE`, `beir:FOLDER`, `jsonl:FILE`; repeat for several.",
-        ),
-    ],
+    source: Annotated[list[str], typer.Option("-s")],
     out: OutOption,
     profile: options.NamedProfile = "embedded",
     set_: options.Set = None,
@@ -55,6 +49,9 @@ def corpus_build(
     What is up to date is not built again; a killed build resumes after its last whole step. Settings: `corpora.*`.
 
     Example: `quit corpus build --source musique:musique_ans.jsonl --source 2wiki:train.json --out C`
+
+    Args:
+        source: `musique:FILE`, `2wiki:FILE`, `quit:RELEASE`, `beir:FOLDER`, `jsonl:FILE`; repeat for several.
     """
     from quit.qa.corpora.build import build
     from quit.qa.corpora.sources import parse_corpus_source
@@ -80,14 +77,16 @@ def corpus_show(path: CorpusArgument, as_json: options.Json = False) -> None:
 def corpus_export(
     path: CorpusArgument,
     out: OutOption,
-    formats: Annotated[
-        str, typer.Option("--format", "-f", help="Names with commas between them: beir, trec, pyserini.")
-    ] = "beir",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier export.")] = False,
+    formats: Annotated[str, typer.Option("--format", "-f")] = "beir",
+    overwrite: bool = False,
 ) -> None:
     """Export a corpus for other tools, each format into its own folder, with a manifest of counts and licences.
 
     Example: `quit corpus export C --format beir,trec,pyserini --out exports`
+
+    Args:
+        formats: Names with commas between them: beir, trec, pyserini.
+        overwrite: Replace an earlier export.
     """
     from quit.qa.corpora.export import export_corpus
 
@@ -120,8 +119,8 @@ def index_build(
 @index.command("evaluate")
 def index_evaluate(
     corpus: options.Corpus,
-    folders: Annotated[list[Path], typer.Argument(help="Folders of indexes; several are also fused.")],
-    graph: Annotated[Path | None, typer.Option("--graph", "-g", help="A graph: adds one and two hops.")] = None,
+    folders: list[Path],
+    graph: Annotated[Path | None, typer.Option("-g")] = None,
     kind: options.QuestionKind = None,
     profile: options.NamedProfile = "embedded",
     set_: options.Set = None,
@@ -130,6 +129,10 @@ def index_evaluate(
     """Measure first stages against the corpus's qrels: nDCG at 10, recall at 10 and 100, what hops add.
 
     Example: `quit index evaluate --corpus C I-bm25 I-minilm --graph G`
+
+    Args:
+        folders: Folders of indexes; several are also fused.
+        graph: A graph: adds one and two hops.
     """
     from quit.qa.corpora.graph import NeighbourhoodGraph
     from quit.qa.corpora.reach import reach, reach_table
@@ -149,7 +152,7 @@ def graph_build(
     corpus: options.Corpus,
     out: OutOption,
     encoder: EncoderOption = "minilm",
-    k: Annotated[int, typer.Option("--k", "-k", min=1, help="Neighbours per document.")] = 100,
+    k: Annotated[int, typer.Option("-k", min=1)] = 100,
     profile: options.NamedProfile = "embedded",
     set_: options.Set = None,
     quiet: options.Quiet = False,
@@ -159,6 +162,9 @@ def graph_build(
     A killed build resumes at its last step; with a dense encoder a larger corpus costs only its new documents' vectors.
 
     Example: `quit graph build --corpus C --encoder minilm --k 100 --out G`
+
+    Args:
+        k: Neighbours per document.
     """
     from quit.qa.corpora.graph import build_graph
 
@@ -171,23 +177,20 @@ def graph_build(
 
 @graph.command("import")
 def graph_import(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="`.json` of {document: {neighbour: score}} or {document: [neighbour, ...]}, or a TREC run."
-        ),
-    ],
+    file: Path,
     corpus: options.Corpus,
     out: OutOption,
-    encoder: Annotated[
-        str, typer.Option("--encoder", "-e", help="What made it, as `quit graph build` names encoders.")
-    ] = "imported",
+    encoder: Annotated[str, typer.Option("-e")] = "imported",
     quiet: options.Quiet = False,
 ) -> None:
     """Store the neighbours that another program found as a graph of a corpus. Ids are the corpus's, or those of its
     sources `jsonl` and `beir`; the graph says how many documents the corpus lacks.
 
     Example: `quit graph import gar_graph.json --corpus C --out G --encoder late:colbert-ir/colbertv2.0`
+
+    Args:
+        file: `.json` of {document: {neighbour: score}} or {document: [neighbour, ...]}, or a TREC run.
+        encoder: What made it, as `quit graph build` names encoders.
     """
     from quit.qa.corpora.graph import import_graph
 
@@ -214,15 +217,16 @@ def graph_report(
     path: GraphArgument,
     corpus: options.Corpus,
     out: OutOption,
-    index: Annotated[
-        list[Path] | None, typer.Option("--index", "-i", help="Folder of a first stage; repeat for several.")
-    ] = None,
+    index: Annotated[list[Path] | None, typer.Option("-i")] = None,
     profile: options.NamedProfile = "embedded",
     set_: options.Set = None,
 ) -> None:
     """Plot degrees, similarities and which gold documents hops make reachable; the numbers beside them as report.json.
 
     Example: `quit graph report G --corpus C --index I --out report`
+
+    Args:
+        index: Folder of a first stage; repeat for several.
     """
     from quit.qa.corpora.graph import NeighbourhoodGraph
     from quit.qa.corpora.report import write_report

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
+from quit.commands.declaring import Group
 from quit.commands.options import open_workspace, print_json, show, working
 from quit.qa.commands import options
 from quit.qa.commands.options import load_settings
@@ -18,15 +19,15 @@ if TYPE_CHECKING:
     from quit.qa.benchmark.runfile import RunScores
     from quit.qa.settings import Benchmark
 
-app = typer.Typer(help="Score a run file; measure a judge against people and another judge.", no_args_is_help=True)
+app = Group("Score a run file; measure a judge against people and another judge.")
 
 
 @app.command("run")
 def run(
-    run_file: Annotated[Path, typer.Argument(metavar="RUN", help="A line: question Q0 passage rank score name.")],
-    release: Annotated[Path | None, typer.Option("--release", "-r", help="Folder of a release.")] = None,
+    run_file: Annotated[Path, typer.Argument(metavar="RUN")],
+    release: Annotated[Path | None, typer.Option("-r")] = None,
     workspace: options.Workspace = Path("workspace"),
-    split: Annotated[str, typer.Option("--split", help="Questions: train, dev, test or all.")] = "test",
+    split: str = "test",
     by: options.By = None,
     set_: options.Set = None,
     as_json: options.Json = False,
@@ -36,6 +37,11 @@ def run(
     Question and passage ids are those of `quit export`. Without --release the labels are the workspace's own.
 
     Example: `quit evaluate run bm25.run --release W/releases/v1`
+
+    Args:
+        run_file: A line: question Q0 passage rank score name.
+        release: Folder of a release.
+        split: Questions: train, dev, test or all.
     """
     from quit.dataset.dataset import Dataset
     from quit.dataset.workspace import dataset_of
@@ -58,14 +64,14 @@ def run(
 
 @app.command("judge")
 def judge(
-    pairs: Annotated[Path, typer.Argument(help="JSONL of {question, answers, candidate, label}.")],
-    profile: options.NamedProfile = "paper",
-    set_: options.Set = None,
-    as_json: options.Json = False,
+    pairs: Path, profile: options.NamedProfile = "paper", set_: options.Set = None, as_json: options.Json = False
 ) -> None:
     """Agreement of a profile's judge with human verdicts and with the equivalence model.
 
     Example: `quit evaluate judge pairs.jsonl --profile server`
+
+    Args:
+        pairs: JSONL of {question, answers, candidate, label}.
     """
     from quit.models.factory import Models
     from quit.operations import instruments
@@ -77,12 +83,15 @@ def judge(
 @app.command("judges")
 def judges(
     workspace: options.Workspace = Path("workspace"),
-    limit: Annotated[int, typer.Option("--limit", min=0, help="Disagreements to list; 0 for all.")] = 20,
+    limit: Annotated[int, typer.Option(min=0)] = 20,
     as_json: options.Json = False,
 ) -> None:
     """Agreement of the judges of a workspace with one another, and the answers on which they differ.
 
     Example: `quit evaluate judges -w W --limit 0`
+
+    Args:
+        limit: Disagreements to list; 0 for all.
     """
     from dataclasses import asdict
 

@@ -17,19 +17,13 @@ from quit.text.words import split_names
 
 @app.command("what-if")
 def what_if(
-    place: Annotated[Path, typer.Argument(help="Folder of a release, or folder of a finished workspace.")],
-    labelers: Annotated[str, typer.Option("--labelers", help="Only these labelers: NAME,NAME.")] = "",
-    without: Annotated[str, typer.Option("--without", help="Without these labelers: NAME,NAME.")] = "",
-    least: Annotated[
-        int | None, typer.Option("--least", min=1, help="Labelers that must be right; 1 if not given.")
-    ] = None,
-    judge: Annotated[
-        str | None, typer.Option("--judge", help="The judge whose verdicts decide, such as a workspace's second one.")
-    ] = None,
-    benchmark: Annotated[
-        Path | None, typer.Option("--benchmark", help="Folder of `quit benchmark run` on this release.")
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=0, help="Questions that are listed.")] = 10,
+    place: Path,
+    labelers: str = "",
+    without: str = "",
+    least: Annotated[int | None, typer.Option(min=1)] = None,
+    judge: str | None = None,
+    benchmark: Path | None = None,
+    limit: Annotated[int, typer.Option(min=0)] = 10,
     as_json: options.Json = False,
 ) -> None:
     """Say which labels flip under another rule, from kept answers and verdicts; no model is asked.
@@ -38,6 +32,15 @@ def what_if(
     also the order of systems, now and then. Nothing is changed.
 
     Example: `quit release what-if workspace/releases/v1 --without minilm-late`
+
+    Args:
+        place: Folder of a release, or folder of a finished workspace.
+        labelers: Only these labelers: NAME,NAME.
+        without: Without these labelers: NAME,NAME.
+        least: Labelers that must be right; 1 if not given.
+        judge: The judge whose verdicts decide, such as a workspace's second one.
+        benchmark: Folder of `quit benchmark run` on this release.
+        limit: Questions that are listed.
     """
     from quit.dataset.release import open_release
     from quit.qa.benchmark.whatif import order_pieces, orders

@@ -16,17 +16,18 @@ from quit.render.table import Table
 def settings(
     profile: options.NamedProfile = "embedded",
     set_: options.Set = None,
-    workspace: Annotated[
-        Path | None,
-        typer.Option("--workspace", "-w", help="This workspace's last build, instead of a profile."),
-    ] = None,
-    toml: Annotated[bool, typer.Option("--toml", help="Print the profile itself, to copy and change.")] = False,
+    workspace: Annotated[Path | None, typer.Option("-w")] = None,
+    toml: bool = False,
     as_json: options.Json = False,
 ) -> None:
     """Print the effective settings, each with where it comes from.
 
     Examples: `quit settings --profile paper --set labels.max_new_tokens=16`, `quit settings -w workspace`, `quit
     settings --profile embedded --toml > mine.toml`
+
+    Args:
+        workspace: This workspace's last build, instead of a profile.
+        toml: Print the profile itself, to copy and change.
     """
     from quit.qa.settings import load
     from quit.settings import profile_file

@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from quit.commands.declaring import Group
 from quit.commands.options import show, working
 from quit.qa.commands import options
 from quit.qa.commands.options import load_settings
 from quit.render.table import Table, number
 
-app = typer.Typer(help="Answer complex questions with SUNAR, and compare it with its ablations.", no_args_is_help=True)
+app = Group("Answer complex questions with SUNAR, and compare it with its ablations.")
 
 OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder of the runs, one below it a variant.")]
 
@@ -20,25 +21,14 @@ OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder of the runs
 @app.command()
 def run(
     corpus: options.Corpus,
-    graph: Annotated[Path | None, typer.Option("--graph", help="Folder of its graph: quit graph build.")] = None,
+    graph: Path | None = None,
     index: options.Index = None,
-    first: Annotated[
-        Path | None,
-        typer.Option(
-            "--first",
-            help="Rankings of the questions in place of --index: a TREC run, or `.json` of {id: {document: score}}.",
-        ),
-    ] = None,
-    queries: Annotated[
-        Path | None,
-        typer.Option("--queries", help="JSONL of {query_id, text, answers}; the corpus's own questions if not given."),
-    ] = None,
+    first: Path | None = None,
+    queries: Path | None = None,
     source: options.QuestionSource = None,
     kind: options.QuestionKind = None,
     questions: options.QuestionLimit = None,
-    variant: Annotated[
-        list[str] | None, typer.Option("--variant", help="What to run; repeat for several. See `quit sunar variants`.")
-    ] = None,
+    variant: list[str] | None = None,
     out: OutOption = Path("sunar"),
     profile: options.NamedProfile = "embedded",
     set_: options.Set = None,
@@ -49,6 +39,12 @@ def run(
     A question that has a trace and did not change is not run again: a killed run resumes.
 
     Example: `quit sunar run --corpus C --graph G --variant sunar-r --variant rerank --set sunar.c=50`
+
+    Args:
+        graph: Folder of its graph: quit graph build.
+        first: Rankings of the questions in place of --index: a TREC run, or `.json` of {id: {document: score}}.
+        queries: JSONL of {query_id, text, answers}; the corpus's own questions if not given.
+        variant: What to run; repeat for several. See `quit sunar variants`.
     """
     from quit.models.factory import Models
     from quit.qa.sunar.experiment import open_library, run_variants
@@ -75,16 +71,15 @@ def run(
 
 @app.command()
 def trace(
-    query_id: Annotated[str, typer.Argument(help="Id of the question.")],
-    out: OutOption = Path("sunar"),
-    variant: Annotated[
-        str | None, typer.Option("--variant", help="Whose trace; if not given, that of every variant which has one.")
-    ] = None,
-    as_json: options.Json = False,
+    query_id: str, out: OutOption = Path("sunar"), variant: str | None = None, as_json: options.Json = False
 ) -> None:
     """Show what was asked, retrieved, sampled and answered for one question, step by step.
 
     Example: `quit sunar trace musique:2hop__574419_270105 --variant sunar`
+
+    Args:
+        query_id: Id of the question.
+        variant: Whose trace; if not given, that of every variant which has one.
     """
     from quit.errors import InputError
     from quit.qa.sunar.run import read_trace, runs_in
@@ -107,17 +102,24 @@ def trace(
 
 @app.command()
 def compare(
-    before: Annotated[Path, typer.Argument(help="Folder of a run, such as sunar/rerank.")],
-    after: Annotated[Path, typer.Argument(help="Folder of another, such as sunar/sunar-r.")],
-    top: Annotated[int, typer.Option("--top", min=1, help="Documents that are read.")] = 10,
-    resamples: Annotated[int, typer.Option("--resamples", min=10, help="Resamples of interval and test.")] = 10_000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of these.")] = 0,
+    before: Path,
+    after: Path,
+    top: Annotated[int, typer.Option(min=1)] = 10,
+    resamples: Annotated[int, typer.Option(min=10)] = 10_000,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: options.Json = False,
 ) -> None:
     """Say how far two runs differ (paired tests), which relevant documents one finds and the other does not, and
     through whose neighbours.
 
     Example: `quit sunar compare sunar/rerank sunar/sunar-r`
+
+    Args:
+        before: Folder of a run, such as sunar/rerank.
+        after: Folder of another, such as sunar/sunar-r.
+        top: Documents that are read.
+        resamples: Resamples of interval and test.
+        seed: Seed of these.
     """
     from quit.qa.sunar.compare import compare_runs
 

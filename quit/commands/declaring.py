@@ -1,0 +1,64 @@
+"""Commands as functions: a parameter is an option or argument, and what ``Args`` says of it is its help.
+
+::
+
+    def check(source: list[str], profile: options.NamedProfile = "embedded", *, reason: str, limit: int = 50) -> None:
+
+A parameter without a default is an argument, after ``*`` a required option. How else it looks (a short name, the lowest
+value) is ``Annotated``: ``Annotated[Path, typer.Option("-o")]``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from copy import copy
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+
+import typer
+from typer.models import OptionInfo
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Group(typer.Typer):
+    """Commands under a common name."""
+
+    def __init__(self, help: str, **options: Any) -> None:
+        super().__init__(help=help, no_args_is_help=True, **options)
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Function], Function]:
+        """Add a function as a command."""
+        register = super().command
+
+        def add(function: Function) -> Function:
+            text, helps = documented(function)
+            annotations = function.__annotations__
+            for parameter in inspect.signature(function, eval_str=True).parameters.values():
+                annotations[parameter.name] = _look(parameter, helps.get(parameter.name))
+            return register(name, help=text, **options)(function)
+
+        return add
+
+
+def documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """Return what a docstring says above its ``Args``, and of each parameter."""
+    text, _, rest = inspect.cleandoc(function.__doc__ or "").partition("\n\nArgs:\n")
+    entries = re.findall(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", rest, re.MULTILINE)
+    return text, {name: " ".join(words.split()) for name, words in entries}
+
+
+def _look(parameter: inspect.Parameter, help: str | None) -> Any:
+    """Return a parameter's type with what typer shows of it."""
+    hint = parameter.annotation
+    kind, *looks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    required = parameter.default is parameter.empty and parameter.kind is not parameter.KEYWORD_ONLY
+    look = copy(looks[0]) if looks else typer.Argument() if required else typer.Option()
+    look.help = look.help or help
+    if isinstance(look, OptionInfo) and parameter.default is not True:  # that one has a --no-... too
+        names = [str(name) for name in (look.default, *(look.param_decls or ())) if name is not ...]
+        if not any(name.startswith("--") for name in names):
+            names.insert(0, f"--{parameter.name.rstrip('_').replace('_', '-')}")
+        look.default, look.param_decls = ..., names
+    return Annotated[kind, look]
