@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.safe import escapes, json_inside, one_line, safe_id
-from quit.dataset.dataset import FULLY, PARTIALLY, Dataset
+from quit.dataset.dataset import FULLY, PARTIALLY, SPLITS, Dataset
 from quit.export.files import ExportFolder
 from quit.stages.labelling.passages import passage_hints, passage_texts
 
@@ -35,6 +35,7 @@ class Lines:
 
     dataset: Dataset
     escaped: bool = True
+    sets = SPLITS
 
     @cached_property
     def ids(self) -> list[str]:
@@ -59,9 +60,11 @@ class Lines:
         for start in range(0, len(positions), step):
             yield positions[start : start + step]
 
-    def shards(self) -> list[np.ndarray]:
-        """Return the positions of all questions, :data:`QUESTIONS_A_SHARD` at a time."""
-        return np.split(np.arange(len(self.ids)), range(QUESTIONS_A_SHARD, len(self.ids), QUESTIONS_A_SHARD))
+    def shards(self, file: str = "", ending: str = "") -> list[tuple[str, np.ndarray]]:
+        """Return a file's name with its number for :data:`QUESTIONS_A_SHARD` questions at a time, and their
+        positions."""
+        parts = np.split(np.arange(len(self.ids)), range(QUESTIONS_A_SHARD, len(self.ids), QUESTIONS_A_SHARD))
+        return [(f"{file}-{number:05d}{ending}", positions) for number, positions in enumerate(parts)]
 
     def passage_ids(self, positions: np.ndarray, prepare: Callable[[str], str] = str) -> pa.StringArray:
         """Return ``{question id}_{subset}_{permutation}`` of all passages of some questions, ids through
@@ -86,12 +89,15 @@ class Lines:
         before: str,
         between: str,
         after: str,
+        join: Callable[[str, str], str],
         positions: np.ndarray | None = None,
     ) -> int:
-        """Write ``before id between text after`` and a line end for every passage; return how many.
+        """Write ``before id between text after`` and a line end for every passage; return how many. ``join``: its empty
+        title and its text.
 
         Ids and texts are escaped for JSON when ``before`` opens an object, else fitted to one field of a line.
         """
+        between += join("", "")
         prepare = json_inside if before.startswith("{") else one_line
         after += "\n"
         with line_file(folder, name) as write:
@@ -100,10 +106,11 @@ class Lines:
                 rows = write(pc.binary_join_element_wise(before, ids, between, texts, after, ""))
         return rows
 
-    def write_queries(self, folder: ExportFolder, name: str, positions: np.ndarray) -> int:
-        """Write ``id <tab> question`` for some questions; return how many."""
-        lines = (f"{self.ids[position]}\t{one_line(self.dataset.question_of[position])}\n" for position in positions)
-        return write_texts(folder, name, lines)
+    def queries(self, split: str = "") -> Iterator[tuple[str, str, dict[str, str]]]:
+        """Yield id, question and split of a split's questions, or of all."""
+        for position in self.dataset.positions(split) if split else range(len(self.ids)):
+            about = {"split": self.dataset.split_names[position]}
+            yield self.ids[position], self.dataset.question_of[position], about
 
     def write_qrels(self, folder: ExportFolder, name: str, split: str, parts: Iterable[str], head: str = "") -> int:
         """Write the labels of a split; return how many.
@@ -119,10 +126,6 @@ class Lines:
                 columns = [first, self.question_ids(part), middle, self.passage_ids(part), last, labels, end + "\n"]
                 rows = write(pc.binary_join_element_wise(*columns, ""))
         return rows
-
-    def write_trec_qrels(self, folder: ExportFolder, name: str, split: str) -> int:
-        """Write ``qid 0 docid label``, as trec_eval reads it; return how many lines."""
-        return self.write_qrels(folder, name, split, ("", " 0 ", " ", ""))
 
 
 class PassageTexts:

@@ -52,7 +52,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
             rows[config][split] = rows[config].get(split, 0) + writer.rows
 
     shards = lines.shards()
-    for number, shard in enumerate(shards):
+    for number, (_, shard) in enumerate(shards):
         add("corpus", "corpus", (_passages(lines, part) for part in row_groups(dataset, shard)), number, len(shards))
     add("queries", "queries", [{"_id": pa.array(dataset.ids), "text": pa.array(dataset.question_of)}])
     for split in SPLITS:

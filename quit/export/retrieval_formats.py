@@ -2,48 +2,75 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
 
 from quit.common.safe import json_text, one_line
-from quit.dataset.dataset import SPLITS, Dataset
+from quit.dataset.dataset import Dataset
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import Lines, write_texts
+from quit.retrieval.records import whole
 
+Join = Callable[[str, str], str]
 _NO_TAGS = str.maketrans("<>", "  ")  # classic topics know no escapes
 
 
+class Collection(Protocol):
+    """What the layouts write: a dataset (:class:`quit.export.lines.Lines`), a corpus. ``sets``: names of the query
+    sets, a dataset's splits."""
+
+    sets: Sequence[str]
+
+    def queries(self, name: str = "") -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Yield (id, text, metadata) of a set, or of all."""
+
+    def write_passages(
+        self, folder: ExportFolder, file: str, before: str, between: str, after: str, join: Join, part: Any = None
+    ) -> int:
+        """Write a line per passage: ``before``, its id, ``between``, its title and text joined, ``after``. ``part``: of
+        :meth:`shards`."""
+
+    def shards(self, file: str, ending: str) -> Iterable[tuple[Any, ...]]:
+        """Return the files that hold the passages together, each with its part."""
+
+    def write_qrels(self, folder: ExportFolder, file: str, name: str, parts: Iterable[str], head: str = "") -> int:
+        """Write the labels of a set: ``parts`` around query, passage and label."""
+
+    def escapes(self, texts: bool) -> dict[str, Any]:
+        """Return what was escaped."""
+
+
 def write_beir(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
-    """Write ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/{train,dev,test}.tsv`` (Thakur et al. 2021); return rows
-    and what was escaped.
+    """Write the layout :func:`beir`; return rows and what was escaped.
 
     Titles are empty: BEIR's models read title and text together, and anything that names the question would give the
     relevant passages away.
     """
-    lines = Lines(dataset)
-    passages = lines.write_passages(folder, "corpus.jsonl", '{"_id": "', '", "title": "", "text": "', '"}')
-    rows = zip(lines.ids, dataset.question_of, dataset.split_names, strict=True)
-    queries = ({"_id": name, "text": text, "metadata": {"split": split}} for name, text, split in rows)
+    return beir(Lines(dataset), folder)
+
+
+def beir(collection: Collection, folder: ExportFolder) -> dict[str, Any]:
+    """Write ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/<set>.tsv`` (Thakur et al. 2021)."""
+    layout = ('{"_id": "', '", "title": "', '"}', '{}", "text": "{}'.format)
+    passages = collection.write_passages(folder, "corpus.jsonl", *layout)
+    queries = ({"_id": name, "text": text, "metadata": about} for name, text, about in collection.queries())
     count = write_texts(folder, "queries.jsonl", (json_text(query) + "\n" for query in queries))
-    parts = ("", "\t", "\t", "")
-    qrels = {
-        split: lines.write_qrels(folder, f"qrels/{split}.tsv", split, parts, "query-id\tcorpus-id\tscore\n")
-        for split in SPLITS
-    }
-    return {"passages": passages, "queries": count, "qrels": qrels, "escaped": lines.escapes(texts=False)}
+    parts, head = ("", "\t", "\t", ""), "query-id\tcorpus-id\tscore\n"
+    qrels = {name: collection.write_qrels(folder, f"qrels/{name}.tsv", name, parts, head) for name in collection.sets}
+    return {"passages": passages, "queries": count, "qrels": qrels, "escaped": collection.escapes(texts=False)}
 
 
 def write_trec(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
-    """Write ``collection.tsv`` (``docid <tab> text``), and of each split ``topics.<split>.tsv`` (``qid <tab>
-    question``), ``topics.<split>.txt`` (classic ``<top>`` blocks) and ``qrels.<split>.txt`` (``qid 0 docid label``);
-    return rows and what was escaped."""
+    """Write the layout :func:`trec` and ``topics.<split>.txt`` (classic ``<top>`` blocks); return rows and what was
+    escaped."""
     lines = Lines(dataset)
-    passages = lines.write_passages(folder, "collection.tsv", "", "\t", "")
-    for split in SPLITS:
-        names = ((lines.ids[position], dataset.question_of[position]) for position in dataset.positions(split))
-        write_texts(folder, f"topics.{split}.txt", (topic(*pair) for pair in names))
-    tags = sum("<" in text or ">" in text for text in dataset.question_of)
-    escapes = lines.escapes(texts=True) | {"classic_topics_without_angle_brackets": tags}
-    return {"passages": passages, **_topics_and_qrels(lines, folder), "escaped": escapes}
+    facts = trec(lines, folder)
+    for split in lines.sets:
+        write_texts(folder, f"topics.{split}.txt", (topic(name, text) for name, text, _ in lines.queries(split)))
+    facts["escaped"]["classic_topics_without_angle_brackets"] = sum(
+        "<" in text or ">" in text for text in dataset.question_of
+    )
+    return facts
 
 
 def topic(name: str, question: str) -> str:
@@ -52,24 +79,34 @@ def topic(name: str, question: str) -> str:
     return f"<top>\n\n<num> Number: {name}\n<title> {text}\n\n<desc> Description:\n{text}\n\n</top>\n\n"
 
 
+def trec(collection: Collection, folder: ExportFolder) -> dict[str, Any]:
+    """Write ``collection.tsv`` (``docid <tab> title and text``), and of each set ``topics.<set>.tsv`` (``qid <tab>
+    question``) and ``qrels.<set>.txt`` (``qid 0 docid label``)."""
+    passages = collection.write_passages(folder, "collection.tsv", "", "\t", "", whole)
+    return {"passages": passages, **_topics_and_qrels(collection, folder)}
+
+
 def write_pyserini(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
-    """Write the sharded collection ``corpus/docs-*.jsonl`` of ``{"id", "contents"}``, ``topics.<split>.tsv`` and
-    ``qrels.<split>.txt`` for Pyserini and Anserini; return rows and escapes.
+    """Write the layout :func:`pyserini`; return rows and what was escaped."""
+    return pyserini(Lines(dataset), folder)
+
+
+def pyserini(collection: Collection, folder: ExportFolder) -> dict[str, Any]:
+    """Write the collection ``corpus/docs*.jsonl`` of ``{"id", "contents"}``, ``topics.<set>.tsv`` and
+    ``qrels.<set>.txt`` for Pyserini and Anserini. A title has a line of its own.
 
     The folder ``corpus`` is what ``pyserini.index.lucene --collection JsonCollection --input`` takes.
     """
-    lines = Lines(dataset)
-    layout = ('{"id": "', '", "contents": "', '"}')
-    passages = sum(
-        lines.write_passages(folder, f"corpus/docs-{number:05d}.jsonl", *layout, shard)
-        for number, shard in enumerate(lines.shards())
-    )
-    return {"passages": passages, **_topics_and_qrels(lines, folder), "escaped": lines.escapes(texts=True)}
+    layout = ('{"id": "', '", "contents": "', '"}', lambda title, text: f"{title}\\n{text}" if title else text)
+    files = collection.shards("corpus/docs", ".jsonl")
+    passages = sum(collection.write_passages(folder, file, *layout, *part) for file, *part in files)
+    return {"passages": passages, **_topics_and_qrels(collection, folder)}
 
 
-def _topics_and_qrels(lines: Lines, folder: ExportFolder) -> dict[str, dict[str, int]]:
-    positions = {split: lines.dataset.positions(split) for split in SPLITS}
-    return {
-        "topics": {split: lines.write_queries(folder, f"topics.{split}.tsv", positions[split]) for split in SPLITS},
-        "qrels": {split: lines.write_trec_qrels(folder, f"qrels.{split}.txt", split) for split in SPLITS},
-    }
+def _topics_and_qrels(collection: Collection, folder: ExportFolder) -> dict[str, Any]:
+    topics, qrels = {}, {}
+    for name in collection.sets:
+        lines = (f"{query_id}\t{one_line(text)}\n" for query_id, text, _ in collection.queries(name))
+        topics[name] = write_texts(folder, f"topics.{name}.tsv", lines)
+        qrels[name] = collection.write_qrels(folder, f"qrels.{name}.txt", name, ("", " 0 ", " ", ""))
+    return {"topics": topics, "qrels": qrels, "escaped": collection.escapes(texts=True)}

@@ -15,6 +15,7 @@ from quit.export import training
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import LABELS, Lines, PassageTexts, line_file, write_texts
 from quit.export.training import PAIRS, Selection
+from quit.retrieval.records import whole
 
 
 def write_tevatron(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
@@ -46,7 +47,7 @@ def write_tevatron(dataset: Dataset, folder: ExportFolder, options: Options) -> 
     for split in SPLITS:
         queries = (query(position) + "\n" for position in dataset.positions(split))
         write_texts(folder, f"queries.{split}.jsonl", queries)
-    passages = lines.write_passages(folder, "corpus.jsonl", '{"docid": "', '", "title": "", "text": "', '"}')
+    passages = lines.write_passages(folder, "corpus.jsonl", '{"docid": "', '", "title": "", "text": "', '"}', whole)
     escapes = lines.escapes(texts=False)
     facts = {"passages": passages, "triples": counts, "triple_rule": PAIRS, "fine_tuning": selection.facts()}
     return {**facts, "escaped": escapes}

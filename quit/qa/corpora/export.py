@@ -1,24 +1,24 @@
-"""A corpus in the layouts of other tools: BEIR, TREC, Pyserini. Streamed, document by document.
+"""A corpus in the layouts of other tools: BEIR, TREC, Pyserini (:mod:`quit.export.retrieval_formats`). Streamed,
+document by document.
 
 Each query set (``musique``, ``musique/sub-questions``) has its own topics and qrels; all share the documents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from quit.common.rows import tuples
-from quit.common.safe import TEXT_RULE, json_text, one_line, safe_id
+from quit.common.rows import grouped, tuples
+from quit.common.safe import TEXT_RULE, json_inside, one_line, safe_id
 from quit.export.files import ExportFolder, Manifest, Publication, requested_formats
 from quit.export.lines import write_texts
+from quit.export.retrieval_formats import Join, beir, pyserini, trec
 from quit.qa.indexes.built import BuiltCorpus, query_set
-from quit.retrieval.records import whole
-from quit.retrieval.trec import qrels_line
 
 VERSION = 2
-Row = dict[str, Any]
+FORMATS = {"beir": beir, "trec": trec, "pyserini": pyserini}
 
 
 def export_corpus(corpus: BuiltCorpus, formats: Sequence[str], out: Path, *, overwrite: bool = False) -> list[Manifest]:
@@ -31,82 +31,48 @@ def export_corpus(corpus: BuiltCorpus, formats: Sequence[str], out: Path, *, ove
     publication = Publication(out, corpus.identity, overwrite=overwrite)
     publication.check(names)
 
-    def write(name: str, folder: ExportFolder) -> Row:
+    def write(name: str, folder: ExportFolder) -> dict[str, Any]:
         about = {key: corpus.manifest[key] for key in ("counts", "datasets", "sources")}
-        return about | FORMATS[name](corpus, folder)
+        return about | FORMATS[name](_Sets(corpus), folder)["escaped"]
 
     return publication.write(names, write, dict.fromkeys(names, VERSION))
 
 
-# What all formats read.
+class _Sets:
+    """Implements :class:`quit.export.retrieval_formats.Collection`. Sets are in the corpus's order, with a dash for the
+    slash of their names; ids are safe in every format: those of a release may hold white space."""
 
+    def __init__(self, corpus: BuiltCorpus) -> None:
+        self.corpus, self.sets = corpus, [name.replace("/", "-") for name in corpus.manifest["datasets"]]
+        rows = corpus.queries.to_pylist()
+        self._queries = grouped((query_set(row).replace("/", "-"), row) for row in rows)
+        set_of = {row["query_id"]: name for name, queries in self._queries.items() for row in queries}
+        self._qrels = grouped((set_of[row["query_id"]], row) for row in corpus.qrels.to_pylist())
 
-def _documents(corpus: BuiltCorpus) -> Iterator[tuple[str, str, str]]:
-    """Yield (id, title, text)."""
-    for batch in corpus.batches():
-        yield from tuples(batch, "doc_id", "title", "text")
+    def queries(self, name: str = "") -> Iterator[tuple[str, str, dict[str, Any]]]:
+        names = [name] if name else self.sets
+        for row in (row for each in names for row in self._queries.get(each, ())):
+            about = {key: row[key] for key in ("answers", "parent_id", "hop", "kind") if row[key] not in (None, [])}
+            yield safe_id(row["query_id"]), row["text"], about
 
+    def shards(self, file: str, ending: str) -> list[tuple[str]]:
+        return [(file + ending,)]
 
-def _sets(corpus: BuiltCorpus) -> dict[str, tuple[list[Row], list[Row]]]:
-    """Return query set (a dash for the slash of its name) -> its queries and qrels, in the corpus's order, with ids
-    that are safe in every format: those of a release may hold white space."""
-    sets: dict[str, tuple[list[Row], list[Row]]] = {name: ([], []) for name in corpus.manifest["datasets"]}
-    queries = corpus.queries.to_pylist()
-    set_of = {row["query_id"]: query_set(row) for row in queries}
-    for column, rows in enumerate((queries, corpus.qrels.to_pylist())):
-        for row in rows:
-            sets[set_of[row["query_id"]]][column].append(row | {"query_id": safe_id(row["query_id"])})
-    return {name.replace("/", "-"): tables for name, tables in sets.items()}
+    def write_passages(
+        self, folder: ExportFolder, file: str, before: str, between: str, after: str, join: Join, part: Any = None
+    ) -> int:
+        prepare = json_inside if before.startswith("{") else one_line
+        documents = (row for batch in self.corpus.batches() for row in tuples(batch, "doc_id", "title", "text"))
+        prepared = (map(prepare, document) for document in documents)
+        lines = (f"{before}{name}{between}{join(title, text)}{after}\n" for name, title, text in prepared)
+        return write_texts(folder, file, lines)
 
+    def write_qrels(self, folder: ExportFolder, file: str, name: str, parts: Iterable[str], head: str = "") -> int:
+        first, middle, last, end = parts
+        rows = ((safe_id(row["query_id"]), row["doc_id"], row["relevance"]) for row in self._qrels.get(name, ()))
+        lines = (f"{first}{query}{middle}{document}{last}{grade}{end}\n" for query, document, grade in rows)
+        return write_texts(folder, file, lines, head)
 
-def _beir(corpus: BuiltCorpus, folder: ExportFolder) -> Row:
-    """``corpus.jsonl``, ``queries.jsonl``, ``qrels/<set>.tsv``."""
-
-    def metadata(query: Row) -> Row:
-        return {key: query[key] for key in ("answers", "parent_id", "hop", "kind") if query[key] not in (None, [])}
-
-    documents = ({"_id": document_id, "title": title, "text": text} for document_id, title, text in _documents(corpus))
-    write_texts(folder, "corpus.jsonl", (json_text(row) + "\n" for row in documents))
-    sets = _sets(corpus)
-    every = (query for queries, _ in sets.values() for query in queries)
-    rows = ({"_id": query["query_id"], "text": query["text"], "metadata": metadata(query)} for query in every)
-    write_texts(folder, "queries.jsonl", (json_text(row) + "\n" for row in rows))
-    for name, (_, qrels) in sets.items():
-        lines = (f"{row['query_id']}\t{row['doc_id']}\t{row['relevance']}\n" for row in qrels)
-        write_texts(folder, f"qrels/{name}.tsv", lines, "query-id\tcorpus-id\tscore\n")
-    return {}
-
-
-def _topics(corpus: BuiltCorpus, folder: ExportFolder) -> Row:
-    changed_texts = 0
-    for name, (queries, qrels) in _sets(corpus).items():
-        changed_texts += sum(one_line(row["text"]) != row["text"] for row in queries)
-        topics = (f"{row['query_id']}\t{one_line(row['text'])}\n" for row in queries)
-        write_texts(folder, f"topics.{name}.tsv", topics)
-        relevant = (qrels_line(row["query_id"], row["doc_id"], row["relevance"]) for row in qrels)
-        write_texts(folder, f"qrels.{name}.txt", relevant)
-    return {"texts_changed": changed_texts, "text_rule": TEXT_RULE}
-
-
-def _trec(corpus: BuiltCorpus, folder: ExportFolder) -> Row:
-    """``collection.tsv`` (id, title and text), ``topics.<set>.tsv``, ``qrels.<set>.txt``."""
-    lines = (f"{document_id}\t{one_line(whole(title, text))}\n" for document_id, title, text in _documents(corpus))
-    write_texts(folder, "collection.tsv", lines)
-    return _topics(corpus, folder)
-
-
-def _pyserini(corpus: BuiltCorpus, folder: ExportFolder) -> Row:
-    """``corpus/docs.jsonl`` of {id, contents}: the title, a line end, the text; topics and qrels as TREC's."""
-    rows = (
-        {"id": document_id, "contents": f"{title}\n{text}" if title else text}
-        for document_id, title, text in _documents(corpus)
-    )
-    write_texts(folder, "corpus/docs.jsonl", (json_text(row) + "\n" for row in rows))
-    return _topics(corpus, folder)
-
-
-FORMATS: dict[str, Callable[[BuiltCorpus, ExportFolder], Row]] = {
-    "beir": _beir,
-    "trec": _trec,
-    "pyserini": _pyserini,
-}
+    def escapes(self, texts: bool) -> dict[str, Any]:
+        changed = sum(one_line(text) != text for _, text, _ in self.queries())
+        return {"texts_changed": changed, "text_rule": TEXT_RULE} if texts else {}
