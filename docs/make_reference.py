@@ -3,12 +3,14 @@ date."""
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict, is_dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, is_typeddict
 
@@ -89,11 +91,24 @@ def settings() -> str:
             f"{inspect.cleandoc(model.__doc__ or '')}\n",
         ]
         lines += ["| setting | default | meaning |", "|---|---|---|"]
+        texts = _below_fields(model)
         for key, value in model.model_fields.items():
             default = "required" if value.is_required() else f"`{value.get_default(call_default_factory=True)!r}`"
-            lines.append(f"| `{value.alias or key}` | {default} | {value.description} |")
+            lines.append(f"| `{value.alias or key}` | {default} | {texts[key]} |")
         lines.append("")
     return "\n".join(lines)
+
+
+def _below_fields(model: type[BaseModel]) -> dict[str, str]:
+    """Return what the docstring below each field says, also of the classes that a model extends."""
+    texts: dict[str, str] = {}
+    for each in model.__mro__[: model.__mro__.index(BaseModel)][::-1]:
+        (definition,) = ast.parse(inspect.getsource(each)).body
+        assert isinstance(definition, ast.ClassDef)
+        for field, text in pairwise(definition.body):
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+                texts[ast.unparse(field.target)] = " ".join(ast.literal_eval(text.value).split())
+    return texts
 
 
 def commands() -> str:

@@ -41,7 +41,7 @@ def venue_metadata(venue: str, origin: Origin, card: Card) -> list[dict[str, Any
     for field, source in VENUES[venue].items():
         there = bool(values.get(field, getattr(card, source, True)))
         if setting := Card.model_fields.get(source):
-            what = str(setting.description).partition(". ")[0].removesuffix(".")
+            what = " ".join(str(setting.description).split()).partition(". ")[0].removesuffix(".")
             source = f"card.{source}" if there else f"[card] {source}: {what}"
         rows.append({"field": field, "there": there, "source": source})
     return rows

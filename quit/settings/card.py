@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
 from quit.settings.section import Section
 
@@ -17,26 +17,37 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 class Card(Section):
     """The publisher's facts about the dataset, for its card and metadata. They change no table and no fingerprint."""
 
-    name: str = Field("", description="Name of the dataset.")
-    description: str = Field("", description="A paragraph on what it holds and what it is for.")
-    repository: str = Field("", description="Where it is published on the Hugging Face Hub: `ORG/NAME`.")
-    homepage: str = Field("", description="Address of a page on the dataset.")
-    licence: str = Field(
-        "",
-        description="Licence of the dataset, best as the hub's identifier (`cc-by-4.0`), and of sources that name "
-        "none. If not given: the sources' licences, `unknown` where one is not known.",
-    )
-    licence_link: str = Field("", description="Address of the licence's text, where the hub knows no such licence.")
-    authors: tuple[str, ...] = Field((), description="Names of the authors.")
-    contact: str = Field("", description="E-mail or address for questions about the dataset.")
-    languages: tuple[str, ...] = Field(("en",), min_length=1, description="Languages, as ISO 639 codes.")
-    citation: str = Field("", description="How to cite the dataset, best as BibTeX.")
-    published: str = Field("", description="Date of publication: `2026-11-22`.")
-    biases: str = Field(
-        "", description="Whom and what the questions over- and under-represent, and what they should not be used for."
-    )
-    personal_information: str = Field("", description="Personal or sensitive information in the data, or that none is.")
-    social_impact: str = Field("", description="What good and what harm use of the dataset may do, and to whom.")
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    name: str = ""
+    """Name of the dataset."""
+    description: str = ""
+    """A paragraph on what it holds and what it is for."""
+    repository: str = ""
+    """Where it is published on the Hugging Face Hub: `ORG/NAME`."""
+    homepage: str = ""
+    """Address of a page on the dataset."""
+    licence: str = ""
+    """Licence of the dataset, best as the hub's identifier (`cc-by-4.0`), and of sources that name none. If not given:
+    the sources' licences, `unknown` where one is not known."""
+    licence_link: str = ""
+    """Address of the licence's text, where the hub knows no such licence."""
+    authors: tuple[str, ...] = ()
+    """Names of the authors."""
+    contact: str = ""
+    """E-mail or address for questions about the dataset."""
+    languages: tuple[str, ...] = Field(("en",), min_length=1)
+    """Languages, as ISO 639 codes."""
+    citation: str = ""
+    """How to cite the dataset, best as BibTeX."""
+    published: str = ""
+    """Date of publication: `2026-11-22`."""
+    biases: str = ""
+    """Whom and what the questions over- and under-represent, and what they should not be used for."""
+    personal_information: str = ""
+    """Personal or sensitive information in the data, or that none is."""
+    social_impact: str = ""
+    """What good and what harm use of the dataset may do, and to whom."""
 
     @field_validator("repository")
     @classmethod

@@ -13,16 +13,11 @@ from quit.settings.section import File, Section
 class Collect(Section):
     """Pooling of the sources' records (3.1.1)."""
 
-    duplicates: Literal["pool", "keep_first", "keep_all"] = Field(
-        "pool",
-        description="The same question from several records: pool its hints, keep the first record, or keep all.",
-    )
-    questions: int | None = Field(
-        None,
-        ge=0,
-        description="Take only the first N usable questions of all sources together, before the filter; the others "
-        "are listed in `rejects`. 0, or not set: all. `quit build --questions N` sets it.",
-    )
+    duplicates: Literal["pool", "keep_first", "keep_all"] = "pool"
+    """The same question from several records: pool its hints, keep the first record, or keep all."""
+    questions: int | None = Field(None, ge=0)
+    """Take only the first N usable questions of all sources together, before the filter; the others are listed in
+    `rejects`. 0, or not set: all. `quit build --questions N` sets it."""
 
     @field_validator("questions")
     @classmethod
@@ -33,79 +28,66 @@ class Collect(Section):
 class Leakage(Section):
     """Answer leakage (3.1.2)."""
 
-    method: Literal["full", "bem"] = Field(
-        "full",
-        description="`bem` is the paper's: the equivalence model judges every word of a hint that is not a stop word "
-        "against each answer, and nothing else counts. `full` is ours: lexical rules, spans, containment, and the "
-        "model where span and answer are near; `contained`, `spans` and `screen` are its alone.",
-    )
-    mode: Literal["question", "hint"] = Field(
-        "question",
-        description="`question` (the paper) discards a leaking question; `hint` drops its leaking hints only.",
-    )
-    threshold: float = Field(0.5, ge=0, le=1, description="Equivalence probability from which a word or span leaks.")
-    contained: bool = Field(
-        True,
-        description="With `full`: a gold answer that occurs in a hint, or across two, as letters leaks too (`Ra` "
-        "in `portrayed`): table 1's answer containment is counted so here. An accepted answer leaks by whole words "
-        "only.",
-    )
-    spans: bool = Field(True, description="With `full`: also check spans up to the answer's own length in words.")
-    screen: float = Field(
-        0.4,
-        ge=-1,
-        le=1,
-        description="With `full`: cosine of span and answer from which the equivalence model is asked; -1 asks it "
-        "about every span.",
-    )
+    method: Literal["full", "bem"] = "full"
+    """`bem` is the paper's: the equivalence model judges every word of a hint that is not a stop word against each
+    answer, and nothing else counts. `full` is ours: lexical rules, spans, containment, and the model where span and
+    answer are near; `contained`, `spans` and `screen` are its alone."""
+    mode: Literal["question", "hint"] = "question"
+    """`question` (the paper) discards a leaking question; `hint` drops its leaking hints only."""
+    threshold: float = Field(0.5, ge=0, le=1)
+    """Equivalence probability from which a word or span leaks."""
+    contained: bool = True
+    """With `full`: a gold answer that occurs in a hint, or across two, as letters leaks too (`Ra` in `portrayed`):
+    table 1's answer containment is counted so here. An accepted answer leaks by whole words only."""
+    spans: bool = True
+    """With `full`: also check spans up to the answer's own length in words."""
+    screen: float = Field(0.4, ge=-1, le=1)
+    """With `full`: cosine of span and answer from which the equivalence model is asked; -1 asks it about every span."""
 
 
 class Convergence(Section):
     """Convergence and choice of the hints (3.1.2; TriviaHG)."""
 
-    hints: int = Field(5, ge=1, le=7, description="Hints kept per question; 5 give 325 passages.")
-    candidate_cap: int = Field(11, ge=2, description="Candidates that count: ten distractors and the gold answer.")
-    prefer_source: bool = Field(True, description="Use the source's own convergence where it has one.")
-    method: Literal["learned", "llm"] = Field(
-        "learned",
-        description="What scores hints whose source has neither convergence nor scores: the shipped model, or a "
-        "language model, which writes missing candidates too.",
-    )
-    language_model: str | None = Field(
-        None, description="With `llm`: name of the reader or judge of this profile whose language model is asked."
-    )
-    candidate_equivalence: float = Field(
-        0.5,
-        ge=0,
-        le=1,
-        description="Probability of equivalence to a gold answer from which an answer is not drawn as a candidate.",
-    )
+    hints: int = Field(5, ge=1, le=7)
+    """Hints kept per question; 5 give 325 passages."""
+    candidate_cap: int = Field(11, ge=2)
+    """Candidates that count: ten distractors and the gold answer."""
+    prefer_source: bool = True
+    """Use the source's own convergence where it has one."""
+    method: Literal["learned", "llm"] = "learned"
+    """What scores hints whose source has neither convergence nor scores: the shipped model, or a language model, which
+    writes missing candidates too."""
+    language_model: str | None = None
+    """With `llm`: name of the reader or judge of this profile whose language model is asked."""
+    candidate_equivalence: float = Field(0.5, ge=0, le=1)
+    """Probability of equivalence to a gold answer from which an answer is not drawn as a candidate."""
 
 
 class QuestionTypeSettings(Section):
     """Question type (3.1.3): by our classifier, where the paper takes HintEval's."""
 
-    prefer_source: bool = Field(True, description="Use the source's own type where it has one.")
+    prefer_source: bool = True
+    """Use the source's own type where it has one."""
 
 
 class Difficulty(Section):
     """Difficulty by reference-based retrieval complexity (3.1.3; Gabburo et al. 2024)."""
 
-    corpus: Annotated[str, File()] = Field(
-        "",
-        description="Corpus that is searched: a JSONL file of {id, text, title?} or a folder of them; empty: the "
-        "collection's own hints. Its content, not its path, is part of the fingerprint.",
-    )
-    counts: Literal["nearness", "containment"] = Field(
-        "nearness",
-        description="What makes a retrieved passage hold the answer. `containment` is the paper's: it contains the "
-        "answer as whole words; needs `corpus`, because hints are chosen not to contain it. `nearness` is ours: it "
-        "contains the answer or is near it by cosine.",
-    )
-    top_k: int = Field(10, ge=1, description="Passages retrieved for a question.")
-    answer_threshold: float = Field(0.5, ge=0, le=1, description="T_ans: s_i from which a passage is near the answer.")
-    medium_from: float = Field(0.55, ge=0, le=1, description="Difficulty from which the bin is `medium`.")
-    hard_from: float = Field(0.7, ge=0, le=1, description="Difficulty from which the bin is `hard`.")
+    corpus: Annotated[str, File()] = ""
+    """Corpus that is searched: a JSONL file of {id, text, title?} or a folder of them; empty: the collection's own
+    hints. Its content, not its path, is part of the fingerprint."""
+    counts: Literal["nearness", "containment"] = "nearness"
+    """What makes a retrieved passage hold the answer. `containment` is the paper's: it contains the answer as whole
+    words; needs `corpus`, because hints are chosen not to contain it. `nearness` is ours: it contains the answer or is
+    near it by cosine."""
+    top_k: int = Field(10, ge=1)
+    """Passages retrieved for a question."""
+    answer_threshold: float = Field(0.5, ge=0, le=1)
+    """T_ans: s_i from which a passage is near the answer."""
+    medium_from: float = Field(0.55, ge=0, le=1)
+    """Difficulty from which the bin is `medium`."""
+    hard_from: float = Field(0.7, ge=0, le=1)
+    """Difficulty from which the bin is `hard`."""
 
 
 IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", "labels.partial")
@@ -116,125 +98,96 @@ sentences (the identity of a language model), and partial labelling (the runs th
 class Probe(Section):
     """Parametric answerability (3.1.4)."""
 
-    repetitions: int = Field(3, ge=1, description="How often each reader answers each question without context.")
-    temperature: float = Field(
-        0.0,
-        ge=0,
-        description="Sampling temperature of an LLM reader in the probe, with the repetition's number as seed; 0 is "
-        "greedy, and then repetitions differ only as far as a server does. The paper names none; profile `paper` "
-        "takes 0.7.",
-    )
+    repetitions: int = Field(3, ge=1)
+    """How often each reader answers each question without context."""
+    temperature: float = Field(0.0, ge=0)
+    """Sampling temperature of an LLM reader in the probe, with the repetition's number as seed; 0 is greedy, and then
+    repetitions differ only as far as a server does. The paper names none; profile `paper` takes 0.7."""
 
 
 class Split(Section):
     """Train, dev and test (3.1.4)."""
 
-    seed: str = Field("quit", min_length=1, description="Key of the hash that draws every question's place.")
-    method: Literal["size", "share"] = Field(
-        "size",
-        description="`size` fills train and test up to their sizes, lowest draw first; `share` takes shares, which no "
-        "later source can disturb.",
-    )
-    train_size: int = Field(5000, ge=0, description="With `size`: questions in train (see `train`).")
-    test_size: int = Field(2000, ge=0, description="With `size`: other questions in test; the rest is dev.")
-    train_share: float = Field(
-        1.0,
-        ge=0,
-        le=1,
-        description="With `share`: share of the questions that `train` names in train; below 1 with `any`.",
-    )
-    test_share: float = Field(
-        round(2000 / 3095, 4), ge=0, le=1, description="With `share`: share of the others in test; the rest is dev."
-    )
-    near_duplicate: float = Field(
-        0.8, gt=0, le=1, description="Jaccard similarity of two questions' words from which they are near-identical."
-    )
-    train: Literal["parametric", "any"] = Field(
-        "parametric",
-        description="Which questions train is drawn from. `parametric` (the paper): those that a reader answers "
-        "without hints, and dev and test from the others. `any`: train, test and dev are drawn from all questions, "
-        "so that they are of one kind; sizes and shares then count all questions, and `test_share` those that are not "
-        "in train.",
-    )
-    pinned: Annotated[str | None, File()] = Field(
-        None,
-        description="Folder of an earlier release, or a JSONL file of {content_key, split}: those questions keep "
-        "their split.",
-    )
+    seed: str = Field("quit", min_length=1)
+    """Key of the hash that draws every question's place."""
+    method: Literal["size", "share"] = "size"
+    """`size` fills train and test up to their sizes, lowest draw first; `share` takes shares, which no later source can
+    disturb."""
+    train_size: int = Field(5000, ge=0)
+    """With `size`: questions in train (see `train`)."""
+    test_size: int = Field(2000, ge=0)
+    """With `size`: other questions in test; the rest is dev."""
+    train_share: float = Field(1.0, ge=0, le=1)
+    """With `share`: share of the questions that `train` names in train; below 1 with `any`."""
+    test_share: float = Field(round(2000 / 3095, 4), ge=0, le=1)
+    """With `share`: share of the others in test; the rest is dev."""
+    near_duplicate: float = Field(0.8, gt=0, le=1)
+    """Jaccard similarity of two questions' words from which they are near-identical."""
+    train: Literal["parametric", "any"] = "parametric"
+    """Which questions train is drawn from. `parametric` (the paper): those that a reader answers without hints, and dev
+    and test from the others. `any`: train, test and dev are drawn from all questions, so that they are of one kind;
+    sizes and shares then count all questions, and `test_share` those that are not in train."""
+    pinned: Annotated[str | None, File()] = None
+    """Folder of an earlier release, or a JSONL file of {content_key, split}: those questions keep their split."""
 
 
 class Labels(Section):
     """Reading and labelling the passages (3.2.2)."""
 
-    max_new_tokens: int = Field(
-        32, ge=1, description="Longest reply of an LLM reader, in tokens (embedded readers have none)."
-    )
-    temperature: float = Field(
-        0.0, ge=0, description="Sampling temperature of an LLM reader; 0 is greedy (embedded readers always are)."
-    )
-    sentences: Literal["drop", "judge"] = Field(
-        "drop",
-        description="What becomes of an LLM reader's reply that is a sentence, cut at the token limit or not: `drop` "
-        "makes it NO ANSWER, for the prompt (figure 8) forbids sentences; `judge` gives the whole sentence to the "
-        "judge, and one that it accepts is a valid answer. A noun phrase is an answer either way, also a cut one.",
-    )
-    partial: Literal["off", "exact"] = Field(
-        "off",
-        description="Which passages the labelers are asked about. `off` (the paper): each labeler about every passage. "
-        "`exact`: one labeler after the other in the order of the profile, each only about passages that are still at "
-        "label 1; the labels are the same. Readers that are not labelers are always asked about every passage.",
-    )
+    max_new_tokens: int = Field(32, ge=1)
+    """Longest reply of an LLM reader, in tokens (embedded readers have none)."""
+    temperature: float = Field(0.0, ge=0)
+    """Sampling temperature of an LLM reader; 0 is greedy (embedded readers always are)."""
+    sentences: Literal["drop", "judge"] = "drop"
+    """What becomes of an LLM reader's reply that is a sentence, cut at the token limit or not: `drop` makes it NO
+    ANSWER, for the prompt (figure 8) forbids sentences; `judge` gives the whole sentence to the judge, and one that it
+    accepts is a valid answer. A noun phrase is an answer either way, also a cut one."""
+    partial: Literal["off", "exact"] = "off"
+    """Which passages the labelers are asked about. `off` (the paper): each labeler about every passage. `exact`: one
+    labeler after the other in the order of the profile, each only about passages that are still at label 1; the labels
+    are the same. Readers that are not labelers are always asked about every passage."""
 
 
 class RunSettings(Section):
     """How a run works; nothing here changes the results."""
 
-    shards: int | None = Field(None, ge=1, description="Parts per table; chosen by `shard_questions` if not given.")
-    shard_questions: int = Field(
-        64, ge=1, description="Questions per part, where `shards` is not given; sixteen times as many after `judge`."
-    )
-    workers: int = Field(2, ge=1, description="Shards worked on at a time, of each reader.")
-    parallel_readers: bool = Field(
-        False,
-        description="Run all readers in parallel, each with its own server. Otherwise one reader runs at a time, in "
-        "the probe as when passages are read.",
-    )
-    runner: str = Field(
-        "threads",
-        description="Where shards are worked on: `threads` of this process, `ray` (processes, started here), "
-        "`ray:auto` or `ray:HOST:PORT` (a cluster this machine belongs to), `ray://HOST:10001` (one it does not). "
-        "Servers are asked by threads of this process in any case.",
-    )
-    gpus: float = Field(
-        0, ge=0, description="GPUs that a shard of `read` or `judge`, or a portion of requests, reserves on Ray."
-    )
-    lost_workers: int = Field(
-        3, ge=0, description="How often a shard or portion of requests goes to another worker when its own is lost."
-    )
-    cluster_seconds: float = Field(20.0, gt=0, description="How long to wait for an answer of a cluster.")
-    retries: int = Field(
-        2, ge=0, description="How often a shard is tried again after a fault of this system; servers have `attempts`."
-    )
-    retry_seconds: float = Field(2.0, ge=0, description="Pause before the first new try; doubles each time.")
-    lock_seconds: float = Field(3600.0, ge=0, description="How long to wait for another run on the same workspace.")
-    vector_cache_gb: float = Field(
-        2.0, ge=0, description="Disk space for the vectors of texts, shared by all workspaces; 0 keeps none."
-    )
-    max_cost: float | None = Field(
-        None,
-        ge=0,
-        description="What requests to servers may cost in all builds of the workspace together, in the currency of the "
-        "prices (`price_prompt`, ...). No request is sent that might pass it.",
-    )
-    max_tokens: int | None = Field(None, ge=0, description="The same for their tokens, of prompts and replies.")
-    max_refused: float = Field(
-        0.02,
-        ge=0,
-        le=1,
-        description="Share of a stage's prompts that a server may refuse, for their content or length, until the build "
-        "stops; five are always allowed. A refused prompt's reply is `NO ANSWER`.",
-    )
-    generation_cache: bool = Field(True, description="Keep every LLM reply, for this and all later runs.")
+    shards: int | None = Field(None, ge=1)
+    """Parts per table; chosen by `shard_questions` if not given."""
+    shard_questions: int = Field(64, ge=1)
+    """Questions per part, where `shards` is not given; sixteen times as many after `judge`."""
+    workers: int = Field(2, ge=1)
+    """Shards worked on at a time, of each reader."""
+    parallel_readers: bool = False
+    """Run all readers in parallel, each with its own server. Otherwise one reader runs at a time, in the probe as when
+    passages are read."""
+    runner: str = "threads"
+    """Where shards are worked on: `threads` of this process, `ray` (processes, started here), `ray:auto` or
+    `ray:HOST:PORT` (a cluster this machine belongs to), `ray://HOST:10001` (one it does not). Servers are asked by
+    threads of this process in any case."""
+    gpus: float = Field(0, ge=0)
+    """GPUs that a shard of `read` or `judge`, or a portion of requests, reserves on Ray."""
+    lost_workers: int = Field(3, ge=0)
+    """How often a shard or portion of requests goes to another worker when its own is lost."""
+    cluster_seconds: float = Field(20.0, gt=0)
+    """How long to wait for an answer of a cluster."""
+    retries: int = Field(2, ge=0)
+    """How often a shard is tried again after a fault of this system; servers have `attempts`."""
+    retry_seconds: float = Field(2.0, ge=0)
+    """Pause before the first new try; doubles each time."""
+    lock_seconds: float = Field(3600.0, ge=0)
+    """How long to wait for another run on the same workspace."""
+    vector_cache_gb: float = Field(2.0, ge=0)
+    """Disk space for the vectors of texts, shared by all workspaces; 0 keeps none."""
+    max_cost: float | None = Field(None, ge=0)
+    """What requests to servers may cost in all builds of the workspace together, in the currency of the prices
+    (`price_prompt`, ...). No request is sent that might pass it."""
+    max_tokens: int | None = Field(None, ge=0)
+    """The same for their tokens, of prompts and replies."""
+    max_refused: float = Field(0.02, ge=0, le=1)
+    """Share of a stage's prompts that a server may refuse, for their content or length, until the build stops; five are
+    always allowed. A refused prompt's reply is `NO ANSWER`."""
+    generation_cache: bool = True
+    """Keep every LLM reply, for this and all later runs."""
 
     @field_validator("runner")
     @classmethod

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
 from quit.settings.section import Section
 
@@ -17,37 +17,31 @@ FlowName = Literal["build", "review-sync", "label-update", "release", "benchmark
 class Limits(Section):
     """Limits of one run of a flow; a parameter of every flow, so that a deployment's form shows them."""
 
-    timeout_seconds: float = Field(
-        0, ge=0, title="Timeout", description="Seconds after which a run stops, with the shards in hand; 0 is none."
-    )
-    retries: int = Field(
-        0,
-        ge=0,
-        title="Retries",
-        description="How often a run is tried again after a fault that may pass (server, disk).",
-    )
-    retry_seconds: float = Field(
-        60.0, ge=0, title="Pause before a retry", description="Seconds before the first new try; doubles each time."
-    )
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    timeout_seconds: float = Field(0, ge=0, title="Timeout")
+    """Seconds after which a run stops, with the shards in hand; 0 is none."""
+    retries: int = Field(0, ge=0, title="Retries")
+    """How often a run is tried again after a fault that may pass (server, disk)."""
+    retry_seconds: float = Field(60.0, ge=0, title="Pause before a retry")
+    """Seconds before the first new try; doubles each time."""
 
 
 class Schedule(Limits):
     """One deployment of a flow for a workspace. `quit serve` offers every flow; these say when, and how."""
 
-    flow: FlowName = Field(description="The flow.")
-    name: str = Field(
-        "",
-        pattern=r"^[a-z0-9-]*$",
-        description="Its name, where a flow has several schedules; the flow's own if not given.",
-    )
-    cron: str = Field("", description="When: five cron fields, such as `0 3 * * *`; empty: only when asked.")
-    timezone: str = Field("UTC", description="Time zone of `cron`, such as Europe/Vienna.")
-    enabled: bool = Field(
-        True, description="Whether the schedule is active; one that is not can still be started by hand."
-    )
-    parameters: dict[str, Any] = Field(
-        default_factory=dict, description="Further parameters of the flow, such as { formats = ['huggingface'] }."
-    )
+    flow: FlowName
+    """The flow."""
+    name: str = Field("", pattern=r"^[a-z0-9-]*$")
+    """Its name, where a flow has several schedules; the flow's own if not given."""
+    cron: str = ""
+    """When: five cron fields, such as `0 3 * * *`; empty: only when asked."""
+    timezone: str = "UTC"
+    """Time zone of `cron`, such as Europe/Vienna."""
+    enabled: bool = True
+    """Whether the schedule is active; one that is not can still be started by hand."""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    """Further parameters of the flow, such as { formats = ['huggingface'] }."""
 
     @field_validator("cron")
     @classmethod
@@ -95,5 +89,7 @@ class Schedule(Limits):
 class ServeSettings(Section):
     """`quit serve`: the process that starts scheduled runs."""
 
-    limit: int = Field(4, ge=1, description="Runs at a time, over all workspaces.")
-    poll_seconds: int = Field(10, ge=1, description="How often the server is asked for runs that are due.")
+    limit: int = Field(4, ge=1)
+    """Runs at a time, over all workspaces."""
+    poll_seconds: int = Field(10, ge=1)
+    """How often the server is asked for runs that are due."""

@@ -34,22 +34,21 @@ from quit.settings.section import AnySection, Section
 class ReleaseSettings(Section):
     """Quality gates of a release (`quit release check`)."""
 
-    human_coverage: float = Field(
-        0.0,
-        ge=0,
-        le=1,
-        description="Share of the distinct answers in the splits under review (`review.splits`) that people must have "
-        "judged.",
-    )
-    examples: int = Field(5, ge=1, description="Examples that a failed gate names.")
-    memory_mb: int = Field(1024, ge=64, description="Memory that DuckDB may take in checks and comparisons, in MB.")
+    human_coverage: float = Field(0.0, ge=0, le=1)
+    """Share of the distinct answers in the splits under review (`review.splits`) that people must have judged."""
+    examples: int = Field(5, ge=1)
+    """Examples that a failed gate names."""
+    memory_mb: int = Field(1024, ge=64)
+    """Memory that DuckDB may take in checks and comparisons, in MB."""
 
 
 class Pages(Section):
     """The HTML report (`quit report`) and the browser view (`quit browse`); they change no table."""
 
-    rows: int = Field(50, ge=1, description="Rows of a list in the report; the rest is counted.")
-    port: int = Field(8095, ge=0, le=65535, description="Port of `quit browse` on this machine; 0 takes a free one.")
+    rows: int = Field(50, ge=1)
+    """Rows of a list in the report; the rest is counted."""
+    port: int = Field(8095, ge=0, le=65535)
+    """Port of `quit browse` on this machine; 0 takes a free one."""
 
 
 class Settings(Section):

@@ -14,107 +14,121 @@ Measures = tuple[str, ...]
 class FineTune(Section):
     """Fine-tuning of retrievers and rerankers (`quit benchmark finetune`, section 5.2 and appendix A.2, A.3)."""
 
-    epochs: float = Field(1.0, gt=0, description="Passes over the examples.")
-    max_steps: int = Field(0, ge=0, description="Most optimiser steps; 0 for no limit.")
-    batch: int = Field(16, ge=2, description="Examples per step.")
-    learning_rate: float = Field(2e-5, gt=0, description="Highest learning rate.")
-    warmup_share: float = Field(0.1, ge=0, le=1, description="Share of the steps in which it rises.")
-    max_length: int = Field(256, ge=8, description="Longest text (cross-encoder: pair), in tokens; the model keeps it.")
-    negative_kind: Literal["other", "any", "partial", "hard"] = Field(
-        "other", description="Kind of negatives, as in `quit export`; `other` is the paper's (footnote 11)."
-    )
-    optimizer: Literal["adamw", "adafactor"] = Field(
-        "adamw", description="Optimiser; PyGaggle's MonoT5 takes adafactor."
-    )
-    seed: int = Field(0, ge=0, description="Seed of initialisation and of the order of examples.")
+    epochs: float = Field(1.0, gt=0)
+    """Passes over the examples."""
+    max_steps: int = Field(0, ge=0)
+    """Most optimiser steps; 0 for no limit."""
+    batch: int = Field(16, ge=2)
+    """Examples per step."""
+    learning_rate: float = Field(2e-5, gt=0)
+    """Highest learning rate."""
+    warmup_share: float = Field(0.1, ge=0, le=1)
+    """Share of the steps in which it rises."""
+    max_length: int = Field(256, ge=8)
+    """Longest text (cross-encoder: pair), in tokens; the model keeps it."""
+    negative_kind: Literal["other", "any", "partial", "hard"] = "other"
+    """Kind of negatives, as in `quit export`; `other` is the paper's (footnote 11)."""
+    optimizer: Literal["adamw", "adafactor"] = "adamw"
+    """Optimiser; PyGaggle's MonoT5 takes adafactor."""
+    seed: int = Field(0, ge=0)
+    """Seed of initialisation and of the order of examples."""
 
 
 class Benchmark(Section):
     """The inferential QA benchmark (sections 4 and 5)."""
 
-    depth: int = Field(100, ge=1, le=10_000, description="Passages a retriever returns.")
-    rerank_depth: int = Field(100, ge=1, description="Of these, passages a reranker scores; the rest stay behind them.")
-    k: tuple[Annotated[int, Field(ge=1)], ...] = Field(
-        (1, 3, 5), min_length=1, description="Passages from which a reader's context is made."
-    )
-    strategies: tuple[Literal["norm", "freq"], ...] = Field(
-        ("norm", "freq"), min_length=1, description="Union_norm and Union_freq (section 5.4)."
-    )
-    alpha: float = Field(0.6, ge=0, description="Union_freq: weight of 1 / rank of the passage.")
-    beta: float = Field(0.4, ge=0, description="Union_freq: weight of 1 / position of the sentence.")
+    depth: int = Field(100, ge=1, le=10_000)
+    """Passages a retriever returns."""
+    rerank_depth: int = Field(100, ge=1)
+    """Of these, passages a reranker scores; the rest stay behind them."""
+    k: tuple[Annotated[int, Field(ge=1)], ...] = Field((1, 3, 5), min_length=1)
+    """Passages from which a reader's context is made."""
+    strategies: tuple[Literal["norm", "freq"], ...] = Field(("norm", "freq"), min_length=1)
+    """Union_norm and Union_freq (section 5.4)."""
+    alpha: float = Field(0.6, ge=0)
+    """Union_freq: weight of 1 / rank of the passage."""
+    beta: float = Field(0.4, ge=0)
+    """Union_freq: weight of 1 / position of the sentence."""
     grid: tuple[Annotated[float, Field(ge=0, le=1)], ...] = Field(
-        (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
-        min_length=1,
-        description="`quit benchmark grid`: the alphas tried, each with beta = 1 - alpha (footnote 13; ours, the paper "
-        "does not print its grid).",
+        (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0), min_length=1
     )
-    freq_sentences: int = Field(
-        0,
-        ge=0,
-        description="Union_freq: sentences that are kept, best first; 0 keeps all. (The paper keeps `the top-k`, "
-        "without a number.)",
-    )
+    """`quit benchmark grid`: the alphas tried, each with beta = 1 - alpha (footnote 13; ours, the paper does not print
+    its grid)."""
+    freq_sentences: int = Field(0, ge=0)
+    """Union_freq: sentences that are kept, best first; 0 keeps all. (The paper keeps `the top-k`, without a number.)"""
     metrics: Measures = Field(
         (
-            "Hit@1", "Hit@5", "Hit@10", "Hit@50", "Hit@100", "Recall@5", "Recall@10", "Recall@50", "MRR@100",
-            "nDCG(exp)@1", "nDCG(exp)@5", "nDCG(exp)@10", "nDCG(exp)@20", "nDCG(exp)@50", "nDCG(exp)@100",
-            "nDCG@10", "nDCG@100",
-            "Hit(rel=2)@1", "Hit(rel=2)@10", "Hit(rel=2)@50", "Hit(rel=2)@100", "MRR(rel=2)@100",
+            "Hit@1",
+            "Hit@5",
+            "Hit@10",
+            "Hit@50",
+            "Hit@100",
+            "Recall@5",
+            "Recall@10",
+            "Recall@50",
+            "MRR@100",
+            "nDCG(exp)@1",
+            "nDCG(exp)@5",
+            "nDCG(exp)@10",
+            "nDCG(exp)@20",
+            "nDCG(exp)@50",
+            "nDCG(exp)@100",
+            "nDCG@10",
+            "nDCG@100",
+            "Hit(rel=2)@1",
+            "Hit(rel=2)@10",
+            "Hit(rel=2)@50",
+            "Hit(rel=2)@100",
+            "MRR(rel=2)@100",
         ),
         min_length=1,
-        description="Ranking metrics; `rel`: the lowest relevant label (1; tables 2 and 3 take 2); `nDCG`: gain is the "
-        "label, as in trec_eval; `nDCG(exp)`: 2^label - 1, as in the paper's scripts.",
-    )  # fmt: skip
-    by: Literal["passage", "subset"] = Field(
-        "passage",
-        description="`subset`: each metric also over sets of hints, such as `Hit(by=subset)@1`. A set counts once, at "
-        "its first order retrieved, with that order's label; the ideal list has sets with their best labels.",
     )
-    judge_others: int = Field(
-        0,
-        ge=0,
-        description="Passages of other questions, the first of each system, that the labelers read; the paper assumes "
-        "label 0 for all. 0: none.",
-    )
-    compare: Measures = Field(
-        ("Hit@1", "nDCG@10", "EM"), description="Metrics on which every two systems are compared."
-    )
-    without_relevant: Literal["zero", "skip"] = Field(
-        "zero",
-        description="Questions without a relevant passage, in every metric: count as 0, or are left out.",
-    )
-    resamples: int = Field(10_000, ge=100, description="Resamples of intervals and of randomisation tests.")
-    seed: int = Field(0, ge=0, description="Seed of the resamples.")
-    k1: float = Field(0.9, ge=0, description="BM25 (Pyserini's value).")
-    b: float = Field(0.4, ge=0, le=1, description="BM25 (Pyserini's value).")
-    granularity: Literal["permutation", "subset"] = Field(
-        "permutation",
-        description="What dense retrievers encode: every passage (2.4 million at the paper's size), or each subset "
-        "once, in rank order, for all its permutations (229,431).",
-    )
-    batch: int = Field(32, ge=1, description="Texts or pairs that a neural model takes at a time.")
-    chunk: int = Field(8192, ge=1, description="Vectors in memory, and in a file of the cache, at a time.")
-    max_length: int = Field(512, ge=8, description="Longest (question, passage) pair of a reranker, in tokens.")
-    device: str = Field("cpu", description="Where neural retrievers and rerankers run: cpu, cuda.")
-    pooling: Literal["auto", "cls", "mean", "last"] = Field(
-        "auto",
-        description="How a plain checkpoint makes one vector of its tokens': the first, their mean, the last; `auto`: "
-        "the last of a causal language model, else the mean. Models with files of sentence-transformers say it "
-        "themselves; DPR's take `cls`, Contriever `mean`.",
-    )
-    similarity: Literal["cosine", "dot"] = Field(
-        "cosine", description="How vectors of a plain checkpoint are compared; those of DPR and Contriever by `dot`."
-    )
-    query_prompts: dict[str, str] = Field(
-        default_factory=dict,
-        description="Model -> what its queries begin with, where the model itself does not say (BGE's instruction).",
-    )
-    upr_prompt: str = Field(
-        "Passage: {passage} A question about what this passage describes:",
-        pattern=r"\{passage\}",
-        description="UPR: what the model reads before the question. Ours; its paper's own text can be put here.",
-    )
-    window: int = Field(20, ge=2, description="Listwise reranking: passages per prompt (RankGPT).")
-    stride: int = Field(10, ge=1, description="Listwise reranking: how far the window moves.")
-    rank_tokens: int = Field(160, ge=1, description="Listwise reranking: longest reply, in tokens.")
-    rank_prompt: Prompt = Field("rank", description="Listwise reranking: its prompt, or a .txt file.")
+    """Ranking metrics; `rel`: the lowest relevant label (1; tables 2 and 3 take 2); `nDCG`: gain is the label, as in
+    trec_eval; `nDCG(exp)`: 2^label - 1, as in the paper's scripts."""  # fmt: skip
+    by: Literal["passage", "subset"] = "passage"
+    """`subset`: each metric also over sets of hints, such as `Hit(by=subset)@1`. A set counts once, at its first order
+    retrieved, with that order's label; the ideal list has sets with their best labels."""
+    judge_others: int = Field(0, ge=0)
+    """Passages of other questions, the first of each system, that the labelers read; the paper assumes label 0 for all.
+    0: none."""
+    compare: Measures = ("Hit@1", "nDCG@10", "EM")
+    """Metrics on which every two systems are compared."""
+    without_relevant: Literal["zero", "skip"] = "zero"
+    """Questions without a relevant passage, in every metric: count as 0, or are left out."""
+    resamples: int = Field(10_000, ge=100)
+    """Resamples of intervals and of randomisation tests."""
+    seed: int = Field(0, ge=0)
+    """Seed of the resamples."""
+    k1: float = Field(0.9, ge=0)
+    """BM25 (Pyserini's value)."""
+    b: float = Field(0.4, ge=0, le=1)
+    """BM25 (Pyserini's value)."""
+    granularity: Literal["permutation", "subset"] = "permutation"
+    """What dense retrievers encode: every passage (2.4 million at the paper's size), or each subset once, in rank
+    order, for all its permutations (229,431)."""
+    batch: int = Field(32, ge=1)
+    """Texts or pairs that a neural model takes at a time."""
+    chunk: int = Field(8192, ge=1)
+    """Vectors in memory, and in a file of the cache, at a time."""
+    max_length: int = Field(512, ge=8)
+    """Longest (question, passage) pair of a reranker, in tokens."""
+    device: str = "cpu"
+    """Where neural retrievers and rerankers run: cpu, cuda."""
+    pooling: Literal["auto", "cls", "mean", "last"] = "auto"
+    """How a plain checkpoint makes one vector of its tokens': the first, their mean, the last; `auto`: the last of a
+    causal language model, else the mean. Models with files of sentence-transformers say it themselves; DPR's take
+    `cls`, Contriever `mean`."""
+    similarity: Literal["cosine", "dot"] = "cosine"
+    """How vectors of a plain checkpoint are compared; those of DPR and Contriever by `dot`."""
+    query_prompts: dict[str, str] = Field(default_factory=dict)
+    """Model -> what its queries begin with, where the model itself does not say (BGE's instruction)."""
+    upr_prompt: str = Field("Passage: {passage} A question about what this passage describes:", pattern=r"\{passage\}")
+    """UPR: what the model reads before the question. Ours; its paper's own text can be put here."""
+    window: int = Field(20, ge=2)
+    """Listwise reranking: passages per prompt (RankGPT)."""
+    stride: int = Field(10, ge=1)
+    """Listwise reranking: how far the window moves."""
+    rank_tokens: int = Field(160, ge=1)
+    """Listwise reranking: longest reply, in tokens."""
+    rank_prompt: Prompt = "rank"
+    """Listwise reranking: its prompt, or a .txt file."""

@@ -13,40 +13,35 @@ class Complexity(Section):
     """Reference-based retrieval complexity of any questions over any corpus (Gabburo et al. 2024; `quit
     complexity`)."""
 
-    documents: int = Field(10, ge=1, description="Documents retrieved for a question.")
-    t_ans: float = Field(0.5, ge=0, le=1, description="T_ans: s_i from which a document holds the answer.")
-    t_com: float = Field(
-        1.0,
-        ge=0,
-        le=1,
-        description="T_com: S_D from which the documents are complete. With MiniLM's token vectors S_D is near 1 for "
-        "all and higher for longer questions (docs/research/systems.md), so by default T_ans alone decides; lower it "
-        "for a head that tells.",
-    )
-    answer_head: Literal["contained", "judge"] = Field(
-        "contained",
-        description="s_i: `contained` is 1 where the answer is in the document, else its nearness; `judge` asks "
-        "the profile's judge.",
-    )
-    token_head: Literal["minilm", "late", "seq2seq"] = Field(
-        "minilm",
-        description="Rel(d, t): `minilm` and `late` by late interaction (of the encoder's token vectors, or of a "
-        "ColBERT checkpoint), `seq2seq` by how likely a model such as T5 finds a token of the question after the "
-        "document. The paper's GenEval is not published.",
-    )
-    token_model: str = Field("", description="Model of the heads `late` and `seq2seq`: a hub name, or a folder.")
-    baseline_model: str = Field(
-        "", description="Reader or judge of the profile that is asked whether each question is complex: a baseline."
-    )
-    baseline_prompt: Prompt = Field(
-        "complex_question", description="Prompt of the baseline: our own words, or a .txt file with the paper's."
-    )
-    answer_model: str = Field(
-        "",
-        description="Reader or judge of the profile that answers each question without documents; complexity is then "
-        "compared with whether the profile's judge finds the answer correct.",
-    )
-    answer_prompt: Prompt = Field("probe", description="Prompt for these answers, or a .txt file.")
-    answer_tokens: int = Field(64, ge=1, description="Longest such answer, in tokens.")
-    resamples: int = Field(1000, ge=10, description="Resamples of intervals and permutation tests.")
-    seed: int = Field(0, ge=0, description="Seed of these, and of the folds.")
+    documents: int = Field(10, ge=1)
+    """Documents retrieved for a question."""
+    t_ans: float = Field(0.5, ge=0, le=1)
+    """T_ans: s_i from which a document holds the answer."""
+    t_com: float = Field(1.0, ge=0, le=1)
+    """T_com: S_D from which the documents are complete. With MiniLM's token vectors S_D is near 1 for all and higher
+    for longer questions (docs/research/systems.md), so by default T_ans alone decides; lower it for a head that
+    tells."""
+    answer_head: Literal["contained", "judge"] = "contained"
+    """s_i: `contained` is 1 where the answer is in the document, else its nearness; `judge` asks the profile's
+    judge."""
+    token_head: Literal["minilm", "late", "seq2seq"] = "minilm"
+    """Rel(d, t): `minilm` and `late` by late interaction (of the encoder's token vectors, or of a ColBERT checkpoint),
+    `seq2seq` by how likely a model such as T5 finds a token of the question after the document. The paper's GenEval is
+    not published."""
+    token_model: str = ""
+    """Model of the heads `late` and `seq2seq`: a hub name, or a folder."""
+    baseline_model: str = ""
+    """Reader or judge of the profile that is asked whether each question is complex: a baseline."""
+    baseline_prompt: Prompt = "complex_question"
+    """Prompt of the baseline: our own words, or a .txt file with the paper's."""
+    answer_model: str = ""
+    """Reader or judge of the profile that answers each question without documents; complexity is then compared with
+    whether the profile's judge finds the answer correct."""
+    answer_prompt: Prompt = "probe"
+    """Prompt for these answers, or a .txt file."""
+    answer_tokens: int = Field(64, ge=1)
+    """Longest such answer, in tokens."""
+    resamples: int = Field(1000, ge=10)
+    """Resamples of intervals and permutation tests."""
+    seed: int = Field(0, ge=0)
+    """Seed of these, and of the folds."""

@@ -12,44 +12,43 @@ from quit.settings.section import Section
 class Corpora(Section):
     """Corpora for the QA systems (`quit corpus`)."""
 
-    all_context: bool = Field(
-        False,
-        description="Whether every context paragraph has relevance 1, as SUNAR's own evaluation has it; else "
-        "supporting ones only.",
-    )
-    aliases: bool = Field(True, description="Whether MuSiQue's `answer_aliases` are gold answers.")
-    sub_questions: bool = Field(True, description="Whether decompositions become queries of their own.")
-    granularity: Literal["hint", "subset", "permutation"] = Field(
-        "subset", description="What a document of a QUIT release is: a hint, a subset of hints, or every permutation."
-    )
-    strict: bool = Field(False, description="Whether the first document or question that is left out ends the build.")
+    all_context: bool = False
+    """Whether every context paragraph has relevance 1, as SUNAR's own evaluation has it; else supporting ones only."""
+    aliases: bool = True
+    """Whether MuSiQue's `answer_aliases` are gold answers."""
+    sub_questions: bool = True
+    """Whether decompositions become queries of their own."""
+    granularity: Literal["hint", "subset", "permutation"] = "subset"
+    """What a document of a QUIT release is: a hint, a subset of hints, or every permutation."""
+    strict: bool = False
+    """Whether the first document or question that is left out ends the build."""
 
 
 class FirstStages(Section):
     """Indexes over a corpus (`quit index`)."""
 
-    bm25_k1: float = Field(1.2, ge=0, description="BM25: how soon repetitions of a term stop counting.")
-    bm25_b: float = Field(0.75, ge=0, le=1, description="BM25: how far long documents are penalised.")
-    batch: int = Field(32, ge=1, description="Texts per batch of a sentence-transformers encoder.")
-    precision: Literal["fp32", "bf16"] = Field(
-        "fp32", description="Arithmetic of the encoder; bf16 is about three times faster (cosine to fp32 >= 0.9999)."
-    )
-    device: str = Field("auto", description="Where encoders and searches run: `cpu`, `cuda`, `cuda:1`, or `auto`.")
-    threads: int = Field(0, ge=0, description="Threads of encoders and searches; 0: one per core.")
+    bm25_k1: float = Field(1.2, ge=0)
+    """BM25: how soon repetitions of a term stop counting."""
+    bm25_b: float = Field(0.75, ge=0, le=1)
+    """BM25: how far long documents are penalised."""
+    batch: int = Field(32, ge=1)
+    """Texts per batch of a sentence-transformers encoder."""
+    precision: Literal["fp32", "bf16"] = "fp32"
+    """Arithmetic of the encoder; bf16 is about three times faster (cosine to fp32 >= 0.9999)."""
+    device: str = "auto"
+    """Where encoders and searches run: `cpu`, `cuda`, `cuda:1`, or `auto`."""
+    threads: int = Field(0, ge=0)
+    """Threads of encoders and searches; 0: one per core."""
 
 
 class Graph(Section):
     """Neighbourhood graphs (`quit graph`)."""
 
-    method: Literal["auto", "exact", "faiss"] = Field(
-        "auto", description="Exact blocked search, or faiss's HNSW; `auto` takes faiss past 600,000 documents."
-    )
-    precision: Literal["fp32", "bf16"] = Field(
-        "bf16", description="Arithmetic of the exact search; candidates of bf16 are scored again in fp32."
-    )
-    cross_question_only: bool = Field(
-        False, description="QUIT's own corpus: whether edges inside one question are left out."
-    )
-    late_candidates: int = Field(
-        4, ge=1, description="Late interaction: candidates as a multiple of k, by mean vectors, that MaxSim scores."
-    )
+    method: Literal["auto", "exact", "faiss"] = "auto"
+    """Exact blocked search, or faiss's HNSW; `auto` takes faiss past 600,000 documents."""
+    precision: Literal["fp32", "bf16"] = "bf16"
+    """Arithmetic of the exact search; candidates of bf16 are scored again in fp32."""
+    cross_question_only: bool = False
+    """QUIT's own corpus: whether edges inside one question are left out."""
+    late_candidates: int = Field(4, ge=1)
+    """Late interaction: candidates as a multiple of k, by mean vectors, that MaxSim scores."""
