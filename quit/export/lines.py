@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -85,12 +86,12 @@ class Lines:
     def write_passages(
         self,
         folder: ExportFolder,
-        name: str,
+        file: str,
         before: str,
         between: str,
         after: str,
         join: Callable[[str, str], str],
-        positions: np.ndarray | None = None,
+        part: np.ndarray | None = None,
     ) -> int:
         """Write ``before id between text after`` and a line end for every passage; return how many. ``join``: its empty
         title and its text.
@@ -100,28 +101,28 @@ class Lines:
         between += join("", "")
         prepare = json_inside if before.startswith("{") else one_line
         after += "\n"
-        with line_file(folder, name) as write:
-            for part in self.ranges(positions):
-                ids, texts = self.passage_ids(part, prepare), self.texts(part, prepare)
+        with line_file(folder, file) as write:
+            for some in self.ranges(part):
+                ids, texts = self.passage_ids(some, prepare), self.texts(some, prepare)
                 rows = write(pc.binary_join_element_wise(before, ids, between, texts, after, ""))
         return rows
 
-    def queries(self, split: str = "") -> Iterator[tuple[str, str, dict[str, str]]]:
+    def queries(self, name: str = "") -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield id, question and split of a split's questions, or of all."""
-        for position in self.dataset.positions(split) if split else range(len(self.ids)):
+        for position in self.dataset.positions(name) if name else range(len(self.ids)):
             about = {"split": self.dataset.split_names[position]}
             yield self.ids[position], self.dataset.question_of[position], about
 
-    def write_qrels(self, folder: ExportFolder, name: str, split: str, parts: Iterable[str], head: str = "") -> int:
-        """Write the labels of a split; return how many.
+    def write_qrels(self, folder: ExportFolder, file: str, name: str, parts: Iterable[str], head: str = "") -> int:
+        """Write the labels of the split ``name``; return how many.
 
         ``parts``: constants before the question's id, between it and the passage's, before the label, and at the end
         (the line end comes by itself). ``head``: a first line.
         """
         first, middle, last, end = parts
-        with line_file(folder, name, head) as write:
+        with line_file(folder, file, head) as write:
             rows = 0
-            for part in self.ranges(self.dataset.positions(split)):
+            for part in self.ranges(self.dataset.positions(name)):
                 labels = LABELS.take(pa.array(self.dataset.labels_of(part).ravel()))
                 columns = [first, self.question_ids(part), middle, self.passage_ids(part), last, labels, end + "\n"]
                 rows = write(pc.binary_join_element_wise(*columns, ""))

@@ -19,7 +19,8 @@ class Collection(Protocol):
     """What the layouts write: a dataset (:class:`quit.export.lines.Lines`), a corpus. ``sets``: names of the query
     sets, a dataset's splits."""
 
-    sets: Sequence[str]
+    @property
+    def sets(self) -> Sequence[str]: ...
 
     def queries(self, name: str = "") -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield (id, text, metadata) of a set, or of all."""
@@ -30,7 +31,7 @@ class Collection(Protocol):
         """Write a line per passage: ``before``, its id, ``between``, its title and text joined, ``after``. ``part``: of
         :meth:`shards`."""
 
-    def shards(self, file: str, ending: str) -> Iterable[tuple[Any, ...]]:
+    def shards(self, file: str, ending: str) -> Sequence[tuple[Any, ...]]:
         """Return the files that hold the passages together, each with its part."""
 
     def write_qrels(self, folder: ExportFolder, file: str, name: str, parts: Iterable[str], head: str = "") -> int:
