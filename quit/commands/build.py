@@ -58,32 +58,13 @@ def build(
     source: SourceOption = None,
     profile: options.Profile = None,
     set_: options.Set = None,
-    shards: Annotated[
-        int | None, typer.Option("--shards", min=1, help="Parts per table; changes nothing in the result.")
-    ] = None,
-    runner: Annotated[
-        str | None,
-        typer.Option("--runner", help="Where: threads, ray (processes), ray://HOST:10001; same result."),
-    ] = None,
+    shards: Annotated[int | None, typer.Option(min=1)] = None,
+    runner: str | None = None,
     questions: FirstQuestionsOption = None,
-    add: Annotated[bool, typer.Option("--add", help="Keep the sources of the last build and add --source.")] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Let questions leave that people reviewed.")] = False,
-    max_cost: Annotated[
-        float | None,
-        typer.Option(
-            "--max-cost",
-            min=0,
-            help="Stop before servers' replies have cost more in all builds of this workspace (run.max_cost).",
-        ),
-    ] = None,
-    fresh_replies: Annotated[
-        bool,
-        typer.Option(
-            "--fresh-replies",
-            help="Delete all kept replies of this build's language models, also those of other workspaces, and ask "
-            "again. To resume such a build, leave it out.",
-        ),
-    ] = False,
+    add: bool = False,
+    replace: bool = False,
+    max_cost: Annotated[float | None, typer.Option(min=0)] = None,
+    fresh_replies: bool = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Run the pipeline: from source files to labelled passages.
@@ -95,6 +76,15 @@ def build(
     nothing is built without --replace.
 
     Example: `quit build --source triviahg:Copilot.json --source wikihint:test.json`
+
+    Args:
+        shards: Parts per table; changes nothing in the result.
+        runner: Where: threads, ray (processes), ray://HOST:10001; same result.
+        add: Keep the sources of the last build and add --source.
+        replace: Let questions leave that people reviewed.
+        max_cost: Stop before servers' replies have cost more in all builds of this workspace (run.max_cost).
+        fresh_replies: Delete all kept replies of this build's language models, also those of other workspaces, and ask
+            again. To resume such a build, leave it out.
     """
     from quit.commands.console import print_summary
     from quit.engine.workspace import Workspace
@@ -120,13 +110,16 @@ def plan(
     source: SourceOption = None,
     profile: options.Profile = None,
     set_: options.Set = None,
-    throughput: Annotated[float | None, typer.Option("--throughput", min=0.001, help="Replies per second.")] = None,
+    throughput: Annotated[float | None, typer.Option(min=0.001)] = None,
     questions: FirstQuestionsOption = None,
     as_json: options.Json = False,
 ) -> None:
     """Say what a build will ask of language models before anything is spent: requests, tokens, hours, money.
 
     Example: `quit plan --profile server --throughput 200`
+
+    Args:
+        throughput: Replies per second.
     """
     from dataclasses import asdict
 
@@ -141,19 +134,11 @@ def plan(
 
 
 def check(
-    source: Annotated[
-        list[str],
-        typer.Argument(
-            help="KIND:PATH, a path that ends in .jsonl, .parquet, .csv or .tsv, or `starter`.",
-            autocompletion=complete_sources,
-        ),
-    ],
+    source: Annotated[list[str], typer.Argument(autocompletion=complete_sources)],
     profile: options.NamedProfile = "embedded",
     set_: options.Set = None,
-    limit: Annotated[int, typer.Option("--limit", min=0, help="Faults and notes to print; 0 for all.")] = 50,
-    no_models: Annotated[
-        bool, typer.Option("--no-models", help="Look for hints that give the answer away by rules alone: quicker.")
-    ] = False,
+    limit: Annotated[int, typer.Option(min=0)] = 50,
+    no_models: bool = False,
     as_json: options.Json = False,
 ) -> None:
     """Read sources and look for leaks as a build would; say what would be left out and why, and what looks odd. Writes
@@ -162,6 +147,11 @@ def check(
     Exits with 1 when something would be left out. Duplicates between files are found when all are named together.
 
     Example: `quit check mine.jsonl triviahg:Copilot.json`
+
+    Args:
+        source: KIND:PATH, a path that ends in .jsonl, .parquet, .csv or .tsv, or `starter`.
+        limit: Faults and notes to print; 0 for all.
+        no_models: Look for hints that give the answer away by rules alone: quicker.
     """
     from quit.library.building import check as check_sources
 

@@ -34,51 +34,20 @@ OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an e
 def export(
     workspace: options.Workspace = Path("workspace"),
     release_: ReleaseOption = None,
-    format_: Annotated[
-        str, typer.Option("--format", "-f", help="Formats, separated by commas.", autocompletion=complete_formats)
-    ] = "huggingface,release-json",
+    format_: Annotated[str, typer.Option("-f", autocompletion=complete_formats)] = "huggingface,release-json",
     out: OutOption = Path("exports"),
     card: CardOption = None,
-    benchmark: Annotated[
-        Path | None,
-        typer.Option("--benchmark", help="huggingface: folder of `quit benchmark run`, for baselines in the card."),
-    ] = None,
-    evaluation: Annotated[
-        bool,
-        typer.Option(
-            "--eval", help="huggingface: write tasks for Inspect, lm-evaluation-harness and MTEB beside the data."
-        ),
-    ] = False,
-    push: Annotated[
-        str | None,
-        typer.Option(
-            "--push", metavar="ORG/NAME", help="Publish huggingface on the hub, with the token in HF_TOKEN; private."
-        ),
-    ] = None,
-    public: Annotated[bool, typer.Option("--public", help="--push: let everyone see it.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="--push: list what would be published; needs no token.")
-    ] = False,
-    paper_keys: Annotated[
-        bool, typer.Option("--paper-keys", help="release-json, paper-index: put answers under the paper's six names.")
-    ] = False,
-    positives: Annotated[
-        int, typer.Option("--positives", help="tevatron, colbert, monot5: passages of label 2 per question, at most.")
-    ] = 10,
-    negatives: Annotated[
-        int, typer.Option("--negatives", help="tevatron, colbert, monot5: negative passages per question, at most.")
-    ] = 10,
-    negative_kind: Annotated[
-        str,
-        typer.Option(
-            "--negative-kind",
-            help="other (label 2 of other questions: the paper's), any (of theirs), partial (label 1) or hard (mined).",
-        ),
-    ] = "other",
-    miner: Annotated[str, typer.Option("--miner", help="What finds hard negatives: bm25 or encoder.")] = "bm25",
-    seed: Annotated[
-        str, typer.Option("--seed", help="Key of the choice of positives and negatives, and of the passages of --eval.")
-    ] = "export",
+    benchmark: Path | None = None,
+    evaluation: Annotated[bool, typer.Option("--eval")] = False,
+    push: Annotated[str | None, typer.Option(metavar="ORG/NAME")] = None,
+    public: bool = False,
+    dry_run: bool = False,
+    paper_keys: bool = False,
+    positives: int = 10,
+    negatives: int = 10,
+    negative_kind: str = "other",
+    miner: str = "bm25",
+    seed: str = "export",
     overwrite: OverwriteOption = False,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
@@ -90,6 +59,21 @@ def export(
 
     Examples: `quit export --format huggingface,release-json --out DIR`, `quit export --release workspace/releases/v1
     --out DIR --push ORG/NAME --dry-run`
+
+    Args:
+        format_: Formats, separated by commas.
+        benchmark: huggingface: folder of `quit benchmark run`, for baselines in the card.
+        evaluation: huggingface: write tasks for Inspect, lm-evaluation-harness and MTEB beside the data.
+        push: Publish huggingface on the hub, with the token in HF_TOKEN; private.
+        public: --push: let everyone see it.
+        dry_run: --push: list what would be published; needs no token.
+        paper_keys: release-json, paper-index: put answers under the paper's six names.
+        positives: tevatron, colbert, monot5: passages of label 2 per question, at most.
+        negatives: tevatron, colbert, monot5: negative passages per question, at most.
+        negative_kind: other (label 2 of other questions: the paper's), any (of theirs), partial (label 1) or hard
+            (mined).
+        miner: What finds hard negatives: bm25 or encoder.
+        seed: Key of the choice of positives and negatives, and of the passages of --eval.
     """
     from quit.dataset.release import open_release
     from quit.library.tables import open_tables

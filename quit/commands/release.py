@@ -33,11 +33,8 @@ SetOption = Annotated[
 @app.command()
 def create(
     workspace: options.Workspace = Path("workspace"),
-    name: Annotated[str, typer.Option("--name", "-n", help="Name of the version, such as v1.")] = ...,  # type: ignore[assignment]
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="Folder of the release; WORKSPACE/releases/NAME if not given."),
-    ] = None,
+    name: Annotated[str, typer.Option("-n")] = ...,  # type: ignore[assignment]
+    out: Annotated[Path | None, typer.Option("-o")] = None,
     waive: WaiveOption = None,
     set_: SetOption = None,
     quiet: options.Quiet = False,
@@ -49,6 +46,10 @@ def create(
     other content is refused.
 
     Example: `quit release create --name v1`
+
+    Args:
+        name: Name of the version, such as v1.
+        out: Folder of the release; WORKSPACE/releases/NAME if not given.
     """
     from quit.flows.calling import run_job
     from quit.library import jobs
@@ -66,11 +67,9 @@ def create(
 
 @app.command("import")
 def import_(
-    folder: Annotated[Path, typer.Argument(help="Folder with train.json, dev.json and test.json (.gz, .zst).")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the release.")],
-    name: Annotated[
-        str | None, typer.Option("--name", "-n", help="Name of the version; the folder's name if not given.")
-    ] = None,
+    folder: Path,
+    out: Annotated[Path, typer.Option("-o")],
+    name: Annotated[str | None, typer.Option("-n")] = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -80,6 +79,11 @@ def import_(
     in the release; what gates find is reported and refuses nothing.
 
     Example: `quit release import QUIT --out releases/quit`
+
+    Args:
+        folder: Folder with train.json, dev.json and test.json (.gz, .zst).
+        out: Folder of the release.
+        name: Name of the version; the folder's name if not given.
     """
     from quit.models.factory import Models
     from quit.release.import_release import import_release
@@ -147,13 +151,11 @@ def show_(path: options.Release, as_json: options.Json = False) -> None:
 
 @app.command()
 def check(
-    path: Annotated[Path | None, typer.Argument(help="Folder of a release; the workspace if not given.")] = None,
+    path: Annotated[Path | None, typer.Argument()] = None,
     workspace: options.Workspace = Path("workspace"),
     waive: WaiveOption = None,
     set_: SetOption = None,
-    venue: Annotated[
-        str, typer.Option("--for", metavar="VENUE", help="Also the metadata that a venue requires: neurips.")
-    ] = "",
+    venue: Annotated[str, typer.Option("--for", metavar="VENUE")] = "",
     card: CardOption = None,
     as_json: options.Json = False,
 ) -> None:
@@ -164,6 +166,10 @@ def check(
 
     Examples: `quit release check --waive unjudged-answer='two replies of the judge could not be read'`, `quit release
     check workspace/releases/v1 --for neurips --card card.toml`
+
+    Args:
+        path: Folder of a release; the workspace if not given.
+        venue: Also the metadata that a venue requires: neurips.
     """
     from quit.dataset.release import verify as verify_release
     from quit.dataset.workspace import provenance_of
@@ -213,14 +219,16 @@ def check(
 
 @app.command()
 def diff(
-    before: Annotated[Path, typer.Argument(help="Folder of the earlier release.")],
-    after: Annotated[Path, typer.Argument(help="Folder of the later release.")],
-    as_json: options.Json = False,
-    limit: Annotated[int, typer.Option("--limit", min=0, help="Rows a list in Markdown; 0 for all.")] = 50,
+    before: Path, after: Path, as_json: options.Json = False, limit: Annotated[int, typer.Option(min=0)] = 50
 ) -> None:
     """Say in Markdown which questions, labels and valid answers changed between two releases, and why.
 
     Example: `quit release diff workspace/releases/v1 workspace/releases/v2 > changes.md`
+
+    Args:
+        before: Folder of the earlier release.
+        after: Folder of the later release.
+        limit: Rows a list in Markdown; 0 for all.
     """
     from quit.release.diff import diff as compare
     from quit.release.show import changelog

@@ -18,21 +18,8 @@ SetOption = Annotated[
 
 def report(
     workspace: options.Workspace = Path("workspace"),
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            help="The file to write; WORKSPACE/report.html if not given, RELEASE.html beside a release.",
-        ),
-    ] = None,
-    release: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--release",
-            help="Folder of a release; twice, the earlier one first: show their differences.",
-        ),
-    ] = None,
+    out: Annotated[Path | None, typer.Option("-o")] = None,
+    release: list[Path] | None = None,
     set_: SetOption = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
@@ -44,6 +31,10 @@ def report(
 
     Examples: `quit report`, `quit report --release workspace/releases/v1 --release workspace/releases/v2 --out
     changes.html`
+
+    Args:
+        out: The file to write; WORKSPACE/report.html if not given, RELEASE.html beside a release.
+        release: Folder of a release; twice, the earlier one first: show their differences.
     """
     from quit.library.tables import open_tables
 
@@ -60,9 +51,7 @@ def report(
 
 def browse(
     workspace: options.Workspace = Path("workspace"),
-    port: Annotated[
-        int | None, typer.Option("--port", min=0, max=65535, help="Port on this machine; 0 takes a free one.")
-    ] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535)] = None,
     set_: SetOption = None,
 ) -> None:
     """Search the questions of a workspace, or of a release (`-w RELEASE`), in a web browser, narrow them to what needs
@@ -72,6 +61,9 @@ def browse(
     Only this machine can reach the page, and nothing can be changed there. Ctrl-C ends it.
 
     Examples: `quit browse --port 8095`, `quit browse -w workspace/releases/v1`
+
+    Args:
+        port: Port on this machine; 0 takes a free one.
     """
     from quit.engine.reading import settings_of
     from quit.release.view import open_to_read

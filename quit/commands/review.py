@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quit.commands import options
+from quit.commands.declaring import Group
 from quit.commands.options import open_workspace, show, working
 from quit.common.terminal import echo
 from quit.errors import shell_word
@@ -17,10 +18,7 @@ if TYPE_CHECKING:
     from quit.engine.workspace import Workspace
     from quit.settings.review import Review
 
-app = typer.Typer(
-    help="People verify the answers of dev and test in Label Studio; their verdicts update the labels.",
-    no_args_is_help=True,
-)
+app = Group("People verify the answers of dev and test in Label Studio; their verdicts update the labels.")
 
 UrlOption = Annotated[
     str | None,
@@ -39,16 +37,16 @@ ProjectOption = Annotated[
 
 
 @app.command()
-def serve(
-    workspace: options.Workspace = Path("workspace"),
-    port: Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes a free one.")] = None,
-) -> None:
+def serve(workspace: options.Workspace = Path("workspace"), port: int | None = None) -> None:
     """Start Label Studio on this machine, with its database in the workspace; Ctrl-C stops it.
 
     The first start installs it into its own environment (about two minutes). Leave it running and push from
     another terminal.
 
     Example: `quit review serve`
+
+    Args:
+        port: Port to listen on; 0 takes a free one.
     """
     from quit.annotation.client import connect
     from quit.annotation.server import LocalServer
@@ -83,12 +81,8 @@ def push(
     workspace: options.Workspace = Path("workspace"),
     url: UrlOption = None,
     project: ProjectOption = None,
-    new_project: Annotated[
-        bool, typer.Option("--new-project", help="Make a new project and leave the last one.")
-    ] = False,
-    repair_config: Annotated[
-        bool, typer.Option("--repair-config", help="Put back a labelling page that someone edited.")
-    ] = False,
+    new_project: bool = False,
+    repair_config: bool = False,
     set_: SetOption = None,
     as_json: options.Json = False,
 ) -> None:
@@ -97,6 +91,10 @@ def push(
     Pushing again changes only tasks whose content changed.
 
     Example: `quit review push --set review.overlap=2`
+
+    Args:
+        new_project: Make a new project and leave the last one.
+        repair_config: Put back a labelling page that someone edited.
     """
     from quit.annotation.client import connect
 
@@ -119,13 +117,8 @@ def pull(
     workspace: options.Workspace = Path("workspace"),
     url: UrlOption = None,
     project: ProjectOption = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Read every task, not only those changed since the last pull.")
-    ] = False,
-    accept_withdrawals: Annotated[
-        bool,
-        typer.Option("--accept-withdrawals", help="Withdraw reviews even if many annotations were deleted at once."),
-    ] = False,
+    full: bool = False,
+    accept_withdrawals: bool = False,
     as_json: options.Json = False,
 ) -> None:
     """Import what people did into the table `reviews`, and say whom to ask about unclear pages.
@@ -133,6 +126,10 @@ def pull(
     An interrupted pull counts nothing twice.
 
     Example: `quit review pull`
+
+    Args:
+        full: Read every task, not only those changed since the last pull.
+        accept_withdrawals: Withdraw reviews even if many annotations were deleted at once.
     """
     arguments: dict[str, Any] = {"full": full, "accept_withdrawals": accept_withdrawals}
     report = _sync("pull", workspace, url=url, project=project, **arguments)
@@ -147,7 +144,7 @@ def pull(
 @app.command()
 def apply(
     workspace: options.Workspace = Path("workspace"),
-    withdraw: Annotated[bool, typer.Option("--withdraw", help="Undo: labels as before any review.")] = False,
+    withdraw: bool = False,
     set_: SetOption = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
@@ -158,6 +155,9 @@ def apply(
     Applying twice changes nothing; every change is a row of the table `changes`.
 
     Example: `quit review apply`
+
+    Args:
+        withdraw: Undo: labels as before any review.
     """
     from quit.flows.calling import run_job
     from quit.library import jobs
@@ -187,16 +187,15 @@ def apply(
 
 @app.command()
 def status(
-    workspace: options.Workspace = Path("workspace"),
-    disagreements: Annotated[
-        bool, typer.Option("--disagreements", help="List every answer and flag on which people disagree.")
-    ] = False,
-    as_json: options.Json = False,
+    workspace: options.Workspace = Path("workspace"), disagreements: bool = False, as_json: options.Json = False
 ) -> None:
     """Show progress: done, open, blind tasks and others, agreement (alpha of all, kappa of every two annotators),
     control questions, what is applied. Asks no server.
 
     Examples: `quit review status`, `quit review status --disagreements`
+
+    Args:
+        disagreements: List every answer and flag on which people disagree.
     """
     from quit.review.report import pieces, review_status
 

@@ -12,15 +12,16 @@ from quit.commands.options import print_json
 
 
 def doctor(
-    workspace: Annotated[
-        Path | None, typer.Option("--workspace", "-w", help="Also check this workspace, with its own profile.")
-    ] = None,
+    workspace: Annotated[Path | None, typer.Option("-w")] = None,
     profile: options.Profile = None,
     as_json: options.Json = False,
 ) -> None:
     """Check the installation, models, servers and settings, and say what to do about each fault.
 
     Example: `quit doctor -w workspace --profile paper`
+
+    Args:
+        workspace: Also check this workspace, with its own profile.
     """
     from quit.commands.console import print_checks
     from quit.operations.doctor import examine

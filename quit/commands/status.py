@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from quit.commands import options
 from quit.commands.options import open_workspace, print_json
@@ -15,15 +12,14 @@ from quit.errors import InputError
 
 
 def status(
-    workspace: options.Workspace = Path("workspace"),
-    left_out: Annotated[
-        bool, typer.Option("--left-out", help="List every record, hint and question that was left out, and why.")
-    ] = False,
-    as_json: options.Json = False,
+    workspace: options.Workspace = Path("workspace"), left_out: bool = False, as_json: options.Json = False
 ) -> None:
     """Say how far each stage is, what was left out and why.
 
     Examples: `quit status`, `quit status --left-out`
+
+    Args:
+        left_out: List every record, hint and question that was left out, and why.
     """
     from quit.commands.console import print_left_out, print_status
     from quit.engine.planning import last_build
@@ -49,13 +45,11 @@ def status(
 
 
 def show(
-    question_id: Annotated[str, typer.Argument(help="Id of a question; the source's id works if it is unique.")],
+    question_id: str,
     workspace: options.Workspace = Path("workspace"),
     as_json: options.Json = False,
-    passages: Annotated[int, typer.Option("--passages", help="Passages to print; 0 for all.")] = 12,
-    why: Annotated[
-        bool, typer.Option("--why", help="Say which hints suffice, add and harm, and whether their order matters.")
-    ] = False,
+    passages: int = 12,
+    why: bool = False,
 ) -> None:
     """Show everything about one question: hints, leaks, type, difficulty, probe, split, passages, answers, verdicts,
     labels.
@@ -64,6 +58,11 @@ def show(
     from 0, lines and records of a source from 1.
 
     Examples: `quit show jsonl-geo-003 --passages 20`, `quit show jsonl-geo-003 --why`
+
+    Args:
+        question_id: Id of a question; the source's id works if it is unique.
+        passages: Passages to print; 0 for all.
+        why: Say which hints suffice, add and harm, and whether their order matters.
     """
     from quit.commands.question import print_question
     from quit.library.tables import open_tables
