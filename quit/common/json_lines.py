@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
+from quit.common.opening import PARQUET, begins_with, open_bytes, parquet_rows
 from quit.errors import InputError, did_you_mean
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -22,7 +24,7 @@ def json_object(line: str | bytes, where: str, expected: str = "") -> dict[str, 
     Raises ``InputError`` for a line that holds none; it begins with ``where`` and says what was ``expected``.
     """
     try:
-        row = json.loads(line)
+        row = json.loads(line, object_pairs_hook=once_each)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: {f'expected {expected}' if expected else 'no JSON'} ({error}).") from error
     if not isinstance(row, dict):
@@ -30,15 +32,29 @@ def json_object(line: str | bytes, where: str, expected: str = "") -> dict[str, 
     return row
 
 
+def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of its keys and values. Raises ``ValueError`` for a key that is there twice, as where two
+    records ran into each other."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise json.JSONDecodeError(f"the key {twice[:40]!r} is there twice in an object", "", 0)
+    return values
+
+
 def json_lines(path: Path, what: str = "", expected: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number from 1, object) for each line of a file that is not blank.
+    """Yield (line number from 1, object) for each line of a file that is not blank, or each row of Parquet.
 
     ``what`` it holds, for messages; ``expected`` what a line should hold. Raises ``InputError`` for a file that cannot
     be read, and, naming file and line, for a line that is no object or holds a lone surrogate (``\\ud800``), which no
     model and no table takes.
     """
     try:
-        with path.open(encoding="utf-8-sig") as file:
+        if begins_with(path, PARQUET):
+            yield from enumerate(parquet_rows(path), start=1)
+            return
+        with TextIOWrapper(open_bytes(path), encoding="utf-8-sig") as file:
             for number, line in enumerate(file, start=1):
                 if line.strip():
                     row = json_object(line, f"{path}, line {number}", expected)

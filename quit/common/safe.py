@@ -29,7 +29,7 @@ _LINE_ENDS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\
 EXAMPLES = 20
 """How many escaped ids a manifest names."""
 ID_RULE = "white space, control characters, '\"' and '%' are percent-encoded as UTF-8 (urllib.parse.unquote undoes it)"
-TEXT_RULE = "each tab, line end or NUL in a text became one space"
+TEXT_RULE = "each tab, line end or NUL in a text became one space; TSV is unquoted (pandas: quoting=3)"
 _BEGINS = "=+-@'\t\r\n\uff1d\uff0b\uff0d\uff20"  # the last four: full-width forms, which Excel takes too
 CELL_RULE = (
     "a text that begins with = + - @ (or their full-width forms), ', a tab or a line end has a ' before it: remove one"

@@ -1,44 +1,52 @@
-"""A corpus: documents of JSONL files. Only places are kept in memory; texts are read again when they are asked for."""
+"""A corpus: documents of JSONL files, also in gzip, or of Parquet. Only places are kept in memory; texts are read again
+when they are asked for."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from quit.common.json_lines import json_object
+from quit.common.opening import GZIP, PARQUET, begins_with, open_bytes, parquet_rows
 from quit.errors import InputError
-from quit.retrieval.records import STAGE, CorpusRecord, RawDocument, clean, whole
+from quit.retrieval.records import STAGE, CorpusRecord, RawDocument, clean, clean_id, whole
 from quit.sources.fields import plain, quote
 from quit.sources.records import Reject
 
 _IDS = ("id", "_id", "doc_id")
 _TEXTS = ("text", "contents")
+ENDINGS = (".jsonl", ".jsonl.gz", ".parquet")
 
 
 class Corpus:
-    """The documents of a JSONL file, or of a folder: its ``corpus.jsonl``, else all of its ``*.jsonl`` by name.
+    """The documents of a file, or of a folder: its ``corpus.jsonl``, else all of its ``*.jsonl`` by name; or the same
+    with the endings ``.jsonl.gz`` and ``.parquet``, which are unpacked to a temporary folder.
 
-    A line is {id | _id | doc_id, text | contents, title?}. ``text`` (BEIR) is preceded by the title; ``contents``
-    (Pyserini, our releases) is complete in itself. Texts are NFC with single spaces. Of equal texts the first is kept;
-    of documents with one id and different texts too, the other is a reject, as is a document without id or text. Raises
-    :class:`InputError` for a file that cannot be read, a line that is not a JSON object, and a corpus without a usable
-    document. Implements :class:`quit.retrieval.protocols.Documents`.
+    A line or row is {id | _id | doc_id, text | contents, title?}. ``text`` (BEIR) is preceded by the title;
+    ``contents`` (Pyserini, our releases) is complete in itself. Texts are NFC with single spaces. Of equal texts the
+    first is kept; of documents with one id and different texts too, the other is a reject, as is a document without id
+    or without title and text. Raises :class:`InputError` for a file that cannot be read, a line that is not a JSON
+    object, and a corpus without a usable document. Implements :class:`quit.retrieval.protocols.Documents`.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._files = corpus_files(path)
+        self._folder = TemporaryDirectory()  # removed with this object
+        self._files = [_unpacked(file, Path(self._folder.name) / str(n)) for n, file in enumerate(corpus_files(path))]
         self._file, self._offset = array("H"), array("Q")
         self.rejects: list[Reject] = []
         texts: set[bytes] = set()
-        for line in _lines(path):
+        for line in _lines(path, self._files):
             if line.fault:
                 reason, detail = line.fault
                 reason = "missing_field" if reason == "no_text" else reason
@@ -82,16 +90,46 @@ class Corpus:
                     yield _fields(json.loads(file.readline()))
 
 
+def one_of(folder: Path, stem: str) -> Path | None:
+    """Return the file of a stem in a folder: JSON Lines, plain or in gzip, or Parquet; None where there is none."""
+    return next((path for ending in ENDINGS if (path := folder / f"{stem}{ending}").is_file()), None)
+
+
 def corpus_files(path: Path) -> list[Path]:
     """Return the files of a corpus. Raises :class:`InputError` when there are none."""
     if path.is_dir():
-        single = path / "corpus.jsonl"
-        files = [single] if single.is_file() else sorted(path.glob("*.jsonl"))
+        single = one_of(path, "corpus")
+        files = [single] if single else sorted(file for ending in ENDINGS for file in path.glob(f"*{ending}"))
     else:
         files = [path] if path.is_file() else []
     if not files:
-        raise InputError(f"There is no corpus {path}. Name a JSONL file, or a folder with corpus.jsonl or *.jsonl.")
+        raise InputError(
+            f"There is no corpus {path}. Name a file ({', '.join(ENDINGS)}), or a folder with corpus.jsonl or others."
+        )
     return files
+
+
+def _unpacked(path: Path, folder: Path) -> Path:
+    """Return a file of lines whose places can be kept: the file itself, or a copy of the same name in ``folder``."""
+    if not (begins_with(path, GZIP) or begins_with(path, PARQUET)):
+        return path
+    folder.mkdir()
+    copy = folder / path.name
+    with copy.open("wb") as file, _reading(path):
+        if begins_with(path, GZIP):
+            with open_bytes(path) as packed:
+                shutil.copyfileobj(packed, file)
+        else:
+            file.writelines(json.dumps(row, default=str).encode() + b"\n" for row in parquet_rows(path))
+    return copy
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"Cannot read the corpus {path}: {error.strerror or error}.") from error
 
 
 def corpus_checksum(path: Path) -> str:
@@ -106,22 +144,19 @@ def checksum_of(files: Sequence[Path]) -> str:
     """Return what some files hold as 16 hexadecimal digits. Raises :class:`InputError` for one that cannot be read."""
     digest = hashlib.sha256()
     for file in files:
-        try:
-            with file.open("rb") as stream:
-                digest.update(hashlib.file_digest(stream, "sha256").digest())
-        except OSError as error:
-            raise InputError(f"Cannot read the corpus {file}: {error.strerror}.") from error
+        with _reading(file), file.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
     return digest.hexdigest()[:16]
 
 
 def read(path: Path, source: str = "jsonl") -> Iterator[CorpusRecord]:
     """Yield one record per line of a JSONL corpus (see :class:`Corpus`), for ``quit corpus build``. ``source``: kind.
 
-    A document without id or text, and one whose id an earlier document has with another text, is a reject. Raises
-    :class:`InputError` as :class:`Corpus` does.
+    A document without id, one without title and text, and one whose id an earlier document has with another text are
+    rejects. Raises :class:`InputError` as :class:`Corpus` does.
     """
     files = corpus_files(path)
-    for line in _lines(path):
+    for line in _lines(path, files):
         name, position, identity = plain(files[line.file].name), line.position, line.record_id or ""
         if line.fault:
             detail = f"line {position + 1}: {line.fault[1]}"
@@ -144,10 +179,9 @@ class _Line:
     fault: tuple[str, str] | None
 
 
-def _lines(path: Path) -> Iterator[_Line]:
-    """Yield the lines of a corpus. Raises :class:`InputError` for what cannot be read, at the end also where no line
-    was usable."""
-    files = corpus_files(path)
+def _lines(path: Path, files: Sequence[Path]) -> Iterator[_Line]:
+    """Yield the lines of a corpus from its files. Raises :class:`InputError` for what cannot be read, at the end also
+    where no line was usable."""
     contents: dict[str, bytes] = {}
     first = ""
     for number, offset, position, row in _rows(files):
@@ -156,8 +190,8 @@ def _lines(path: Path) -> Iterator[_Line]:
         fault = None
         if not isinstance(identity, str | int) or identity == "":
             fault = "missing_field", f"the document has no id: one of {', '.join(_IDS)}"
-        elif not text:
-            fault = "no_text", f"the document {quote(str(identity))} has no text: one of {', '.join(_TEXTS)}"
+        elif not title and not text:
+            fault = "no_text", f"the document {quote(str(identity))} has no text ({', '.join(_TEXTS)}) and no title"
         elif contents.setdefault(str(identity), content) != content:
             detail = f"an earlier document has the id {quote(str(identity))} and another text; that one is kept"
             fault = "duplicate_id", detail
@@ -169,26 +203,27 @@ def _lines(path: Path) -> Iterator[_Line]:
 
 
 def _rows(files: Sequence[Path]) -> Iterator[tuple[int, int, int, dict[str, Any]]]:
-    """Yield (file number, byte offset, line from 0, row)."""
+    """Yield (file number, byte offset where that is a file of lines, line from 0, row)."""
     for number, path in enumerate(files):
-        try:
-            with path.open("rb") as file:
+        with _reading(path):
+            if begins_with(path, PARQUET):
+                yield from ((number, 0, position, row) for position, row in enumerate(parquet_rows(path)))
+                continue
+            with open_bytes(path) as file:
                 offset = 0
                 for position, line in enumerate(file):
                     if line.strip():
-                        where = f"The corpus {path}, line {position + 1}"
-                        yield number, offset, position, json_object(line, where)
+                        yield number, offset, position, json_object(line, f"The corpus {path}, line {position + 1}")
                     offset += len(line)
-        except OSError as error:
-            raise InputError(f"Cannot read the corpus {path}: {error.strerror}.") from error
 
 
 def _fields(row: dict[str, Any]) -> tuple[Any, str, str]:
     """Return id (None where there is none), title and text of a row, cleaned, empty where there is none."""
     identity = next((row[key] for key in _IDS if row.get(key) is not None), None)
-    key = next((key for key in _TEXTS if isinstance(row.get(key), str) and row[key].strip()), None)
+    texts = [key for key in _TEXTS if isinstance(row.get(key), str)]
+    key = next((key for key in texts if row[key].strip()), texts[0] if texts else None)
     title = row.get("title") if key == "text" else None
-    identity = plain(identity) if isinstance(identity, str) else identity
+    identity = clean_id(identity) if isinstance(identity, str) else identity
     return identity, clean(title) if isinstance(title, str) else "", clean(row[key]) if key else ""
 
 

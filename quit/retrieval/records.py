@@ -7,6 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from quit.common.ids import content_hash
+from quit.sources.fields import plain
 from quit.sources.records import Reject
 
 STAGE = "corpus"
@@ -15,8 +16,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class RawDocument:
-    """One paragraph of a record, clean, its text not empty. ``place``: where in the record it was. ``is_repeated``:
-    whether an earlier record of the source has it too, by its id."""
+    """One paragraph of a record, clean; title or text is not empty. ``place``: where in the record it was.
+    ``is_repeated``: whether an earlier record of the source has it too, by its id."""
 
     title: str
     text: str
@@ -66,6 +67,11 @@ def clean(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", _SURROGATE.sub("\ufffd", text)).split())
 
 
+def clean_id(text: str) -> str:
+    """Return an id in NFC, in which all files compare, as tables can hold it."""
+    return unicodedata.normalize("NFC", plain(text))
+
+
 def whole(title: str, text: str) -> str:
-    """Return what systems read of a document: title, one space and text; the text alone where there is no title."""
-    return f"{title} {text}" if title else text
+    """Return what systems read of a document: title, one space and text; one alone where there is no other."""
+    return " ".join(filter(None, (title, text)))

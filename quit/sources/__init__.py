@@ -99,7 +99,7 @@ def split_source(text: str) -> tuple[str, str]:
     kind, colon, rest = text.partition(":")
     if colon and "/" not in kind:
         return kind, rest
-    return BARE.get(Path(text).suffix.lower(), ""), text
+    return BARE.get(Path(text.lower().removesuffix(".gz")).suffix, ""), text
 
 
 def parse_source(text: str) -> SourceRef:

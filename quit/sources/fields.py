@@ -6,10 +6,12 @@ Quotations of input are cut to 80 characters and escaped, since terminals and lo
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
@@ -125,7 +127,7 @@ def shown_file(file: str) -> str:
 
 def unit(kind: str, file: str) -> str:
     """Return what positions in a file of a source kind count: its lines, rows or records."""
-    suffix = Path(file).suffix.lower()
+    suffix = Path(file.lower().removesuffix(".gz")).suffix
     if kind in ("csv", "huggingface") or (kind == "jsonl" and suffix == ".parquet"):
         return "row"
     return "line" if kind == "jsonl" and suffix == ".jsonl" and not is_given(file) else "record"
@@ -186,6 +188,26 @@ def as_list(value: Any, name: str, expected: str) -> list:
     if len(value) > MAX_PARTS:
         raise BadRecord("too_many", f"Field {name!r} has {len(value)} entries; expected at most {MAX_PARTS}.")
     return value
+
+
+def transposed(columns: dict[str, Any]) -> Any:
+    """Return a list of objects for an object of lists, which is what ``datasets`` makes of a sequence of objects."""
+    lists = [column for column in columns.values() if isinstance(column, list)]
+    if len(lists) != len(columns) or len({len(column) for column in lists}) != 1:
+        return columns
+    return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
+
+
+def rows_of(value: Any, *names: str) -> Any:
+    """Return lists of the values of ``names`` for an object of lists, as the hub has what a file has as lists of lists;
+    either also as a JSON text in a cell. Anything else comes back as it is."""
+    if isinstance(value, str):
+        with suppress(ValueError, RecursionError):
+            value = json.loads(value)
+    rows = transposed(value) if isinstance(value, dict) else value
+    if isinstance(rows, list) and rows and all(isinstance(row, dict) and row.keys() == {*names} for row in rows):
+        return [[row[name] for name in names] for row in rows]
+    return rows
 
 
 def as_id(value: Any, name: str) -> str:

@@ -10,9 +10,11 @@ import json
 import re
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from quit.common.opening import PARQUET, begins_with, open_bytes, parquet_rows
 from quit.errors import InputError
 from quit.sources.fields import MAX_QUOTE, BadRecord, Item, describe, is_given
 
@@ -70,13 +72,28 @@ def _first_byte(path: Path) -> bytes:
 
 
 def read_bytes(path: Path, expected: str) -> bytes:
-    """Return the content of a file. Raises ``InputError``, also above ``MAX_WHOLE`` bytes."""
+    """Return the content of a file, unpacked. Raises ``InputError``, also above ``MAX_WHOLE`` bytes."""
     check_file(path, expected)
-    if (size := path.stat().st_size) > MAX_WHOLE:
+    data, size = b"", path.stat().st_size
+    if size <= MAX_WHOLE:
+        with reading(path, expected) as file:
+            data = file.read(MAX_WHOLE + 1)
+    if (size := max(size, len(data))) > MAX_WHOLE:
         raise InputError(
-            f"{path} has {size:,} bytes, and all but JSON Lines is read whole, up to {MAX_WHOLE:,}: split the file."
+            f"{path} has {size:,} bytes or more, and all but JSON Lines is read whole, up to {MAX_WHOLE:,}: split the "
+            "file."
         )
-    return path.read_bytes()
+    return data
+
+
+@contextmanager
+def reading(path: Path, expected: str) -> Iterator[IO[bytes]]:
+    """Open a file, unpacked. Raises ``InputError`` for what cannot be read."""
+    try:
+        with open_bytes(path) as file:
+            yield file
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror or error}); expected {expected}.") from None
 
 
 def read_text(path: Path, expected: str) -> str:
@@ -125,16 +142,21 @@ def kind_of(path: Path) -> str:
 
 def is_array(path: Path) -> bool:
     """Return whether a file begins with ``[``: it is a JSON array then, whatever its name."""
-    with path.open("rb") as file:
+    with reading(path, "JSON") as file:
         return file.read(4096).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
 
 
 def json_items(path: Path, expected: str, marks: frozenset[str]) -> Iterator[Item]:
-    """Yield the records of a JSON file: array, object of id -> record or of split -> array, one record, or JSON Lines.
+    """Yield the records of a file: a JSON array, object of id -> record or of split -> array, one record, JSON Lines,
+    or Parquet.
 
     ``marks`` are keys that tell a record from an object of records. An array is decoded record by record, so that 100
     MB of it need little more memory than its text. Raises ``InputError`` for what is not JSON, with line and column.
     """
+    check_file(path, expected)
+    if begins_with(path, PARQUET):
+        yield from row_items(path, expected)
+        return
     text = read_text(path, expected)
     start = _skip(text, 0)
     if text.startswith("[", start):
@@ -153,13 +175,13 @@ def json_items(path: Path, expected: str, marks: frozenset[str]) -> Iterator[Ite
     yield from _object(value, path)
 
 
-def array_values(file: IO[bytes], at_once: int = AT_ONCE) -> Iterator[Any]:
+def array_values(file: IO[bytes], at_once: int = AT_ONCE, pairs: Pairs | None = None) -> Iterator[Any]:
     """Yield the values of a JSON array one at a time: in memory are one of them and ``at_once`` bytes.
 
     Raises ``ValueError`` with what is wrong, in words, for anything else; also for text that is not UTF-8.
     """
     decode = codecs.getincrementaldecoder("utf-8-sig")().decode
-    text, at, more = "", 0, True
+    text, at, more, decoder = "", 0, True, _decoder(pairs)
 
     def read() -> None:
         nonlocal text, at, more
@@ -180,7 +202,7 @@ def array_values(file: IO[bytes], at_once: int = AT_ONCE) -> Iterator[Any]:
         while True:
             mark()
             try:
-                value, end = _DECODER.raw_decode(text, at)
+                value, end = decoder.raw_decode(text, at)
             except json.JSONDecodeError as error:
                 cut = error.msg.startswith("Unterminated") or error.pos + _TOKEN >= len(text)
                 if not (cut and more):
@@ -206,16 +228,19 @@ def array_values(file: IO[bytes], at_once: int = AT_ONCE) -> Iterator[Any]:
 def line_items(path: Path, expected: str, pairs: Pairs | None = None) -> Iterator[Item]:
     """Yield the values of a JSON Lines file, blank lines left out; ``position`` is the line's number from 0.
 
-    A file that begins with ``[`` is read as a JSON array. A line of more than ``MAX_LINE`` bytes is a fault; no
-    more of it is held in memory. Raises ``InputError`` for a missing or empty file.
+    A file that begins with ``[`` is read as a JSON array, one of Parquet row by row. A line of more than ``MAX_LINE``
+    bytes is a fault; no more of it is held in memory. Raises ``InputError`` for a missing or empty file.
     """
     check_file(path, expected)
     decoder = _decoder(pairs)
+    if begins_with(path, PARQUET):
+        yield from row_items(path, expected)
+        return
     if is_array(path):
         text = read_text(path, expected)
         yield from _array(text, _skip(text, 0), path, expected, decoder)
         return
-    with path.open("rb") as file:
+    with reading(path, expected) as file:
         for index, line in enumerate(iter(lambda: file.readline(MAX_LINE), b"")):
             if len(line) == MAX_LINE and not line.endswith(b"\n"):
                 while (more := file.readline(MAX_LINE)) and not more.endswith(b"\n"):
@@ -225,6 +250,15 @@ def line_items(path: Path, expected: str, pairs: Pairs | None = None) -> Iterato
             line = line.removeprefix(codecs.BOM_UTF8) if index == 0 else line
             if line.strip():
                 yield _line(line, index, path.name, decoder)
+
+
+def row_items(path: Path, expected: str, columns: list[str] | None = None) -> Iterator[Item]:
+    """Yield the rows of a Parquet file, of all columns or some. Raises ``InputError`` where it cannot be read."""
+    try:
+        for position, row in enumerate(parquet_rows(path, columns)):
+            yield Item(row, position, path.name, f"row {position + 1}")
+    except OSError as error:
+        raise InputError(f"{path} is {error}; expected {expected}.") from None
 
 
 _TOO_LONG = BadRecord("too_long", f"The line is longer than {MAX_LINE:,} bytes: write one record per line.")

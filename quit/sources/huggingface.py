@@ -39,15 +39,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     """Return the checked parts of one row. Raises ``BadRecord``."""
     hints = record.get("hints")
-    return jsonl.parse({**record, "hints": _transposed(hints)} if isinstance(hints, dict) else record, key)
-
-
-def _transposed(columns: dict[str, Any]) -> Any:
-    """Return a list of objects for an object of lists, which is what ``datasets`` makes of a sequence of objects."""
-    lists = [column for column in columns.values() if isinstance(column, list)]
-    if len(lists) != len(columns) or len({len(column) for column in lists}) != 1:
-        return columns
-    return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
+    return jsonl.parse({**record, "hints": fields.transposed(hints)} if isinstance(hints, dict) else record, key)
 
 
 def _items(path: Path) -> Iterator[Item]:

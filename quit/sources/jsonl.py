@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from quit.errors import InputError
 from quit.sources import fields
 from quit.sources.fields import DraftHint, DraftRecord, Item
-from quit.sources.files import check_file, line_items
+from quit.sources.files import check_file, line_items, row_items
 from quit.sources.records import SourceRecord
 
 EXPECTED = "JSON Lines or Parquet with id, question, answers and hints (schemas/question.schema.json)"
@@ -85,15 +85,10 @@ def _hint(hint: Any, name: str, answers: list[str]) -> DraftHint:
 
 def _parquet(path: Path) -> Iterator[Item]:
     check_file(path, EXPECTED)
-    position = 0
     try:
         refuse_nulls(path, [path], EXPECTED)
-        with pq.ParquetFile(path) as file:
-            names = set(file.schema_arrow.names)
-            columns = [*names.intersection(READ)] if names.issuperset(REQUIRED) else None  # all: a near miss is named
-            for batch in file.iter_batches(batch_size=1000, columns=columns):
-                for row in batch.to_pylist():
-                    yield Item(row, position, path.name, f"row {position + 1}")
-                    position += 1
-    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
+        names = set(pq.read_schema(path).names)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not a readable Parquet file ({error}); expected {EXPECTED}.") from None
+    columns = [*names.intersection(READ)] if names.issuperset(REQUIRED) else None  # all: a near miss is named
+    yield from row_items(path, EXPECTED, columns)

@@ -1,12 +1,15 @@
 """Documents of JSONL files: which count, what they say, what is left out."""
 
+import gzip
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from quit.errors import InputError
-from quit.retrieval.corpus import Corpus, corpus_checksum
+from quit.retrieval.corpus import Corpus, corpus_checksum, read
 from tests.qa.corpora.worlds import built
 from tests.rows import write_lines
 
@@ -33,6 +36,24 @@ def test_what_is_left_out_is_named(tmp_path: Path) -> None:
     rejects = [(one.reason, one.position, one.record_id) for one in corpus.rejects]
     assert rejects == [("duplicate_id", 1, "a"), ("missing_field", 2, "b"), ("missing_field", 3, None)]
     assert "'a'" in corpus.rejects[0].detail and "no text" in corpus.rejects[1].detail
+
+
+@pytest.mark.parametrize("ending", ["jsonl.gz", "parquet"])
+def test_packed_files_hold_the_same_documents(tmp_path: Path, ending: str) -> None:
+    rows = [{"id": str(number), "title": "T" * number, "text": f"text {number}"} for number in range(3)]
+    plain = Corpus(write_lines(tmp_path / "plain" / "c.jsonl", rows))
+    path = tmp_path / "packed" / f"c.{ending}"
+    path.parent.mkdir()
+    if ending == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    else:
+        path.write_bytes(gzip.compress((tmp_path / "plain" / "c.jsonl").read_bytes()))
+    for corpus in (Corpus(path), Corpus(path.parent)):
+        assert list(corpus) == list(plain) and corpus.ids([2, 0]) == ["2", "0"]
+    assert [record.documents for record in read(path)] == [record.documents for record in read(plain.path)]
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(InputError, match=f"Cannot read the corpus .*c.{ending}"):
+        Corpus(path)
 
 
 def test_a_folder_is_its_corpus_file_else_all_files(tmp_path: Path) -> None:

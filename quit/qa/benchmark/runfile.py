@@ -1,7 +1,7 @@
-"""Somebody's TREC run file, scored as the benchmark scores its own systems (``quit evaluate run``).
+"""Somebody's run file, scored as the benchmark scores its own systems (``quit evaluate run``).
 
-A line is ``question Q0 passage rank score name``, ids as in our exports. As in trec_eval, the score alone orders the
-passages of a question, equal ones by id, later ids first; the column ``rank`` is not read.
+Its lines are read by :func:`quit.retrieval.trec.read_run`, ids as in our exports or as they are. As in trec_eval, the
+score alone orders the passages of a question, equal ones by id, later ids first; the column ``rank`` is not read.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from quit.qa.benchmark.run import System
 from quit.qa.benchmark.task import ReleasePassages, ReleaseRelevance, release_task
 from quit.qa.settings.benchmark import Benchmark
 from quit.retrieval.protocols import Ranking
+from quit.retrieval.records import clean_id
 from quit.retrieval.trec import best_first, read_run
 from quit.sources.fields import quote
 
@@ -58,7 +59,8 @@ def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> 
     task = release_task(dataset, split)
     passages, relevance = task.passages, task.relevance
     assert isinstance(passages, ReleasePassages) and isinstance(relevance, ReleaseRelevance)
-    question_ids = [safe_id(question_id) for question_id in task.question_ids]
+    spellings = [(clean_id(safe_id(name)), clean_id(name)) for name in task.question_ids]
+    question_ids = [safe if safe in lines or name not in lines else name for safe, name in spellings]
     if not lines.keys() & {*question_ids}:
         raise InputError(
             f"{path} ranks no question of the split {split!r}: it has {quote(next(iter(lines)))}, the split "

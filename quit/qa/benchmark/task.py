@@ -26,6 +26,7 @@ from quit.errors import InputError
 from quit.qa.indexes.built import BuiltCorpus
 from quit.retrieval.corpus import Corpus
 from quit.retrieval.protocols import Documents, Ranking
+from quit.retrieval.records import clean_id
 from quit.stages.labelling.passages import passage_hints
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
@@ -78,6 +79,7 @@ class ReleasePassages:
         self.groups = len(dataset.ids)
         table = dataset.permutations
         self.size = len(table)
+        self._ids = dataset.ids
         self._names = [safe_id(question_id) for question_id in dataset.ids]
         self._hints = [tuple(hints) for hints in dataset.hint_lists(np.arange(self.groups))]
         self._permutations = table.permutation.to_pylist()
@@ -95,9 +97,10 @@ class ReleasePassages:
         return [passage_id(self._names[group], self._permutations[permutation]) for group, permutation in pairs]
 
     def rows(self, ids: Sequence[str]) -> np.ndarray:
-        """Return the rows of passage ids, int64; -1 for an id that no passage has."""
+        """Return the rows of passage ids, whose question's id is as in exports or as it is, int64; -1 for an id that no
+        passage has."""
         rows = []
-        for name in ids:
+        for name in map(clean_id, ids):
             question, _, permutation = name.rsplit("_", 2) if name.count("_") > 1 else ("", "", "")
             group, place = self._groups.get(question, -1), self._places.get(permutation, -1)
             exists = min(group, place) >= 0 and passage_id(question, permutation) == name
@@ -113,7 +116,8 @@ class ReleasePassages:
 
     @cached_property
     def _groups(self) -> dict[str, int]:
-        return {name: group for group, name in enumerate(self._names)}
+        groups = {clean_id(name): group for group, name in enumerate(self._ids)}
+        return groups | {clean_id(name): group for group, name in enumerate(self._names)}
 
     @cached_property
     def _places(self) -> dict[str, int]:

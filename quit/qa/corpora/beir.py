@@ -1,4 +1,5 @@
-"""A folder in BEIR's layout as a corpus with questions: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/*.tsv``.
+"""A folder in BEIR's layout as a corpus with questions: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/*.tsv``, also in
+gzip; the first two as Parquet too.
 
 A line of ``queries.jsonl`` is {_id, text}; beside these or in ``metadata``: ``answers`` (a list, or one text; also
 ``answer``), ``kind``, and of a sub-question ``parent_id`` and ``hop``, as ``quit corpus export`` writes them.
@@ -13,8 +14,9 @@ from typing import Any, NamedTuple
 from quit.common.json_lines import json_lines
 from quit.errors import InputError
 from quit.retrieval import corpus
-from quit.retrieval.records import STAGE, CorpusRecord, RawDocument, RawQuery, clean
+from quit.retrieval.records import STAGE, CorpusRecord, RawDocument, RawQuery, clean, clean_id
 from quit.sources.fields import plain
+from quit.sources.files import read_text
 from quit.sources.records import Reject
 
 HOPS = range(1, 1 << 15)
@@ -22,6 +24,8 @@ HOPS = range(1, 1 << 15)
 MAX_RELEVANCE = 2**15 - 1
 """Highest relevance that the table of judgements can hold."""
 EXPECTED = "a folder with corpus.jsonl, queries.jsonl and qrels/*.tsv (query-id, corpus-id, score)"
+_HEADING = frozenset("query queryid qid corpus corpusid doc docid docno pid score relevance rel label grade".split())
+"""Words of a heading of qrels, letters alone."""
 
 
 class _Judged(NamedTuple):
@@ -37,10 +41,13 @@ def read(folder: Path) -> Iterator[CorpusRecord]:
     """Yield one record per document, then one per whole question with its sub-questions and their relevant documents.
 
     What has relevance 0 or less is not relevant. Rejects name file and line: lines without id or text, a sub-question
-    without its question or hop, relevance of an unknown query or document. Raises :class:`InputError` for a file that
-    is missing or cannot be read, and for relevance above :data:`MAX_RELEVANCE`, naming the line.
+    without its question or hop, another relevance of a pair, relevance of an unknown query or document. Raises
+    :class:`InputError` for a file that is missing or cannot be read, and for relevance above :data:`MAX_RELEVANCE`,
+    naming the line.
     """
-    judged = _qrels(folder)
+    _, queries_file, *_ = files(folder)
+    judged, rejects = _qrels(folder)
+    yield from rejects
     relevant_ids = {pair.document for pairs in judged.values() for pair in pairs}
     documents: dict[str, RawDocument] = {}
     for record in corpus.read(folder, "beir"):
@@ -50,34 +57,37 @@ def read(folder: Path) -> Iterator[CorpusRecord]:
     whole: dict[str, tuple[int, dict[str, Any]]] = {}
     steps: dict[str, list[tuple[int, dict[str, Any]]]] = {}
     ids: set[str | tuple[str, int]] = set()
-    for line, row in json_lines(folder / "queries.jsonl", "the queries"):
+    for line, row in json_lines(queries_file, "the queries"):
         metadata = row.get("metadata")
         fields = {**metadata, **row} if isinstance(metadata, dict) else row
         name = next((row[key] for key in ("_id", "id") if row.get(key) is not None), None)
-        identity = str(name) if isinstance(name, str | int) else ""
+        identity = clean_id(str(name)) if isinstance(name, str | int) else ""
         text, parent = row.get("text"), fields.get("parent_id")
+        parent = parent if parent is None else clean_id(str(parent))
         if fault := _fault(identity, text, parent, fields.get("hop"), ids):
-            yield _rejected("queries.jsonl", line, *fault, identity)
+            yield _rejected(queries_file.name, line, *fault, identity)
             continue
         ids.add(identity)
         if parent is None:
             whole[identity] = line, {**fields, "id": identity}
         else:
-            ids.add((str(parent), fields["hop"]))
-            steps.setdefault(str(parent), []).append((line, {**fields, "id": identity}))
+            ids.add((parent, fields["hop"]))
+            steps.setdefault(parent, []).append((line, {**fields, "id": identity}))
     for identity, (line, row) in whole.items():
         rows = [row, *(step for _, step in sorted(steps.pop(identity, []), key=lambda step: step[1]["hop"]))]
-        yield _record(line, identity, rows, judged, documents)
+        yield _record(queries_file.name, line, identity, rows, judged, documents)
     for parent, orphans in steps.items():
         for line, row in orphans:
             judged.pop(row["id"], None)
-            yield _rejected("queries.jsonl", line, "no_question", f"there is no query {parent!r}", row["id"])
+            yield _rejected(queries_file.name, line, "no_question", f"there is no query {parent!r}", row["id"])
     for query, pairs in judged.items():
         for pair in pairs:
             yield _rejected(pair.file, pair.line, "no_question", f"there is no query {query!r}", query)
 
 
-def _fault(identity: str, text: Any, parent: Any, hop: Any, ids: set[str | tuple[str, int]]) -> tuple[str, str] | None:
+def _fault(
+    identity: str, text: Any, parent: str | None, hop: Any, ids: set[str | tuple[str, int]]
+) -> tuple[str, str] | None:
     """Return reason and detail of why a query is left out, None where it is not. ``ids``: of earlier queries, and of
     sub-questions (parent, hop) too."""
     if not identity or not isinstance(text, str) or not clean(text):
@@ -86,49 +96,63 @@ def _fault(identity: str, text: Any, parent: Any, hop: Any, ids: set[str | tuple
         return "duplicate_id", f"an earlier query has the id {identity!r}"
     if parent is not None and (type(hop) is not int or hop not in HOPS):
         return "missing_field", f"the sub-question has no hop ({HOPS[0]} to {HOPS[-1]})"
-    if parent is not None and (str(parent), hop) in ids:
-        return "duplicate_id", f"an earlier sub-question of {str(parent)!r} has the hop {hop}"
+    if parent is not None and (parent, hop) in ids:
+        return "duplicate_id", f"an earlier sub-question of {parent!r} has the hop {hop}"
     return None
 
 
 def files(folder: Path) -> list[Path]:
     """Return a folder's files: corpus, queries, qrels. Raises :class:`InputError` for those that are missing."""
-    qrels = sorted((folder / "qrels").glob("*.tsv"))
-    every = [folder / "corpus.jsonl", folder / "queries.jsonl", *(qrels or [folder / "qrels" / "*.tsv"])]
+    every = [corpus.one_of(folder, stem) or folder / f"{stem}.jsonl" for stem in ("corpus", "queries")]
+    every += sorted(path for end in ("", ".gz") for path in (folder / "qrels").glob(f"*.tsv{end}")) or [
+        folder / "qrels" / "*.tsv"
+    ]
     for path in every:
         if not path.is_file():
             raise InputError(f"There is no {path}; expected {EXPECTED}.")
     return every
 
 
-def _qrels(folder: Path) -> dict[str, list[_Judged]]:
-    """Return query id -> its relevant documents. Raises :class:`InputError` for a line that is none of qrels."""
+def _qrels(folder: Path) -> tuple[dict[str, list[_Judged]], list[CorpusRecord]]:
+    """Return query id -> its relevant documents, and the lines whose pair an earlier line grades otherwise.
+
+    Raises :class:`InputError` for a line that is none of qrels.
+    """
     judged: dict[str, list[_Judged]] = {}
+    grades: dict[tuple[str, str], int] = {}
+    rejects: list[CorpusRecord] = []
     for path in files(folder)[2:]:
-        try:
-            lines = path.read_text(encoding="utf-8-sig").split("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"Cannot read {path}: {error}.") from error
-        for number, line in enumerate(lines, start=1):
-            columns = line.split("\t")
+        name = plain(path.name)
+        for number, line in enumerate(read_text(path, EXPECTED).split("\n"), start=1):
+            columns = [column.strip() for column in line.split("\t")]
+            if not line.strip() or (number == 1 and _HEADING.issuperset(map(_letters, columns))):
+                continue
             try:
-                query, document, score = columns
-                relevance = int(score)
-            except ValueError:
-                if not line.strip() or (number == 1 and len(columns) == 3):
-                    continue  # the heading
+                query, document, score = map(clean_id, columns)
+                relevance = int(float(score))
+                if relevance != float(score):
+                    raise ValueError(score)
+            except (ValueError, OverflowError):
                 raise InputError(
                     f"{path}, line {number}: expected query-id, corpus-id and a whole number, with tabs between them, "
                     f"found {line[:60]!r}."
                 ) from None
             if relevance > MAX_RELEVANCE:
                 raise InputError(f"{path}, line {number}: relevance {relevance} is above {MAX_RELEVANCE:,}.")
-            if relevance > 0:
-                judged.setdefault(query, []).append(_Judged(plain(path.name), number, document, relevance))
-    return judged
+            if (grade := grades.setdefault((query, document), relevance)) != relevance:
+                detail = f"an earlier line grades {document!r} {grade} for {query!r}; that one is kept"
+                rejects.append(_rejected(name, number, "duplicate_id", detail, query))
+            elif relevance > 0:
+                judged.setdefault(query, []).append(_Judged(name, number, document, relevance))
+    return judged, rejects
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalpha, text.lower()))
 
 
 def _record(
+    file: str,
     line: int,
     identity: str,
     rows: list[dict[str, Any]],
@@ -144,7 +168,7 @@ def _record(
             if pair.document in documents:
                 relevant.append((places.setdefault(pair.document, len(places)), pair.relevance))
             else:
-                detail = f"corpus.jsonl has no usable document {pair.document!r}"
+                detail = f"the corpus has no usable document {pair.document!r}"
                 rejects += _rejected(pair.file, pair.line, "no_document", detail, row["id"]).rejects
         answers = row.get("answers", row.get("answer", ()))
         answers = answers if isinstance(answers, list | tuple) else (answers,)
@@ -155,7 +179,7 @@ def _record(
     record_documents = tuple(
         RawDocument(documents[name].title, documents[name].text, name, is_repeated=True) for name in places
     )
-    return CorpusRecord("beir", "queries.jsonl", line - 1, identity, record_documents, tuple(queries), tuple(rejects))
+    return CorpusRecord("beir", file, line - 1, identity, record_documents, tuple(queries), tuple(rejects))
 
 
 def _rejected(file: str, line: int, reason: str, detail: str, identity: str) -> CorpusRecord:

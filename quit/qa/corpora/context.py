@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from quit.common.json_lines import once_each
+from quit.common.opening import PARQUET, begins_with
 from quit.errors import InputError
 from quit.retrieval.records import STAGE, CorpusRecord, RawDocument, RawQuery, clean
-from quit.sources.fields import BadRecord, Item, as_record, plain, quote, reject, unusable
-from quit.sources.files import array_values, check_file, is_array, line_items
+from quit.sources.fields import BadRecord, Item, as_record, plain, reject, unusable
+from quit.sources.files import array_values, check_file, is_array, line_items, reading
 from quit.sources.records import Reject
 
 
@@ -26,35 +28,35 @@ class Draft:
     faults: list[tuple[str, str, str]] = field(default_factory=list)
 
     def add(self, number: int, title: str, text: str) -> None:
-        """Take a paragraph; one without text is a fault that leaves the rest of the record alone."""
-        text = clean(text)
-        if not text:
-            self.faults.append(("document", "no_text", f"The paragraph {number} ({quote(clean(title))}) has no text."))
+        """Take a paragraph; one without title and text is a fault that leaves the rest of the record alone."""
+        title, text = clean(title), clean(text)
+        if not title and not text:
+            self.faults.append(("document", "no_text", f"The paragraph {number} has no text and no title."))
             return
         self.rows[number] = len(self.documents)
-        self.documents.append(RawDocument(clean(title), text, str(number)))
+        self.documents.append(RawDocument(title, text, str(number)))
 
     def relevant(self, numbers: list[int]) -> tuple[tuple[int, int], ...]:
         """Return the paragraphs of these numbers with relevance 1. Raises ``BadRecord`` for one that was left out."""
         for number in numbers:
             if number not in self.rows:
-                raise BadRecord("no_support", f"The supporting paragraph {number} is missing or has no text.")
+                raise BadRecord("no_support", f"The supporting paragraph {number} is missing or empty.")
         return tuple((self.rows[number], 1) for number in dict.fromkeys(numbers))
 
 
-def _streamed_items(path: Path, expected: str) -> Iterator[Item]:
+def streamed_items(path: Path, expected: str) -> Iterator[Item]:
     """Yield the values of a JSON array, or of JSON Lines, one at a time: memory does not grow with the file.
 
     Raises ``InputError`` for a file that cannot be read, and for a damaged array, with the record it is damaged in.
     """
     check_file(path, expected)
-    if not is_array(path):
-        yield from line_items(path, expected)
+    if begins_with(path, PARQUET) or not is_array(path):
+        yield from line_items(path, expected, once_each)
         return
     position = 0
-    with path.open("rb") as file:
+    with reading(path, expected) as file:
         try:
-            for value in array_values(file):
+            for value in array_values(file, pairs=once_each):
                 yield Item(value, position, path.name, f"record {position + 1}")
                 position += 1
         except ValueError as error:
@@ -67,17 +69,18 @@ def corpus_records(
     expected: str,
     identify: Callable[[dict[str, Any]], str],
     parse: Callable[[dict[str, Any], Draft], None],
+    documents: bool = True,
 ) -> Iterator[CorpusRecord]:
     """Yield one ``CorpusRecord`` per item of a file: ``identify(value)`` is its id, ``parse(value, draft)`` fills it.
 
-    ``expected``: what the file should be, in words. A ``BadRecord`` from ``parse`` rejects the questions and keeps the
-    documents read so far. Raises ``InputError`` for a file that cannot be read, and after the last item when no record
-    gave a document.
+    ``expected``: what the file should be, in words; ``documents``: whether it has any. A ``BadRecord`` from ``parse``
+    rejects the questions and keeps the documents read so far. Raises ``InputError`` for a file that cannot be read, and
+    after the last item when no record gave a document, or a question where there are no documents.
     """
     usable = 0
     reasons: Counter[str] = Counter()
     first: dict[str, str] = {}
-    for item in _streamed_items(path, expected):
+    for item in streamed_items(path, expected):
         draft: Draft | None = None
         rejects: list[Reject] = []
         try:
@@ -94,7 +97,7 @@ def corpus_records(
         if draft:
             rejects += [reject(item, source, STAGE, *fault, draft.record_id) for fault in draft.faults]
         filled = draft or Draft("")
-        usable += bool(filled.documents)
+        usable += bool(filled.documents if documents else filled.queries)
         yield CorpusRecord(
             source,
             plain(item.file),

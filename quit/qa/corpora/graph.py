@@ -30,7 +30,7 @@ from quit.common.manifests import fault, write_manifest
 from quit.common.progress import note
 from quit.errors import InputError, SettingsError, importing, refuse_newer, shell_word
 from quit.qa.contracts.corpora import EDGES
-from quit.qa.corpora.neighbours import make_neighbours, read_neighbours
+from quit.qa.corpora.neighbours import HIGHEST_HALF, make_neighbours, read_neighbours
 from quit.qa.indexes.built import BuiltCorpus, building
 from quit.qa.indexes.exact import Neighbours
 from quit.qa.indexes.vectors import PARTIAL, checkpointed_batches, write_joined
@@ -42,8 +42,6 @@ EDGES_FILE, WEIGHTS_FILE, IDS_FILE = "edges.u32.np", "weights.f16.np", "docnos.n
 FILES = (EDGES_FILE, WEIGHTS_FILE, IDS_FILE, "edges.parquet")
 META, FACTS = "pt_meta.json", "graph.json"
 _OWN_NAMES = {*FILES, META, FACTS, PARTIAL, "vectors", "tokens", "index"}
-HIGHEST_HALF = 65504.0
-"""The largest float16: BM25's weights are cut there."""
 CHECKPOINT = 8192
 """Documents between two points from which a killed search resumes."""
 ROWS_A_GROUP = 16_384

@@ -19,6 +19,7 @@ from quit.sources.fields import BadRecord
 
 EXPECTED = "MuSiQue's JSON Lines with id, question, answer, question_decomposition and paragraphs"
 _REFERENCE = re.compile(r"#(\d+)")
+_ARTICLE, _WORD = re.compile(r"\bthe $", re.IGNORECASE), re.compile(r" (?!of\b)\w")
 _PARAGRAPHS = "a list of paragraphs"
 _STEPS = "a list of steps"
 
@@ -37,14 +38,21 @@ def read(path: Path, *, all_context: bool = False, aliases: bool = True) -> Iter
 def resolve(question: str, answers: Sequence[str]) -> str:
     """Return a sub-question with ``#1`` replaced by the first earlier answer, ``#2`` by the second, and so on.
 
-    A number that no earlier step has is no reference and stays.
+    A number that no earlier step has is no reference and stays, as does a rank: of a number that is there twice, the
+    one between "the" and a word.
 
     >>> resolve("#1 >> capital", ["Mountrail County"])
     'Mountrail County >> capital'
+    >>> resolve("Who sang the #1 hit of 1990 in #1?", ["Ohio"])
+    'Who sang the #1 hit of 1990 in Ohio?'
     """
+    numbers = _REFERENCE.findall(question)
 
     def put(reference: re.Match[str]) -> str:
         step = int(reference.group(1)) - 1
+        before, after = question[: reference.start()], question[reference.end() :]
+        if numbers.count(reference.group(1)) > 1 and _ARTICLE.search(before) and _WORD.match(after):
+            return reference.group()
         return answers[step] if 0 <= step < len(answers) else reference.group()
 
     return _REFERENCE.sub(put, question)
@@ -55,7 +63,8 @@ def _identify(record: dict[str, Any]) -> str:
 
 
 def _parse(record: dict[str, Any], draft: Draft, all_context: bool, aliases: bool) -> None:
-    paragraphs = fields.as_list(fields.need(record, "paragraphs", _PARAGRAPHS), "paragraphs", _PARAGRAPHS)
+    value = fields.rows_of(fields.need(record, "paragraphs", _PARAGRAPHS))
+    paragraphs = fields.as_list(value, "paragraphs", _PARAGRAPHS)
     supporting: list[int] = []
     for position, paragraph in enumerate(paragraphs):
         name = f"paragraphs[{position}]"
@@ -64,7 +73,8 @@ def _parse(record: dict[str, Any], draft: Draft, all_context: bool, aliases: boo
         if number in draft.rows:
             raise BadRecord("bad_value", f"Two paragraphs have the idx {number}.")
         title = fields.as_text(paragraph.get("title") or "", f"{name}.title")
-        draft.add(number, title, fields.as_text(paragraph.get("paragraph_text") or "", f"{name}.paragraph_text"))
+        text = fields.need(paragraph, "paragraph_text", "a text", f"{name}.")
+        draft.add(number, title, fields.as_text(text, f"{name}.paragraph_text"))
         if paragraph.get("is_supporting"):
             supporting.append(number)
     if record.get("answerable") is False:
@@ -79,7 +89,8 @@ def _parse(record: dict[str, Any], draft: Draft, all_context: bool, aliases: boo
     relevant = draft.relevant(list(draft.rows) if all_context else supporting)
     if not relevant:
         raise BadRecord("no_support", "No paragraph is marked as supporting.")
-    steps = fields.as_list(record.get("question_decomposition") or [], "question_decomposition", _STEPS)
+    value = fields.rows_of(record.get("question_decomposition") or [])
+    steps = fields.as_list(value, "question_decomposition", _STEPS)
     draft.queries += [RawQuery(question, answers, relevant, kind=kind), *_sub_questions(steps, draft, kind)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from quit.qa.settings import FirstStages, Graph
 from quit.retrieval.protocols import Ranking
 from quit.sources.fields import plain
 
+HIGHEST_HALF = 65504.0
+"""The largest float16: BM25's weights are cut there."""
 EXACT_UP_TO = 600_000
 """Documents up to which the method ``auto`` searches exactly."""
 HNSW_LINKS, HNSW_BUILD, HNSW_SEARCH = 32, 200, 256
@@ -67,7 +70,16 @@ def read_neighbours(corpus: BuiltCorpus, path: Path, encoder: str, out: Path) ->
         raise InputError(f"{path} lists no neighbour of a document of the corpus {corpus.path}.")
     documents = rankings.documents | rankings.by_id.keys()
     neighbours = _FromFile(corpus, encoder, k, out, Graph(), FirstStages())
-    neighbours.lists = lists
+    highest = max(float(np.abs(near.scores).max(initial=0)) for near in lists.values())
+    divisor = 2.0 ** max(0, math.ceil(math.log2(highest / HIGHEST_HALF))) if highest else 1.0
+    if divisor > 1:
+        note(
+            f"{path.name}: its highest score is {highest:g}, above float16's {HIGHEST_HALF:g}; all weights are "
+            f"divided by {divisor:g}.",
+            loud=True,
+        )
+        neighbours.facts["weights_divided_by"] = divisor
+    neighbours.lists = {row: Ranking(near.rows, near.scores / np.float32(divisor)) for row, near in lists.items()}
     neighbours.facts |= {
         "method": "imported",
         "file": plain(path.name),

@@ -1,8 +1,11 @@
-"""2WikiMultihopQA (Ho et al., COLING 2020): two- to four-hop questions, ten paragraphs each, with their evidences.
+"""2WikiMultihopQA (Ho et al., COLING 2020): two- to four-hop questions, ten paragraphs each, with their evidences; and
+HotpotQA (Yang et al., EMNLP 2018), which has the same layout without evidences.
 
 A JSON array: ``{_id, type, question, context: [[title, [sentence, ...]]], supporting_facts: [[title, sentence number]],
-evidences: [[subject, relation, object]], answer}``. Sub-questions come from ``qa_pairs`` ({question, answer}) where a
-file has them; else they are written ``subject >> relation``, as MuSiQue writes those that no person has rephrased.
+evidences: [[subject, relation, object]], answer}``, or rows of the hub, ``context: {title: [...], sentences: [...]}``
+and ``supporting_facts: {title: [...], sent_id: [...]}``, also as JSON texts. Sub-questions come from ``qa_pairs``
+({question, answer}) where a file has them; else they are written ``subject >> relation``, as MuSiQue writes those that
+no person has rephrased.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from quit.sources import fields
 from quit.sources.fields import BadRecord
 from quit.text.answers import answer_key
 
-EXPECTED = "2WikiMultihopQA's JSON array with _id, question, context, supporting_facts and answer"
+EXPECTED = "2WikiMultihopQA's or HotpotQA's JSON array with _id, question, context, supporting_facts and answer"
 _CONTEXT = "a list of [title, [sentences]]"
 _FACTS = "a list of [title, sentence number]"
 _EVIDENCES = "a list of [subject, relation, object]"
@@ -39,14 +42,15 @@ class Step:
     subject: str
 
 
-def read(path: Path, *, all_context: bool = False) -> Iterator[CorpusRecord]:
-    """Yield the records of a file. ``all_context``: every paragraph is relevant to the whole question.
+def read(path: Path, source: str = "2wiki", *, all_context: bool = False) -> Iterator[CorpusRecord]:
+    """Yield the records of a file. ``source``: the kind, ``2wiki`` or ``hotpotqa``; ``all_context``: every paragraph is
+    relevant to the whole question.
 
     A question without answer (the public test file) is rejected, its paragraphs are kept. Raises ``InputError`` as
     ``corpus_records`` does.
     """
     parse = partial(_parse, all_context=all_context)
-    return corpus_records(path, "2wiki", EXPECTED, _identify, parse)
+    return corpus_records(path, source, EXPECTED, _identify, parse)
 
 
 def _identify(record: dict[str, Any]) -> str:
@@ -55,7 +59,8 @@ def _identify(record: dict[str, Any]) -> str:
 
 
 def _parse(record: dict[str, Any], draft: Draft, all_context: bool) -> None:
-    context = fields.as_list(fields.need(record, "context", _CONTEXT), "context", _CONTEXT)
+    value = fields.rows_of(fields.need(record, "context", _CONTEXT), "title", "sentences")
+    context = fields.as_list(value, "context", _CONTEXT)
     sentences: list[tuple[str, int]] = []
     for number, paragraph in enumerate(context):
         name = f"context[{number}]"
@@ -93,7 +98,8 @@ def _supporting(record: dict[str, Any], sentences: Sequence[tuple[str, int]]) ->
     Of several with the title, the first that has the sentence: titles alone do not tell paragraphs apart.
     """
     rows: list[int] = []
-    for position, fact in enumerate(fields.as_list(record.get("supporting_facts") or [], "supporting_facts", _FACTS)):
+    facts = fields.rows_of(record.get("supporting_facts") or [], "title", "sent_id")
+    for position, fact in enumerate(fields.as_list(facts, "supporting_facts", _FACTS)):
         if not isinstance(fact, list) or len(fact) != 2 or not isinstance(fact[1], int):
             raise fields.wrong_type(f"supporting_facts[{position}]", "[title, sentence number]", fact)
         named = [row for row, (title, _) in enumerate(sentences) if title == fact[0]]
@@ -107,7 +113,8 @@ def _supporting(record: dict[str, Any], sentences: Sequence[tuple[str, int]]) ->
 
 def _steps(record: dict[str, Any]) -> list[Step]:
     evidences = []
-    for position, triple in enumerate(fields.as_list(record.get("evidences") or [], "evidences", _EVIDENCES)):
+    triples = fields.rows_of(record.get("evidences") or [])
+    for position, triple in enumerate(fields.as_list(triples, "evidences", _EVIDENCES)):
         parts = fields.as_texts(triple, f"evidences[{position}]")
         if len(parts) != 3:
             raise fields.wrong_type(f"evidences[{position}]", "[subject, relation, object]", triple)

@@ -1,4 +1,4 @@
-"""Rankings over a corpus by other programs (TREC runs or JSON), read as a first stage here, as a graph in
+"""Rankings over a corpus by other programs, read as a first stage here, as a graph in
 :mod:`quit.qa.corpora.neighbours`."""
 
 from __future__ import annotations
@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,10 +14,7 @@ from quit.errors import InputError
 from quit.qa.indexes.built import BuiltCorpus
 from quit.retrieval.protocols import Ranking
 from quit.retrieval.trec import read_run
-from quit.sources.fields import describe, quote
-from quit.sources.files import read_json
-
-RANKINGS = "a TREC run, or a .json file of {id: {document: score}} or {id: [document, ...]}"
+from quit.sources.fields import quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +31,12 @@ class Rankings:
 
 
 def read_rankings(path: Path, corpus: BuiltCorpus) -> Rankings:
-    """Return the rankings of a TREC run or a JSON file (:data:`RANKINGS`); documents of a list have the score 1 / rank.
+    """Return the rankings of a run (:func:`quit.retrieval.trec.read_run`).
 
-    Ids of documents are the corpus's or its source's (:attr:`BuiltCorpus.rows_by_id`). A JSON file is read whole, up to
-    2 GiB. Raises :class:`InputError` for anything else, and where the corpus has none of the documents.
+    Ids of documents are the corpus's or its source's (:attr:`BuiltCorpus.rows_by_id`). Raises :class:`InputError` for
+    anything else, and where the corpus has none of the documents.
     """
-    scores = _json_scores(path) if path.suffix == ".json" else read_run(path)[1]
+    scores = read_run(path)[1]
     rows = corpus.rows_by_id
     documents = {document for of_one in scores.values() for document in of_one}
     if not documents & rows.keys():
@@ -58,22 +54,6 @@ def read_rankings(path: Path, corpus: BuiltCorpus) -> Rankings:
         with np.errstate(over="ignore"):
             by_id[name] = Ranking(np.array([*best], dtype=np.int64), np.array([*best.values()], dtype=np.float32))
     return Rankings(path, file_checksum(path), by_id, documents, documents - rows.keys())
-
-
-def _json_scores(path: Path) -> Mapping[str, Mapping[str, float]]:
-    value = read_json(path, RANKINGS)
-    if not isinstance(value, dict):
-        raise InputError(f"{path} holds {describe(value)}; expected {RANKINGS}.")
-    for name, ranked in value.items():
-        if isinstance(ranked, list) and all(type(each) in (str, int) for each in ranked):
-            value[name] = {each: 1 / rank for rank, each in enumerate(dict.fromkeys(map(str, ranked)), start=1)}
-        elif not isinstance(ranked, dict) or not all(_is_score(each) for each in ranked.values()):
-            raise InputError(f"{path}: {quote(name)} has {describe(ranked)}; expected {RANKINGS}.")
-    return value
-
-
-def _is_score(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) < np.finfo(np.float32).max
 
 
 class RankingStage:

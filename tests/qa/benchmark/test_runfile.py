@@ -1,10 +1,16 @@
 """Somebody's run file is scored as the benchmark and as TREC's tools score it; a bad line is named."""
 
+import json
 import random
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 import pytrec_eval
 
+from quit.common.safe import safe_id
 from quit.dataset.dataset import Dataset
 from quit.errors import InputError
 from quit.evaluate.metrics import Measure, mean, run_values
@@ -12,6 +18,7 @@ from quit.qa.benchmark.benchmark import BenchmarkRequest, run_benchmark
 from quit.qa.benchmark.results import qrels_lines
 from quit.qa.benchmark.runfile import score_run
 from quit.qa.settings import QaSettings, load
+from tests.release import small
 from tests.rows import cases
 
 SETTINGS = QaSettings().benchmark
@@ -28,6 +35,23 @@ def test_a_run_of_the_benchmark_gets_the_figures_of_the_benchmark(release, tmp_p
         published = [[row[name] for name in columns] for row in rows if (row["retriever"], row["reranker"]) == system]
         assert [[row[name] for name in columns] for row in scores.results.to_pylist()] == published
         assert (scores.split, scores.others, scores.unknown) == (3, 0, 0)
+
+
+def test_ids_as_exports_write_them_and_as_they_are(tmp_path: Path) -> None:
+    """... in JSON too, in which they need no other spelling."""
+    names = {"q1": "50%pi", "q2": "caf\u00e9 au lait", "q3": "q3"}
+    rows = small.rows()
+    for row in chain.from_iterable(rows.values()):
+        if "question_id" in row:
+            row["question_id"] = names[row["question_id"]]
+    dataset = Dataset.of_release(small.freeze(tmp_path / "R", rows).path)
+    scores = []
+    for spell in (safe_id, str, partial(normalize, "NFD")):
+        run = {spell(name): {f"{spell(name)}_0_0": 1.0} for name in names.values()}
+        (tmp_path / "run.json").write_text(json.dumps(run))
+        scores.append(score_run(tmp_path / "run.json", dataset, "all", SETTINGS))
+    assert [(each.missing, each.others, each.unknown) for each in scores] == [(0, 0, 0)] * 3
+    assert scores[0].results.equals(scores[1].results) and scores[0].results.equals(scores[2].results)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -1,9 +1,13 @@
 """Other people's data in BEIR's layout: questions with answers and relevance, and clear words about bad lines."""
 
+import gzip
+import json
 import shutil
 from pathlib import Path
 from unittest.mock import Mock
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from quit.errors import InputError
@@ -47,6 +51,36 @@ def test_questions_answers_and_relevance_by_hand(tmp_path: Path) -> None:
     assert relevant_titles(corpus) == relevance
     with pytest.raises(InputError, match="of the kind 'plac'. Did you mean 'place'"):  # other questions have no kind
         reach(corpus, "fixed", Fixed([0]), None, "plac")
+
+
+def test_folders_as_they_are_in_the_wild(tmp_path: Path) -> None:
+    """Gzip and Parquet; ids in another Unicode form; a document that is a title; whole decimals; a first line that is
+    no heading; two grades of one pair."""
+    folder = tmp_path / "b"
+    (folder / "qrels").mkdir(parents=True)
+    documents = [{"_id": "caf\u00e9", "title": "Nile", "text": ""}, {"_id": "d1", "title": "", "text": "A city."}]
+    pq.write_table(pa.Table.from_pylist(documents), folder / "corpus.parquet")
+    queries = [{"_id": "q1", "text": "Which river?"}, {"_id": "e\u0301", "text": "Which city?"}]
+    with gzip.open(folder / "queries.jsonl.gz", "wt") as file:
+        file.writelines(json.dumps(row) + "\n" for row in queries)
+    qrels = "q1\tcafe\u0301\t1.0\nq1\td1\t0\nq1\td1\t2\n\u00e9\td1\t1\n"
+    with gzip.open(folder / "qrels" / "test.tsv.gz", "wt") as file:
+        file.write(qrels)
+    corpus = built(tmp_path / "C", f"beir:{folder}")
+    assert corpus.texts([0, 1]) == ["Nile", "A city."] and len(corpus) == 2
+    assert list(relevant_titles(corpus).values()) == [{"Nile": 1}, {"": 1}]
+    [reject] = corpus.rejects.to_pylist()
+    assert reject["file"] == "test.tsv.gz" and reject["detail"] == (
+        "line 3: an earlier line grades 'd1' 0 for 'q1'; that one is kept"
+    )
+    for line in ("q1\tcaf\u00e9\t0.5\n", "q\tcaf\u00e9\thigh\n"):
+        (folder / "qrels" / "test.tsv").write_text(line)
+        with pytest.raises(InputError, match=r"test\.tsv, line 1: expected query-id, corpus-id and a whole number"):
+            built(tmp_path / "D", f"beir:{folder}")
+    (folder / "queries.jsonl.gz").write_bytes((folder / "queries.jsonl.gz").read_bytes()[:-9])
+    (folder / "qrels" / "test.tsv").unlink()
+    with pytest.raises(InputError, match=r"queries\.jsonl\.gz: its gzip is damaged or cut off"):
+        built(tmp_path / "D", f"beir:{folder}")
 
 
 def test_ids_that_differ_in_punctuation_alone_stay_apart_also_after_a_kill(tmp_path: Path, monkeypatch) -> None:
@@ -112,7 +146,7 @@ def test_lines_that_cannot_be_used_are_rejects_with_file_and_line(tmp_path: Path
         ("queries.jsonl", "missing_field", "line 5: the sub-question has no hop (1 to 32767)"),
         ("queries.jsonl", "missing_field", "line 9: the sub-question has no hop (1 to 32767)"),
         ("queries.jsonl", "no_question", "line 4: there is no query '9'"),
-        ("test.tsv", "no_document", "line 2: corpus.jsonl has no usable document 'd7'"),
+        ("test.tsv", "no_document", "line 2: the corpus has no usable document 'd7'"),
         ("test.tsv", "no_question", "line 3: there is no query '8'"),
         ("test.tsv", "no_question", "line 4: there is no query 'a\\u2028b'"),
     ]

@@ -111,8 +111,8 @@ def test_a_question_again_with_other_relevant_documents_is_named(tmp_path: Path,
 
 def test_what_is_left_out_is_named(tmp_path: Path) -> None:
     records = [
-        musique_record("a", [("Blank", "  "), NILE, LIMA], [1, 2]),
-        musique_record("b", [("Blank", ""), NILE], [0, 1]),
+        musique_record("a", [("", "  "), NILE, LIMA], [1, 2]),
+        musique_record("b", [(" ", ""), NILE], [0, 1]),
         musique_record("c", [NILE, LIMA], [0, 1], answerable=False),
         musique_record("a", [NILE, LIMA], [0, 1], question="Another question?"),
         {"id": "d", "question": "Q?", "answer": "A", "paragraph": []},
@@ -130,7 +130,7 @@ def test_what_is_left_out_is_named(tmp_path: Path) -> None:
     assert "did you mean 'paragraphs'" in rejects[5]["detail"] and "line 7" in rejects[7]["detail"]
     assert corpus.queries.filter(corpus.queries["parent_id"].is_null())["query_id"].to_pylist() == ["musique-a"]
     assert corpus.manifest["sources"][0]["counts"]["rejected"]["no_text"] == 2
-    with pytest.raises(InputError, match=r"bad\.jsonl, line 1: The paragraph 0 \('Blank'\) has no text"):
+    with pytest.raises(InputError, match=r"bad\.jsonl, line 1: The paragraph 0 has no text and no title"):
         built(tmp_path / "S", f"musique:{path}", strict=True)
     with pytest.raises(InputError, match="corpora.strict is on"):  # also where the corpus is there already
         built(tmp_path / "C", f"musique:{path}", strict=True)

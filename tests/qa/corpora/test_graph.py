@@ -130,6 +130,16 @@ def test_an_imported_graph_has_the_files_edges(tmp_path: Path) -> None:
         import_graph(corpus, tmp_path / "self.json", "late:x", tmp_path / "H")
 
 
+def test_weights_beyond_float16_are_divided_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    corpus = corpus_of([f"document {row}" for row in range(4)], tmp_path)
+    (tmp_path / "g.json").write_text(json.dumps({"0": {"1": 190000, "2": 80000, "3": 1.5}, "1": {"0": -3e9}}))
+    graph, _ = import_graph(corpus, tmp_path / "g.json", "late:x", tmp_path / "G")
+    divisor = graph.facts["plan"]["weights_divided_by"]
+    assert divisor == 2**16 and f"all weights are divided by {divisor:g}" in capsys.readouterr().err
+    weights = np.asarray(graph.weights, dtype=np.float64)[0] * divisor
+    assert weights == pytest.approx([190000, 80000, 1.5], rel=1e-2)
+
+
 def test_what_a_graph_is_not(tmp_path: Path, monkeypatch) -> None:
     corpus, encoder, _ = _world(tmp_path, monkeypatch)
     write_lines(tmp_path / "home" / "letter.txt", ["dear"])

@@ -2,10 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from quit.errors import InputError
+from quit.qa.corpora.sources import parse_corpus_source
 from quit.qa.corpora.twowiki import read
 from quit.text.answers import answer_key
 from tests.rows import cases
@@ -52,6 +56,46 @@ def test_of_two_paragraphs_with_one_title_the_one_with_the_sentence_counts(tmp_p
     assert (1, 1) in parsed.queries[0].relevant and (0, 1) not in parsed.queries[0].relevant
     [parsed] = _read(tmp_path, {**record, "supporting_facts": [["Blue (film)", 9]], "evidences": []})
     assert parsed.queries[0].relevant == ((0, 1),), "the first where none has it"
+
+
+def test_rows_of_the_hub_are_the_same_records(tmp_path: Path) -> None:
+    """Objects of lists, plain or as JSON texts, in JSON and in Parquet."""
+    [expected] = _read(tmp_path, RECORD)
+    titles, sentences = (list(column) for column in zip(*RECORD["context"], strict=True))
+    names, numbers = (list(column) for column in zip(*RECORD["supporting_facts"], strict=True))
+    objects = {
+        "context": {"title": titles, "sentences": sentences},
+        "supporting_facts": {"title": names, "sent_id": numbers},
+    }
+    texts = {name: json.dumps(RECORD[name]) for name in ("context", "supporting_facts", "evidences")}
+    for change in (objects, texts, {name: json.dumps(value) for name, value in objects.items()}):
+        [parsed] = _read(tmp_path, RECORD | change)
+        assert (parsed.documents, parsed.queries) == (expected.documents, expected.queries)
+        pq.write_table(pa.Table.from_pylist([RECORD | change]), tmp_path / "w.parquet")
+        [parsed] = read(tmp_path / "w.parquet")
+        assert (parsed.documents, parsed.queries) == (expected.documents, expected.queries)
+
+
+def test_a_licence_follows_the_data(tmp_path: Path) -> None:
+    def write(**fields: Any) -> str:
+        kept = {key: value for key, value in RECORD.items() if key != "evidences"}
+        (tmp_path / "w.json").write_text(json.dumps([kept | fields]))
+        return str(tmp_path / "w.json")
+
+    def licence(source: str) -> str | None:
+        return parse_corpus_source(source).terms()["licence"]
+
+    path = write(evidences=RECORD["evidences"])
+    assert licence(f"2wiki:{path}") == "Apache-2.0"
+    with pytest.raises(InputError, match="is 2wiki, not hotpotqa .*name it 2wiki:"):
+        parse_corpus_source(f"hotpotqa:{path}")
+    path = write(level="hard")
+    assert licence(f"hotpotqa:{path}") == "CC BY-SA 4.0"
+    assert "Yang" in str(parse_corpus_source(f"hotpotqa:{path}").terms()["citation"])
+    with pytest.raises(InputError, match="is hotpotqa, not 2wiki .*name it hotpotqa:"):
+        parse_corpus_source(f"2wiki:{path}")
+    path = write()
+    assert licence(f"2wiki:{path}") is licence(f"hotpotqa:{path}") is None
 
 
 def test_a_record_may_call_its_identity_id(tmp_path: Path) -> None:

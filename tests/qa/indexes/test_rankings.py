@@ -60,9 +60,9 @@ def test_an_id_of_two_documents_means_neither(tmp_path: Path) -> None:
     [
         ('{"q": {"zz": 1}}', "ranks no document of the corpus .*: it has 'zz', the corpus '[0-9a-f]{20}'"),
         ("{}", "ranks no document"),
-        ("[1]", "holds .*; expected a TREC run, or a .json file of"),
-        ('{"q": {"a": "high"}}', "'q' has .*; expected a TREC run"),
-        ('{"q": {"a": NaN}}', "'q' has"),
+        ("[1]", "holds .*; expected a run: lines of"),
+        ('{"q": {"a": "high"}}', "'q' has the text 'high' for 'a'; expected a finite"),
+        ('{"q": {"a": NaN}}', "'q' has NaN or null for 'a'"),
         ('{"q": [["a", 1]]}', "'q' has"),
         ('{"q": ', "is not JSON"),
     ],
