@@ -119,7 +119,8 @@ def _steps(record: dict[str, Any]) -> list[Step]:
         if len(parts) != 3:
             raise fields.wrong_type(f"evidences[{position}]", "[subject, relation, object]", triple)
         evidences.append(tuple(map(clean, parts)))
-    pairs = fields.as_list(record.get("qa_pairs") or [], "qa_pairs", "a list of {question, answer}")
+    value = fields.rows_of(record.get("qa_pairs") or [])
+    pairs = fields.as_list(value, "qa_pairs", "a list of {question, answer}")
     if not pairs:
         return [Step(f"{subject} >> {relation}", target, subject) for subject, relation, target in evidences]
     questions = []
