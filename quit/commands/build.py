@@ -81,7 +81,7 @@ def build(
         shards: Parts per table; changes nothing in the result.
         runner: Where: threads, ray (processes), ray://HOST:10001; same result.
         add: Keep the sources of the last build and add --source.
-        replace: Let questions leave that people reviewed.
+        replace: Let questions leave that people reviewed, or that a release or replies of language models rest on.
         max_cost: Stop before servers' replies have cost more in all builds of this workspace (run.max_cost).
         fresh_replies: Delete all kept replies of this build's language models, also those of other workspaces, and ask
             again. To resume such a build, leave it out.
@@ -163,6 +163,7 @@ def check(
 
 def _lines(findings: Mapping[str, Any], limit: int) -> list[str]:
     from quit.models.readers.pool import about_small_pool
+    from quit.status.summary import ways_out
 
     lines = []
     for name, mark in (("faults", "left out"), ("notes", "note")):
@@ -171,6 +172,8 @@ def _lines(findings: Mapping[str, Any], limit: int) -> list[str]:
             lines.append(f"{row['file']}, {row['detail']}  ({why})")
         if limit and len(findings[name]) > limit:
             lines.append(f"... {len(findings[name]) - limit:,} more (--limit 0 shows all)")
+    if advice := ways_out(findings["faults"]):
+        lines.append(advice)
     if findings["skipped"]:
         lines.append(f"Skipped: {findings['skipped']}.")
     if note := about_small_pool(findings["answers"]):

@@ -13,7 +13,7 @@ from quit.render import terminal
 from quit.render.table import VERDICTS, Table, number
 from quit.status.asked import asked, asked_tables
 from quit.status.replies import cut_replies, readers_table, replies_table
-from quit.status.summary import left_out, stages_table, summary
+from quit.status.summary import left_out, stages_table, summary, ways_out
 from quit.text.words import counted
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:
     _show(*pieces)
 
 
-def print_left_out(rows: Sequence[dict[str, Any]]) -> None:
+def print_left_out(rows: Sequence[dict[str, Any]], workspace: Workspace) -> None:
     """Print a line for everything that was left out: where, what, why."""
     beyond = [row for row in rows if row["reason"] == "beyond_questions"]
     for row in (row for row in rows if row["reason"] != "beyond_questions"):
@@ -59,16 +59,11 @@ def print_left_out(rows: Sequence[dict[str, Any]]) -> None:
         file = f"{row['file']}, " if row["file"] else ""
         line = f"{row['stage']}: {file}{row['kind']} {which}: {row['reason']} ({row['detail']})"
         terminal.sentence(line, _OUT)
+    if advice := ways_out(rows, workspace):
+        terminal.sentence(advice, _OUT)
     if beyond:
         why = f"beyond_questions ({beyond[0]['detail']} All: quit build --questions 0)"
         terminal.sentence(f"collect: {counted(len(beyond), 'question')}: {why}", _OUT)
-    if any(row["reason"] == "answer_leak" and row["stage"] == "filter" for row in rows):
-        terminal.sentence(
-            "A question leaves for one leaking hint. Rewrite or delete the hint; drop such hints alone: quit build "
-            "--set leakage.mode=hint; or say that it is no leak: quit override leak --hint ID --decision no_leak --by "
-            "YOU --reason WHY",
-            _OUT,
-        )
     if not rows:
         _OUT.print("Nothing was left out.")
 

@@ -32,7 +32,7 @@ def status(
         if as_json:
             print_json(rows)
         else:
-            print_left_out(rows)
+            print_left_out(rows, opened)
         return
 
     pipeline = None

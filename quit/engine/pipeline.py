@@ -270,7 +270,7 @@ class Pipeline(BuildPlan):
         Raises ``WorkspaceError`` where reviewed questions would leave; nothing is changed then.
         """
         if run.stage is collect_stage and self._changes_questions:
-            check_questions(self.workspace, self.folder(run), self._replace)
+            check_questions(self.workspace, self.folder(run), self.source_facts, self._replace)
             self._remember()
         if run.reader is not None:
             self.models.release_readers(only=run.reader)  # others may be at work beside it

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from quit.common.progress import note
 from quit.common.ranges import WHOLE
-from quit.common.rows import tuples
+from quit.common.rows import grouped, tuples
 from quit.engine.logs import Log
 from quit.engine.parts import part_name, read_part
 from quit.engine.reading import TableReader
+from quit.engine.usage import totals
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.stages.labelling.verdicts import fitting, live_reviews
@@ -26,28 +30,69 @@ def fitting_rows(workspace: TableReader, rows: pa.Table) -> pa.Table:
     return fitting(rows, questions, hints)
 
 
-def check_questions(workspace: Workspace, folder: Path, replace: bool) -> None:
+def check_questions(workspace: Workspace, folder: Path, sources: Sequence[Mapping[str, str]], replace: bool) -> None:
     """Note how many questions leave and come, once they are collected and before they are current; one with another
-    text is another question.
+    text is another question. Those of ``sources`` (kind, file, sha256) that are no longer named are noted by source.
 
-    ``folder``: of the stage run that collected them. Raises ``WorkspaceError`` where reviewed questions would leave,
-    unless ``replace``; what was collected is removed then.
+    ``folder``: of the stage run that collected them. Unless ``replace``, raises ``WorkspaceError`` where reviewed
+    questions would leave, or such of a source that is no longer named that are in a release or that language models
+    answered; what was collected is removed then.
     """
     part = folder / "questions" / part_name(WHOLE)
     before, after = _texts(workspace.read("questions")), _texts(read_part(part))
     departures, arrivals = dict(before.items() - after.items()), after.items() - before.items()
     reviews = live_reviews(Log(workspace, "reviews").read())
-    if (losses := sorted(departures.keys() & {*reviews["question_id"].to_pylist()})) and not replace:
+    losses = sorted(departures.keys() & {*reviews["question_id"].to_pylist()})
+    by_source = _by_source(workspace, sources, before.keys() - after.keys())
+    unnamed = {one for ids in by_source.values() for one in ids}
+    what = ", ".join(f"{name} with {counted(len(ids), 'question')}" for name, ids in by_source.items())
+    fault, more = "", ", ..." if len(losses) > 3 else ""
+    if losses:
+        fault = f"{counted(len(losses), 'reviewed question')} would leave {workspace} or get another text: "
+        fault += f"{', '.join(losses[:3])}{more}. Nothing was changed. Name all sources, add those"
+    elif ground := _rests_on(workspace, unnamed):
+        fault = (
+            f"{what} would leave {workspace}, since no source names it. {ground} Nothing was changed. Keep the sources"
+        )
+    if fault and not replace:
         if workspace.manifest(folder) is None:
             workspace.discard(folder)
-        raise WorkspaceError(
-            f"{counted(len(losses), 'reviewed question')} would leave {workspace} or get another text: "
-            f"{', '.join(losses[:3])}{', ...' if len(losses) > 3 else ''}. Nothing was changed. Name all sources, "
-            "add those of the last build (--add, add=True), or let reviewed questions leave (--replace, replace=True)."
-        )
+        ways = "of the last build (--add, add=True), or let questions leave (--replace, replace=True)."
+        raise WorkspaceError(f"{fault} {ways}")
     if departures or arrivals:
         leave = counted(len(departures), "question leaves", "questions leave")
-        note(f"{leave}, {counted(len(arrivals), 'comes', 'come')}.", loud=bool(departures))
+        kept = f" No longer named: {what}; --add keeps sources." if unnamed else ""
+        note(f"{leave}, {counted(len(arrivals), 'comes', 'come')}.{kept}", loud=bool(departures))
+
+
+def _by_source(workspace: Workspace, sources: Sequence[Mapping[str, str]], left: Set[str]) -> dict[str, list[str]]:
+    """Return source -> those of these questions that no other source had, for the sources of the current tables that
+    ``sources`` lack by name and by content. Records of Python are one source, whatever their file."""
+
+    def names(source: Mapping[str, str]) -> set[str]:
+        return {_name(source["kind"], source["file"]), source["sha256"]}
+
+    _, manifest = workspace.current()["collect"]
+    known = {name for source in sources for name in names(source)}
+    last = manifest.get("sources", ())
+    gone = {_name(source["kind"], source["file"]) for source in last if not names(source) & known}
+    origins_of: dict[str, set[str]] = {}
+    for kind, file, question in tuples(workspace.read("origins"), "source", "file", "question_id"):
+        origins_of.setdefault(question, set()).add(_name(kind, file))
+    return grouped((min(own), one) for one, own in sorted(origins_of.items()) if one in left and own <= gone)
+
+
+def _name(kind: str, file: str) -> str:
+    """Return a source without what it says of one of its files or splits."""
+    return f"{kind}:{re.sub('^records-[0-9a-f]+', 'records', re.split('[/#]', file)[0])}"
+
+
+def _rests_on(workspace: Workspace, questions: Set[str]) -> str:
+    """Say what rests on these questions, in a sentence: a release, or replies of language models; else nothing."""
+    for path in sorted(workspace.path.glob("releases/*/tables/questions.parquet")) if questions else ():
+        if not questions.isdisjoint(pq.read_table(path, columns=["question_id"])["question_id"].to_pylist()):
+            return f"The release {path.parents[1].name} has them."
+    return "Language models answered them." if questions and totals(workspace.path) else ""
 
 
 def _texts(questions: pa.Table) -> dict[str, str]:

@@ -63,7 +63,7 @@ def build(
         shards: Parts per table; the result is the same.
         runner: ``threads`` or ``ray``; the result is the same.
         add: Keep the sources of the last build before these.
-        replace: Let questions leave that people reviewed.
+        replace: Let questions leave that people reviewed, or that a release or replies of language models rest on.
         fresh_replies: Delete the kept replies of this build's language models and ask again.
         progress: Show how far it is: a bar in a terminal or notebook, elsewhere a line per stage.
 

@@ -36,6 +36,7 @@ from quit.report.lookup import COLUMNS, FILTERS, Lookup
 from quit.report.page import render
 from quit.settings import Settings
 from quit.status.story import story
+from quit.status.summary import ways_out
 from quit.text.answers import answer_key
 
 HOST = "127.0.0.1"
@@ -144,6 +145,7 @@ class Pages:
         return self._html(
             "question.html",
             story=life,
+            ways_out=ways_out(life["rejects"], self._workspace),
             nodes=tree(life, self._labelers, self._readers),
             probe=Counter((answer["reader"], answer["answer"], answer["correct"]) for answer in life["probe"]),
             releases=self._lookup.releases(identity),

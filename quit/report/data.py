@@ -36,9 +36,11 @@ from quit.status.summary import (
     funnel,
     judge_agreement,
     leakage_losses,
+    left_out,
     small_pool,
     type_agreement,
     usage_table,
+    ways_out,
 )
 from quit.version import __version__
 
@@ -75,6 +77,7 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
             "release": release is not None,
             "imported": imported_lines(release) if release and release.imported else [],
             "rejects": _figure(sql_rows(connection, _REJECTS)),
+            "ways_out": ways_out(left_out(build), build) if build else None,
             "sources": _figure(sql_rows(connection, _SOURCES)),
             "convergence": _figure(_convergence(connection)),
             "leakage": _figure(_leakage(build, connection, settings) if build else None),

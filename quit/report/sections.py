@@ -89,6 +89,8 @@ def _funnel(facts: Facts, max_rows: int) -> Pieces:
     ]
     if rejects:
         yield Table("Left out, and why", ("reason", "stage", "what", "count", "for instance"), rejects, (1, 2, 4))
+        if facts["ways_out"]:
+            yield facts["ways_out"]
     else:
         yield "Nothing was left out."
 

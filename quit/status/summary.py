@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -13,6 +14,7 @@ from quit.common.rows import sql_rows
 from quit.engine.reading import TableReader
 from quit.engine.usage import origins, totals
 from quit.engine.workspace import Workspace
+from quit.errors import shell_word
 from quit.evaluate.agreement import cohen_kappa
 from quit.evaluate.labels import SPLITS
 from quit.models.readers.pool import FITTING_MINIMUM, about_small_pool, pool_size
@@ -32,6 +34,21 @@ def left_out(workspace: Workspace) -> list[dict[str, Any]]:
     names = ("stage", "kind", "reason", "detail", "file", "position", "record_id", "question_id", "hint_id")
     rows = workspace.rows(f"SELECT {', '.join(names)} FROM rejects ORDER BY ALL", ["rejects"])
     return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def ways_out(rejects: Iterable[Mapping[str, Any]], workspace: object = None) -> str | None:
+    """Return what to do about questions that a leaking hint costs, with a command for the first; None where there are
+    none. ``rejects``: rows with ``reason`` and ``detail``. ``workspace``: the commands' default if not given."""
+    leaks = (row["detail"] for row in rejects if row["reason"] == "answer_leak")
+    hints = [match[1] for detail in leaks if (match := re.search(r"of \d+ hints leak; (\S+): ", detail))]
+    if not hints:
+        return None
+    place = f" -w {shell_word(workspace)}" if workspace is not None else ""
+    return (
+        f"{counted(len(hints), 'question leaves', 'questions leave')} for leaking hints. Rewrite or delete such a hint;"
+        f" or drop hints alone: quit build{place} --set leakage.mode=hint; or, where it is no leak: quit override leak"
+        f"{place} --hint {hints[0]} --decision no_leak --by YOU --reason WHY"
+    )
 
 
 def funnel(workspace: Workspace) -> list[tuple[str, int]]:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from quit.commands import console, question
 from quit.common.terminal import SafeConsole
+from quit.engine.workspace import Workspace
 from quit.operations.plan import Line, Plan
 from quit.render import terminal
 from quit.status.summary import JudgeAgreement
@@ -155,9 +156,10 @@ def test_questions_beyond_a_limit_are_one_line_and_a_leak_has_ways_out(drawn: Si
         "reason": "beyond_questions",
         "detail": "5.",
     }
-    leak = dict.fromkeys(names) | {"stage": "filter", "kind": "question", "reason": "answer_leak", "detail": "Nile"}
-    console.print_left_out([{**beyond, "question_id": f"q{number}"} for number in range(59)] + [leak])
+    leak = dict.fromkeys(names) | {"stage": "filter", "kind": "question", "reason": "answer_leak"}
+    rows = [*({**beyond, "question_id": f"q{number}"} for number in range(59))]
+    console.print_left_out([*rows, {**leak, "detail": "1 of 5 hints leak; q7-h02: 'Nile'"}], Workspace("W"))
     text = " ".join(drawn.text().split())
     assert text.count("beyond_questions") == 1 and "collect: 59 questions: beyond_questions" in text
-    assert text.index("answer_leak") < text.index("59 questions") < text.index("--set leakage.mode=hint")
-    assert "quit override leak --hint ID --decision no_leak" in text
+    assert text.index("answer_leak") < text.index("--set leakage.mode=hint") < text.index("59 questions")
+    assert "--hint q7-h02 --decision no_leak" in text

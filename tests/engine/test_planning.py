@@ -3,8 +3,10 @@
 import json
 import shutil
 import threading
+from collections import Counter
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import quit
@@ -13,6 +15,7 @@ from quit.common.progress import listening
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import check_buildable, last_build, locked_build, locked_last_build
 from quit.engine.reading import as_built, settings_of
+from quit.engine.usage import FIELDS, record
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError, WorkspaceError
 from quit.flows.serve import schedule_settings
@@ -138,8 +141,35 @@ def test_reviewed_questions_leave_only_where_that_is_asked_for(reviewed, source,
         _collected(reviewed, reviewed / f"{source}.jsonl")
     assert before[0] in str(error.value) and before[1] not in str(error.value)
     assert (workspace.state, workspace.build) == (state, build) and _questions(reviewed) == before
-    assert _collected(reviewed, reviewed / f"{source}.jsonl", replace=True)[0] == [f"{leave}, {come}."]
+    [heard] = _collected(reviewed, reviewed / f"{source}.jsonl", replace=True)[0]
+    assert heard.startswith(f"{leave}, {come}.")
     assert len(_questions(reviewed)) == count
+
+
+@pytest.mark.parametrize("ground", ["release", "replies"])
+def test_questions_of_a_source_that_is_no_longer_named_stay_where_something_rests_on_them(
+    reviewed: Path, ground: str
+) -> None:
+    """A release, or replies of language models; a source that lost a record is still named."""
+    workspace = Workspace.open(reviewed / "W")
+    shutil.rmtree(workspace.path / "reviews")
+    if ground == "release":
+        (workspace.path / "releases/v1/tables").mkdir(parents=True)
+        pq.write_table(workspace.read("questions"), workspace.path / "releases/v1/tables/questions.parquet")
+    else:
+        record(workspace.path, "read:llm", {}, {"llm": {**dict.fromkeys(FIELDS, 7), "origins": Counter()}}, 1)
+    before = _questions(reviewed)
+    with pytest.raises(WorkspaceError, match=r"jsonl:three.jsonl with 3 questions would leave.*--add.*--replace"):
+        _collected(reviewed, reviewed / "other.jsonl")
+    assert _questions(reviewed) == before
+    whole = (reviewed / "three.jsonl").read_bytes()
+    (reviewed / "three.jsonl").write_bytes((reviewed / "two.jsonl").read_bytes())
+    assert _collected(reviewed, reviewed / "three.jsonl")[0] == ["1 question leaves, 0 come."]
+    (reviewed / "moved.jsonl").write_bytes(whole)
+    (reviewed / "three.jsonl").write_bytes(whole)
+    _collected(reviewed, reviewed / "three.jsonl")
+    assert _collected(reviewed, reviewed / "moved.jsonl")[0] == [], "a file with another name and the same content"
+    assert len(_collected(reviewed, reviewed / "other.jsonl", replace=True)[0]) == 1 and len(_questions(reviewed)) == 2
 
 
 def test_a_source_that_is_added_leaves_what_there_is(reviewed: Path) -> None:
@@ -154,7 +184,8 @@ def test_a_source_that_is_added_leaves_what_there_is(reviewed: Path) -> None:
 
 def test_a_workspace_without_reviews_is_told_what_leaves_and_a_new_one_nothing(reviewed: Path) -> None:
     shutil.rmtree(reviewed / "W" / "reviews")
-    assert _collected(reviewed, reviewed / "other.jsonl") == (["3 questions leave, 2 come."], ["other.jsonl"])
+    heard = "3 questions leave, 2 come. No longer named: jsonl:three.jsonl with 3 questions; --add keeps sources."
+    assert _collected(reviewed, reviewed / "other.jsonl") == ([heard], ["other.jsonl"])
     shutil.rmtree(reviewed / "W")
     assert _collected(reviewed, reviewed / "other.jsonl", add=True) == ([], ["other.jsonl"])
 

@@ -14,11 +14,14 @@ from starlette.testclient import TestClient
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
 from quit.report.browse import HOST, Node, application, serve, tree
+from quit.report.data import gather
+from quit.report.page import render
 from quit.stages.labelling.passages import permutation_table
 from tests.annotation.browser import CHROMIUM, DRIVER, annotator
 from tests.paths import ROOT
 from tests.report import tiny
 from tests.report.test_page import Parsed
+from tests.running import call_quit
 from tests.servers.ports import taken_port
 
 
@@ -216,3 +219,22 @@ def test_answers_come_labelers_first_with_their_verdicts() -> None:
     first = tree(_story(2, {"0"}), ["b"], ["b", "z"])[0]
     # Compared as verdicts are: case and article do not matter. Unreadable and missing verdicts are none.
     assert first.answers == [("b", "nile", True, True), ("z", "?!", None, False), ("a", "never judged", None, False)]
+
+
+def test_every_screen_that_loses_a_question_to_a_leak_names_the_ways_out(tmp_path: Path) -> None:
+    workspace = tiny.workspace(tmp_path / "W")
+    (tmp_path / "a.jsonl").write_text(
+        '{"id": "a", "question": "Which river?", "answers": ["Nile"], "hints": ["It is the Nile.", "It flows north.", '
+        '"It has a delta.", "Boats sail on it.", "Pharaohs drank from it."]}'
+    )
+    client = TestClient(application(workspace, tiny.settings()), base_url=f"http://{HOST}")
+    screens = {
+        "check": call_quit("check", tmp_path / "a.jsonl", "--no-models", code=1).out,
+        "status": call_quit("status", "-w", workspace, "--left-out").out,
+        "report": Parsed(render(gather(workspace, tiny.settings()), rows=50)).text,
+        "browse": Parsed(client.get("/question/q4").text).text,
+    }
+    for name, text in screens.items():
+        hint = "jsonl-a-h00" if name == "check" else "q4-h00"
+        for way in ("Rewrite or delete", "--set leakage.mode=hint", f"--hint {hint} --decision no_leak"):
+            assert way in " ".join(text.split()), (name, way)

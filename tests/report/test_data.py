@@ -37,7 +37,7 @@ def test_the_funnel_and_what_was_left_out(facts) -> None:
     assert [tuple(row[name] for name in columns) for row in facts["rejects"]] == [
         ("collect", "question", "too_few_hints", 1, "1 hint"),
         ("collect", "record", "no_answer", 1, "no answer"),
-        ("filter", "question", "answer_leak", 1, "1 of 1 hints leak"),
+        ("filter", "question", "answer_leak", 1, "1 of 1 hints leak; q4-h00: 'Rome' gives away 'Rome'"),
     ]
     assert facts["sources"] == [{"source": "jsonl", "questions": 3}, {"source": "wikihint", "questions": 1}]
 
@@ -209,7 +209,7 @@ def test_examples_follow_their_rules(facts) -> None:
     # q1 is answered without hints, so it is no example of what hints do; q2 and q3 tie, and none is shown twice.
     assert kinds == {"answered": ["q2", "q3"], "left_out": ["q4"]}
     left = facts["examples"][-1]["questions"][0]
-    assert left["reasons"] == ["filter: answer leak (1 of 1 hints leak)"]
+    assert left["reasons"] == ["filter: answer leak (1 of 1 hints leak; q4-h00: 'Rome' gives away 'Rome')"]
     assert left["hints"][0]["leaks"] == ["Rome"]
 
 

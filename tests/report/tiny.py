@@ -55,7 +55,7 @@ def rows() -> small.Rows:
     rows_by_table["leak_findings"] = [{"hint_id": "q4-h00", "question_id": "q4", **leak}]
     columns = ("stage", "kind", "reason", "detail", "question_id")
     few = ("collect", "question", "too_few_hints", "1 hint", "q0")
-    leaking = ("filter", "question", "answer_leak", "1 of 1 hints leak", "q4")
+    leaking = ("filter", "question", "answer_leak", "1 of 1 hints leak; q4-h00: 'Rome' gives away 'Rome'", "q4")
     rejects = (("collect", "record", "no_answer", "no answer", "q0"), few, leaking)
     where = {"source": "jsonl", "file": "f.jsonl", "position": 4, "record_id": "zero"}
     rows_by_table["rejects"] = [dict(zip(columns, row, strict=True)) | where for row in rejects]
