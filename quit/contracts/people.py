@@ -116,8 +116,7 @@ PEOPLE = (
             "(question_id, answer) FROM valid_answers) THEN 'answer_added' WHEN answer IS NOT NULL THEN "
             "'answer_removed' END",
             "before": "3 - after",
-            "after": "(SELECT label FROM labels AS l WHERE (l.question_id, l.permutation) = "
-            "(this.question_id, this.permutation))",
+            "after": "label",
         },
         released=True,
     ),

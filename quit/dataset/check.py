@@ -6,6 +6,7 @@ Conditions in contracts are DuckDB's. Beside the tables (``answers`` and ``disti
 
 - ``this``: the table whose row it is; ``getvariable`` of ``hints`` (that make a question's passages), ``medium_from``
   and ``hard_from``;
+- ``changes`` also has ``label``, its passage's;
 - ``answers``: one row for those that agree in what conditions say; ``says``: whether the reply is more than an empty
   ``NO ANSWER``;
 - ``distinct_answers`` also has ``passages`` (of which its reader was asked about), ``labels`` (whether a labeler gave
@@ -200,6 +201,7 @@ class _Chunk:
             rows = rows.append_column("bits", pa.array(bits[cells[-1]]))
             pieces["labels"].append(_grouped(rows, question, ("bits", "label", "labelers"))[0])
         yield from self._misplaced("labels", cells)
+        tables["changes"] = self._with_labels(tables["changes"], right)
         cells = []
         for rows, _, passage in self._passages("passages", cells):
             pieces["passages"].append(_grouped(rows, passage, ("subset", "hints"))[0])
@@ -214,6 +216,15 @@ class _Chunk:
         for name, table in tables.items():
             self.sql.register(name, table)
         self.sql.execute(_VIEWS)
+
+    def _with_labels(self, changes: pa.Table, right: np.ndarray) -> pa.Table:
+        """Return changes with the labels of their passages, ``label``; ``right``: whether each passage's is 2."""
+        question, passage = (
+            positions_in(changes[name], of)
+            for name, of in (("question_id", self.ids), ("permutation", self.permutations.permutation))
+        )
+        labels = 1 + right[question * (len(self.permutations) + 1) + passage].astype(np.int8)
+        return changes.append_column("label", pa.array(labels, mask=passage < 0))
 
     def _read(self, name: str) -> pa.Table:
         """Return a table with the first letter of each reply."""

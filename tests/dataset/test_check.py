@@ -112,6 +112,15 @@ def test_a_sound_release_has_no_fault(tmp_path: Path) -> None:
     assert _faults(tmp_path, _rows()) == []
 
 
+def test_every_passage_may_have_changed_its_label(tmp_path: Path) -> None:
+    rows = _rows()
+    for row in rows["labels"]:
+        own = {"question_id": row["question_id"], "permutation": row["permutation"], "answer": row["permutation"]}
+        rows["changes"].append({**_CHANGED, **own, "answer_key": row["permutation"], "change": "label",
+                                "before": 3 - row["label"], "after": row["label"]})  # fmt: skip
+    assert _faults(tmp_path, rows) == []
+
+
 @pytest.mark.parametrize(("change", "text"), CASES, ids=[text.partition(" ")[0] for _, text in CASES])
 def test_a_fault_is_named_with_table_row_and_rule(tmp_path: Path, change: Change, text: str) -> None:
     rows = _rows()
