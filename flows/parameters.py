@@ -1,15 +1,21 @@
-"""Types of the flows' parameters. What a form says of a parameter is the ``Args`` of its flow's docstring: Prefect
-reads it from there."""
+"""The flows' parameters: those of their jobs, and ``limits``. What a form says of a parameter is the ``Args`` of the
+job's docstring."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import BaseModel, Field, model_validator
 
 from quit.export import FORMATS
+from quit.flows.scheduling import run_with_limits
+from quit.library.jobs import JobResult
 from quit.release.gates import GATES, parse_waivers
 from quit.settings import Limits, profile_names
+from quit.text.words import documented
 
 Profile = (
     Annotated[str, Field(title="Name or TOML file")]
@@ -35,4 +41,40 @@ class Waiver(BaseModel):
         return dict(zip(cls.model_fields, *parse_waivers([value]).items(), strict=True))
 
 
-NO_LIMITS = Limits()
+Work = Callable[[dict[str, Any]], JobResult]
+_OPEN = {"Workspace": str, "Pipeline": object, "datetime": object}  # a form names a workspace by its folder
+_NOT_GIVEN: dict[str, Any] = {"profile": "", "settings": ()}
+"""What a form has in place of None."""
+_LIMITS = inspect.Parameter("limits", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=Limits(), annotation=Limits)
+
+
+def of_job(job: Callable[..., JobResult], **types: Any) -> Callable[[Work], Callable[..., Any]]:
+    """Make a function of a job's arguments a flow's function, which takes ``limits`` too and works under them.
+
+    ``types``: of parameters whose forms offer a list.
+    """
+    helps = documented(job)[1] | {"limits": "Timeout and retries."}
+    hints = get_type_hints(job, localns=_OPEN) | types
+    parameters = {}
+    for name, each in inspect.signature(job).parameters.items():
+        if name in helps:
+            default = _NOT_GIVEN[name] if each.default is None else each.default
+            parameters[name] = each.replace(kind=_LIMITS.kind, default=default, annotation=hints[name])
+    parameters["limits"] = _LIMITS
+    signature = inspect.Signature(list(parameters.values()))
+
+    def make(work: Work) -> Callable[..., Any]:
+        def run(*positions: Any, **names: Any) -> Any:
+            values = signature.bind(*positions, **names).arguments
+            limits = values.pop("limits", _LIMITS.default)
+            arguments = {name: value for name, value in values.items() if value != _NOT_GIVEN.get(name)}
+            return run_with_limits(limits, partial(work, arguments))
+
+        lines = [f"    {name}: {helps[name]}" for name in parameters]
+        run.__name__, run.__qualname__, run.__module__ = work.__name__, work.__qualname__, work.__module__
+        run.__doc__ = "\n".join([inspect.cleandoc(work.__doc__ or ""), "", "Args:", *lines])
+        run.__annotations__ = {name: each.annotation for name, each in parameters.items()}
+        run.__signature__ = signature  # type: ignore[attr-defined]
+        return run
+
+    return make

@@ -11,13 +11,14 @@ value) is ``Annotated``: ``Annotated[Path, typer.Option("-o")]``.
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from copy import copy
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import typer
 from typer.models import OptionInfo
+
+from quit.text.words import documented
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -40,13 +41,6 @@ class Group(typer.Typer):
             return register(name, help=text, **options)(function)
 
         return add
-
-
-def documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """Return what a docstring says above its ``Args``, and of each parameter."""
-    text, _, rest = inspect.cleandoc(function.__doc__ or "").partition("\n\nArgs:\n")
-    entries = re.findall(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", rest, re.MULTILINE)
-    return text, {name: " ".join(words.split()) for name, words in entries}
 
 
 def _look(parameter: inspect.Parameter, help: str | None) -> Any:

@@ -1,7 +1,8 @@
 """Jobs on a workspace or a release that people run or schedule: build, review, release.
 
 Each holds what it works on and is safe to repeat. The command line and Python call these functions. The flows call them
-too, and give them their own way to carry out a stage or step: as a task of Prefect.
+too, and give them their own way to carry out a stage or step: as a task of Prefect. A flow's parameters are those of
+its job that ``Args`` explain (:mod:`quit.flows.parameters`).
 """
 
 from __future__ import annotations
@@ -53,8 +54,19 @@ def build(
 ) -> JobResult:
     """Run every stage of a build that is not up to date. The result is the workspace.
 
-    Arguments and errors: as of :func:`quit.engine.planning.locked_build`. ``fresh_replies``: the kept replies of the
-    build's language models are deleted first. ``carry_out``: instead of :func:`quit.engine.execution.execute`.
+    ``keep_labels`` and errors: as of :func:`quit.engine.planning.locked_build`. ``carry_out``: instead of
+    :func:`quit.engine.execution.execute`.
+
+    Args:
+        workspace: Folder of the workspace, as the machine that runs this sees it.
+        sources: kind:path, such as triviahg:/data/Copilot.json, or a path that ends in .jsonl, .parquet, .csv or .tsv;
+            those of the last build if none is named.
+        profile: Name of a profile, or the path of a TOML file; that of the last build if not given.
+        settings: key=value over the profile, such as labels.max_new_tokens=16; those of the last build if not given.
+        add: Whether the sources of the last build are kept before these.
+        replace: Whether labels of other settings may be replaced, and questions that people reviewed may leave; else
+            such a run fails and changes nothing.
+        fresh_replies: Whether the kept replies of this build's language models are deleted and asked again.
     """
     from quit.engine.execution import execute
     from quit.engine.planning import locked_build
@@ -116,16 +128,16 @@ def review_sync(
     A push that is refused fails the job at its end: what people did is pulled all the same.
 
     Args:
-        workspace: Folder of a workspace, or one that is open.
-        url: The Label Studio server; the workspace's local one if not given.
-        steps: Of ``push`` and ``pull``, in that order.
+        workspace: Folder of the workspace, as the machine that runs this sees it.
+        url: The Label Studio server; the workspace's local one if not given. Its token comes from the environment
+            alone.
+        steps: What is done; push, pull or both.
         project: Number of the project, where several belong to this workspace; 0 is the only one.
-        new_project: Make a new project and leave the last one.
-        repair: Put back a labelling page that someone edited.
-        full: Read every task, not only those changed since the last pull.
-        accept_withdrawals: Withdraw the reviews of annotations that are gone on the server, many at once too.
-        settings: Overrides of ``review.*``, remembered from now on.
-        step: Carries out each step.
+        new_project: Whether to make a new project and leave the known one.
+        repair: Whether to put back a labelling page that someone edited.
+        full: Whether to read every task, not only those changed since the last pull.
+        accept_withdrawals: Whether to withdraw the reviews of annotations that are gone, many at once too.
+        settings: review.KEY=VALUE, remembered from now on.
 
     Raises:
         InputError: Nothing was built, or there is nothing to review.
@@ -159,9 +171,12 @@ def label_update(
     workspace: str | Workspace, *, withdraw: bool = False, settings: Sequence[str] = (), step: Step = directly
 ) -> JobResult:
     """Update the labels by every review that was pulled: people's verdicts over the judge's (3.2.4). The result: what
-    it did, under ``update``.
+    it did, under ``update``. Errors: as of :func:`review_sync`.
 
-    ``withdraw``: take every review off the labels again. Other arguments and errors: as of :func:`review_sync`.
+    Args:
+        workspace: Folder of the workspace, as the machine that runs this sees it.
+        withdraw: Whether to take every review off the labels again.
+        settings: review.KEY=VALUE, remembered from now on.
     """
     from quit.engine.planning import locked_last_build
 
@@ -237,17 +252,17 @@ def release(
     """Freeze a workspace as a release and export it. The result: ``name``, ``path``, ``content_id``, whether it is
     ``new``, and a ``note`` (what differs in a release that exists already and is kept; usually empty).
 
+    ``now``: if given, it replaces %Y, %m, %d, %H and %M in the name; any other % stays.
+
     Args:
-        workspace: Folder of a workspace, or one that is open.
-        name: Name of the release.
-        waive: GATE=REASON.
-        formats: Formats to export the release in.
+        workspace: Folder of the workspace, as the machine that runs this sees it.
+        name: Name of the release. The start of a scheduled run replaces %Y, %m, %d, %H and %M: nightly-%Y-%m-%d.
+        waive: Gates that may fail, and why (GATE=REASON); the reason is published with the data.
+        formats: Formats to export the release in; none if not given.
         out: Folder of the exports.
         overwrite: Whether an earlier export may be replaced.
         folder: Folder of the release; WORKSPACE/releases/NAME if not given.
-        settings: Overrides of ``release.*``, for the gates of this release.
-        now: If given, it replaces %Y, %m, %d, %H and %M in the name; any other % stays.
-        step: Carries out each step.
+        settings: release.KEY=VALUE, for the gates of this release.
 
     Raises:
         GateError: A gate failed and is not waived.

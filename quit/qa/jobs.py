@@ -38,8 +38,21 @@ def benchmark(
 
     Nothing is run where ``out`` holds the results of the same arguments, release and settings already (with what
     classes and model folders hold, and the versions of other packages' plugins) and no ``corpora`` are named, except
-    with ``anew``. Arguments: as of the command ``quit benchmark run``; without a profile, settings are those of the
-    workspace's last build.
+    with ``anew``.
+
+    Args:
+        release: Folder of a release, or of a workspace: the release of its current tables is taken, else the last by
+            name (v10 after v9).
+        out: Folder of the results.
+        split: Questions that are asked; the corpus is always whole.
+        retrievers: Names, as quit benchmark list shows them; bm25 if not given.
+        rerankers: Names, as quit benchmark list shows them.
+        readers: Names of the profile's readers, or of plugins.
+        corpora: Corpora to benchmark beside the release, relabelled by labelers and judge.
+        bounds: Oracles and Optimal as rows too.
+        profile: Name of a profile, or the path of a TOML file; that of the workspace's last build if not given.
+        settings: key=value over the profile, such as labels.max_new_tokens=16.
+        anew: Whether to run where the results are there already; work in `out` that rests on the same inputs is used.
     """
     from quit.common.files import read_json, write_json, writing
     from quit.common.ids import content_hash

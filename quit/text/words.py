@@ -1,6 +1,11 @@
-"""Numbers in sentences, and lists of names."""
+"""Numbers in sentences, lists of names, and what docstrings say."""
 
 from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
 
 
 def counted(number: int, one: str, many: str = "") -> str:
@@ -15,3 +20,10 @@ def counted(number: int, one: str, many: str = "") -> str:
 def split_names(text: str) -> list[str]:
     """Return the names of a list with commas between them."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """Return what a docstring says above its ``Args``, and of each parameter."""
+    text, _, rest = inspect.cleandoc(function.__doc__ or "").partition("\n\nArgs:\n")
+    entries = re.findall(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", rest.partition("\n\n")[0], re.MULTILINE)
+    return text, {name: " ".join(words.split()) for name, words in entries}
