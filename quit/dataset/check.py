@@ -66,9 +66,12 @@ class Fault:
         return f"{self.table}: {self.row}: {self.rule}"
 
 
-def faults(files: TableFiles, readers: Sequence[ReaderInfo], settings: Settings) -> Iterator[Fault]:
+def faults(
+    files: TableFiles, readers: Sequence[ReaderInfo], settings: Settings, *, own_keys: bool = False
+) -> Iterator[Fault]:
     """Yield what is wrong in a release's tables. ``settings``: ``convergence.hints``, ``difficulty``,
-    ``split.seed`` and ``release.memory_mb`` count.
+    ``split.seed`` and ``release.memory_mb`` count. ``own_keys``: answers have the keys that the tables give them, made
+    by another rule than this program's.
 
     Raises ``InputError`` for a file that cannot be read.
     """
@@ -77,7 +80,7 @@ def faults(files: TableFiles, readers: Sequence[ReaderInfo], settings: Settings)
     if others:
         return
     for chunk in files.chunks():
-        yield from _Chunk(chunk, readers, settings).faults()
+        yield from _Chunk(chunk, readers, settings, own_keys).faults()
     for name in files.parts if files.ids is None else ():
         if name not in HISTORY:
             yield from _foreign(files, name)
@@ -111,8 +114,11 @@ def _other_columns(files: TableFiles, name: str) -> Iterator[str]:
 class _Chunk:
     """The tables of some questions, as conditions see them."""
 
-    def __init__(self, files: TableFiles, readers: Sequence[ReaderInfo], settings: Settings) -> None:
+    def __init__(
+        self, files: TableFiles, readers: Sequence[ReaderInfo], settings: Settings, own_keys: bool = False
+    ) -> None:
         self.files, self.readers = files, readers
+        self.own_keys, self.keys = own_keys, dict[str, str]()
         self.permutations = permutation_table(settings.convergence.hints)
         self.ids = plain(files.read("splits", ["question_id"])["question_id"])
         self.sql = duckdb.connect(config={"memory_limit": f"{settings.release.memory_mb}MB"})
@@ -120,7 +126,8 @@ class _Chunk:
         bounds = {"medium_from": settings.difficulty.medium_from, "hard_from": settings.difficulty.hard_from}
         for name, value in ({"hints": self.permutations.n} | bounds).items():
             self.sql.execute(f"SET VARIABLE {name} = {value}")
-        self.sql.create_function("answer_key_of", answer_key, ["VARCHAR"], "VARCHAR")
+        key_of = (lambda answer: self.keys.get(answer)) if own_keys else answer_key
+        self.sql.create_function("answer_key_of", key_of, ["VARCHAR"], "VARCHAR")
         self.sql.create_function("key_of", content_key, ["VARCHAR"], "VARCHAR")
         self.sql.create_function("draw_of", lambda key: draw(key, settings.split.seed), ["VARCHAR"], "DOUBLE")
 
@@ -214,6 +221,8 @@ class _Chunk:
         one = self.permutations
         tables["permutations"] = pa.table({"permutation": one.permutation, "subset": one.subset, "hints": one.hints})
         for name, table in tables.items():
+            if self.own_keys and "answer_key" in table.schema.names:
+                self.keys |= zip(table["answer"].to_pylist(), table["answer_key"].to_pylist(), strict=True)
             self.sql.register(name, table)
         self.sql.execute(_VIEWS)
 

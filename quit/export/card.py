@@ -87,6 +87,7 @@ def _values(facts: CardFacts) -> dict[str, Any]:
         imported=provenance.get("imported"),
         settings=provenance.get("settings") or {},
         sources=source_list(dataset),
+        licences=sorted({str(licence) for source in source_list(dataset) if (licence := source.get("licence"))}),
         selected=dataset.ranked_hints.filter(dataset.ranked_hints["selected"]),
         models=facts.models,
         pairs=sorted((pair.kappa, pair.first, pair.second) for pair in facts.agreement.pairs if pair.kappa is not None),

@@ -38,15 +38,15 @@ class PartialPlan:
 
 
 def partial_plan(pipeline: Pipeline, passages: int, costs: Mapping[str, float | None]) -> PartialPlan | None:
-    """Return what the labelers will be asked; None where ``labels.partial`` is off.
+    """Return what the labelers will be asked; None where ``labels.partial`` is off or all of them were asked.
 
     ``passages``: of the build. ``costs``: language model -> what asking it about all passages costs, None where it has
     no price; other labelers cost nothing.
     """
     strategy = pipeline.strategy
-    if not strategy.in_turn:
-        return None
     labelers = strategy.labelers
+    if not strategy.in_turn or all(pipeline.is_done(pipeline.stage_run(f"read:{name}")) for name in labelers):
+        return None
     patterns = _measured_patterns(pipeline, labelers)
     notes = ["Least: the first labeler is always right. Most: only the last labeler is ever right."]
     ranges = []

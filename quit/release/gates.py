@@ -47,13 +47,13 @@ class Subject:
 
 @dataclass(frozen=True)
 class Gate:
-    """One gate. ``why``: what a violation would do to users; ``find`` returns what is wrong, one text a violation, None
-    where the tables' contracts say it (:mod:`quit.dataset.check`); ``by_question``: whether it looks at one question at
-    a time, so that questions are examined in chunks."""
+    """One gate. ``why``: what a violation would do to users; ``find`` returns what is wrong, one text a violation, or a
+    sentence where the settings ask for nothing; None where the tables' contracts say it (:mod:`quit.dataset.check`);
+    ``by_question``: whether it looks at one question at a time, so that questions are examined in chunks."""
 
     name: str
     why: str
-    find: Callable[[Subject], list[str]] | None = None
+    find: Callable[[Subject], list[str] | str] | None = None
     by_question: bool = False
 
 
@@ -87,40 +87,28 @@ def check(subject: Subject, waivers: Mapping[str, str] | None = None) -> list[Ga
 
     limit = subject.settings.release.examples
 
-    def examined(gate: Gate) -> tuple[int, list[str]]:
+    def examined(gate: Gate) -> GateResult:
+        violations, examples = 0, list[str]()
         try:
-            if gate.find is None:
-                of_gate = by_contract.result().get(gate.name, (0, []))
-            else:
-                parts = subject.chunks() if gate.by_question else [subject]
-                violations = [violation for part in parts for violation in gate.find(part)]
-                of_gate = len(violations), violations[:limit]
+            find = gate.find or (lambda _: by_contract.result().get(gate.name, []))
+            for part in subject.chunks() if gate.by_question else [subject]:
+                found = find(part)
+                if isinstance(found, str):
+                    return GateResult(gate.name, gate.why, "not asked", 0, (found,))
+                violations, examples = violations + len(found), [*examples, *found][:limit]
         except (InputError, pa.ArrowException, duckdb.Error, KeyError) as error:
-            of_gate = 1, [f"could not be examined: {error}"]  # what contracts say keeps others from looking
-        advance("quality gates", 1, len(GATES))
-        return of_gate
-
-    def result(gate: Gate, violations: int, examples: list[str]) -> GateResult:
-        state: State = "passed"
-        if gate.find is _human_coverage and not subject.settings.release.human_coverage:
-            state, examples = "not asked", [_coverage_text(subject)]
-        elif violations:
-            state = "waived" if gate.name in waivers else "failed"
+            # What contracts say keeps other gates from looking.
+            violations, examples = 1, [f"could not be examined: {error}"]
+        finally:
+            advance("quality gates", 1, len(GATES))
+        state: State = "passed" if not violations else "waived" if gate.name in waivers else "failed"
         waiver = waivers[gate.name].strip() if state == "waived" else None
         return GateResult(gate.name, gate.why, state, violations, tuple(examples), waiver)
 
+    rows = faults(subject.files, subject.readers, subject.settings)
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        by_contract = pool.submit(_faults, subject, limit)
-        return [result(gate, *found) for gate, found in zip(GATES.values(), pool.map(examined, GATES.values()))]
-
-
-def _faults(subject: Subject, limit: int) -> dict[str, tuple[int, list[str]]]:
-    """Return gate -> how many rows are not what contracts say, and some of them."""
-    counts: dict[str, tuple[int, list[str]]] = {}
-    for fault in faults(subject.files, subject.readers, subject.settings):
-        count, examples = counts.setdefault(fault.gate, (0, []))
-        counts[fault.gate] = count + 1, examples if count >= limit else [*examples, str(fault)]
-    return counts
+        by_contract = pool.submit(lambda: grouped((fault.gate, str(fault)) for fault in rows))
+        return [*pool.map(examined, GATES.values())]
 
 
 def parse_waivers(texts: Sequence[str]) -> dict[str, str]:
@@ -201,7 +189,7 @@ def coverage(files: TableFiles, splits: Sequence[str]) -> dict[str, Any]:
     ``questions``, ``reviewed``.
 
     Gold answers count where a reader gave them; NO ANSWER does not. A question is reviewed when people judged all its
-    answers.
+    answers, and it has any.
     """
     split_of = dict(tuples(files.read("splits"), "question_id", "split"))
     tally = {question: [0, 0] for question, split in split_of.items() if split in splits}
@@ -217,22 +205,17 @@ def coverage(files: TableFiles, splits: Sequence[str]) -> dict[str, Any]:
         "judged": judged,
         "share": judged / answers if answers else 1.0,
         "questions": len(tally),
-        "reviewed": sum(whole == judged_answers for whole, judged_answers in tally.values()),
+        "reviewed": sum(0 < whole == judged_answers for whole, judged_answers in tally.values()),
     }
 
 
-def _human_coverage(subject: Subject) -> list[str]:
-    needed = subject.settings.release.human_coverage
-    have = coverage(subject.files, subject.settings.review.splits) if needed else {"share": 1.0}
-    return [_coverage_text(subject)] if have["share"] < needed else []
-
-
-def _coverage_text(subject: Subject) -> str:
+def _human_coverage(subject: Subject) -> list[str] | str:
     needed, have = subject.settings.release.human_coverage, coverage(subject.files, subject.settings.review.splits)
-    return (
+    text = (
         f"people judged {have['judged']:,} of {have['answers']:,} answers in {', '.join(have['splits'])} "
         f"({have['share']:.1%}); release.human_coverage asks for {needed:.1%}"
     )
+    return [text] * (have["share"] < needed) if needed else text
 
 
 GATES: dict[str, Gate] = {

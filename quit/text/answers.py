@@ -9,6 +9,8 @@ from functools import lru_cache
 from quit.text.invisible import without_invisible
 from quit.text.normalize import fold, is_punctuation, strip_accents
 
+VERSION = 1
+"""Of the rule; rises where a text gets another key. A release says by which rule it has its keys."""
 _MARKS = str.maketrans(
     dict.fromkeys("‘’‚‛ʼʻ´′", "'") | dict.fromkeys("“”„‟«»″", '"') | dict.fromkeys("™®©")
     | {"♯": "#", "♭": "b", "×": "x", "˚": "°"}

@@ -1,5 +1,6 @@
 """What contracts say of a release's tables: every fault is named with table, row and rule; a sound release has none."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -9,9 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from quit.dataset import check
 from quit.dataset.check import Fault, faults
 from quit.dataset.files import TableFiles, contract
+from quit.errors import InputError
+from quit.text.answers import VERSION
+from tests.paths import FEW
 from tests.release import small
+from tests.report import tiny
+from tests.running import call_quit
 
 Change = Callable[[small.Rows], object]
 MUTATIONS = 100
@@ -178,3 +185,36 @@ def test_nineteen_of_twenty_random_mutations_are_named(tmp_path: Path) -> None:
         if next(faults(files, subject.readers, subject.settings), None) is None:
             unnamed.append((name, mutated.to_pylist()))
     assert len(unnamed) <= MUTATIONS // 20, unnamed
+
+
+NOBODY = "labels: q1 / 0: labelers is ['nobody'], expected ['one']"
+READERS = ["readers.0.name=one", "readers.0.model=minilm-vector", "readers.1.name=two", "readers.1.model=minilm-late",
+           "readers.1.role=reader"]  # fmt: skip
+
+
+def test_entrances_that_look_at_every_row_name_one_that_is_wrong(tmp_path: Path) -> None:
+    """A release whose checksums are right, alone and in a workspace, and a workspace's own tables."""
+    rows = _rows()
+    rows["labels"][0]["labelers"] = ["nobody"]
+    workspace = tiny.workspace(tmp_path / "W", rows)
+    small.freeze(tmp_path / "W" / "releases" / "v1", rows)
+    verified = call_quit("release", "verify", tmp_path / "W" / "releases" / "v1", code=InputError.exit_code)
+    assert NOBODY in verified.err
+    assert NOBODY in call_quit("doctor", "-w", workspace, "--json", code=1).out
+    shutil.rmtree(tmp_path / "W" / "releases")
+    workspace.set_build({"profile": str(FEW), "overrides": READERS, "sources": []})
+    assert NOBODY in call_quit("doctor", "-w", workspace, "--json", code=1).out
+
+
+def test_keys_by_another_rule_are_those_of_the_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "answer_key", lambda text: f"new {text}")  # as a later program has it
+    rows = small.rows()
+    small.freeze(tmp_path / "old", rows, beside={"answer_keys": VERSION - 1})
+    assert "Not compared: keys of answers" in call_quit("release", "verify", tmp_path / "old").err
+    small.freeze(tmp_path / "own", rows, beside={"answer_keys": VERSION})
+    wrong = call_quit("release", "verify", tmp_path / "own", code=InputError.exit_code).err
+    assert "answer_key is 'nile', expected 'new Nile'" in wrong
+    rows["verdicts"][0]["answer_key"] = "other"
+    small.freeze(tmp_path / "mixed", rows, beside={"answer_keys": VERSION - 1})
+    wrong = call_quit("release", "verify", tmp_path / "mixed", code=InputError.exit_code).err
+    assert "verdicts: q1 / other / rules: distinct_answers has no row" in wrong

@@ -79,9 +79,9 @@ def test_without_settings_nothing_is_made_up(plain):
     assert [one["config_name"] for one in header["configs"]] == list(CONFIGS)
     assert header["pretty_name"].startswith("Inferential question answering from ")
     assert header["annotations_creators"] == ["machine-generated"] and "human-verified" not in header["tags"]
-    for words in ('load_dataset("FOLDER", "passages"', "The publisher has named no licence", "No human verification",
-                 "Warning: embedded readers", "10.1145/3774904.3792653", "@x{triviahg}", "CC BY 4.0", "`labeler-x`",
-                 "2,275"):  # fmt: skip
+    for words in ('load_dataset("FOLDER", "passages"', "under the licences of its sources: CC BY 4.0, MIT. The",
+                 "No human verification", "Warning: embedded readers", "10.1145/3774904.3792653", "@x{triviahg}",
+                 "CC BY 4.0", "`labeler-x`", "2,275"):  # fmt: skip
         assert words in text, words
     assert re.search(r"Krippendorff's alpha -?0\.\d\d for all 6 readers, -?0\.\d\d for the 3 labelers", text)
     assert len(table_below(text, "How it was made")) == 6
@@ -92,6 +92,7 @@ def test_without_settings_nothing_is_made_up(plain):
     [
         ({}, TERMS, "other", "Our Terms 1.0 (https://x.org/t)"),
         (UNLICENSED, Card(), "unknown", "| jsonl | m | unknown |"),
+        (UNLICENSED, Card(), "unknown", "No licence is known for this dataset"),
         (UNLICENSED, Card(licence="cc0-1.0"), "cc0-1.0", "| jsonl | m | unknown |"),
     ],
 )
