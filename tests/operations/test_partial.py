@@ -1,8 +1,10 @@
 """What labelers leave open, by hand: of 10 passages A is right on 4, B on 5 (3 of them A's), C on 1 alone."""
 
 from collections import Counter
+from types import SimpleNamespace
+from typing import Any
 
-from quit.operations.partial import share_open
+from quit.operations.partial import partial_plan, share_open
 
 FULL = Counter({(7, 0b001): 1, (7, 0b011): 3, (7, 0b010): 2, (7, 0b100): 1, (7, 0): 3})
 
@@ -16,3 +18,9 @@ def test_a_partly_asked_build_tells_of_its_own_order_only() -> None:
     waves = Counter({(0b001, 0b001): 4, (0b011, 0b010): 2, (0b111, 0b100): 1, (0b111, 0): 3})
     assert [share_open(waves, earlier) for earlier in ([], [0], [0, 1])] == [1, 0.6, 0.4]
     assert share_open(waves, [1]) is None
+
+
+def test_a_plan_asks_nothing_of_labelers_that_were_asked() -> None:
+    strategy = SimpleNamespace(in_turn=True, labelers=["a", "b"])
+    finished: Any = SimpleNamespace(strategy=strategy, stage_run=str, is_done=lambda run: run.startswith("read:"))
+    assert partial_plan(finished, 325, {}) is None
