@@ -40,8 +40,8 @@ from quit.models.equivalence.features import (
     focus,
     folded,
     lexical,
-    likeness,
     rarity,
+    trigrams,
 )
 from quit.models.minilm.packed import Pieces
 from quit.models.protocols import Pair
@@ -90,6 +90,17 @@ class Example:
     label: bool
     system: str
     source: str
+
+
+def likeness(reference: str, candidate: str) -> float:
+    """Return how to rank references for a candidate: 3 equal, from 2 on contained, else shared trigrams, 0 to 1."""
+    first, second = " ".join(folded(reference)), " ".join(folded(candidate))
+    if first == second:
+        return 3.0
+    if first and f" {first} " in f" {second} ":
+        return 2.0 + min(len(first), 999) / 1000
+    shared = trigrams(first)
+    return len(shared & trigrams(second)) / max(1, len(shared))
 
 
 def fold(question: str, folds: int = 10) -> int:

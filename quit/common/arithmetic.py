@@ -16,8 +16,8 @@ from functools import reduce
 
 import numpy as np
 
-ARITHMETIC = "sequential-1"
-"""Name of the order of additions in the embedded models; rises whenever the same weights give other bits."""
+ARITHMETIC = "whole-1"
+"""Name of the arithmetic of the embedded models; rises whenever the same weights give other bits."""
 OWN = "QUIT_ARITHMETIC"
 """Environment variable: name of a machine's own arithmetic, where it is not the common one."""
 

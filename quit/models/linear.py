@@ -1,59 +1,82 @@
-"""Matrix products with the same bits on every x86-64 processor with AVX2, Intel's and AMD's.
+"""Linear layers in whole numbers: the same bits on every processor, and fast.
 
-MKL and OpenBLAS choose an order of addition by processor, so their results differ between processors. oneDNN's kernels
-for float32 all add a product's terms one after the other, each by a fused multiply-add, where a row has no more than
-BLOCK numbers; longer rows are added up from blocks of that size. Its AVX2 and AVX-512 kernels then differ in speed
-alone.
+A sum of floats depends on the order of additions, which MKL and oneDNN choose by processor. A sum of whole numbers is
+exact in any order. So each row and each output's weights are rounded to whole multiples of a step of their own, the
+products are added up in whole numbers, and the rest is multiplications and additions of single numbers, which IEEE 754
+defines to the last bit.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cache
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
 from torch.nn import functional
 
-BLOCK = 384
-"""Terms that oneDNN is given to add at a time: with 1536, its order differs between processors."""
+LEVELS = 63
+"""Highest whole weight. Processors without VNNI add two products of 8 bits in 16 bits: higher ones would overflow."""
 
-_AVAILABLE = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-_AVX512 = torch.backends.cpu.get_cpu_capability() == "AVX512"
-_blocks_of: WeakKeyDictionary[nn.Linear, tuple[int, list[torch.Tensor]]] = WeakKeyDictionary()
+_ONEDNN = (
+    torch.backends.mkldnn.is_available()
+    and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    and torch.backends.cpu.get_cpu_capability() == "AVX512"
+)
+_whole_of: WeakKeyDictionary[nn.Linear, tuple[int, torch.Tensor, torch.Tensor, torch.Tensor]] = WeakKeyDictionary()
+
+
+@cache
+def exact() -> bool:
+    """Return whether torch multiplies matrices of whole numbers exactly here."""
+    numbers = torch.Generator().manual_seed(0)
+    for terms, outputs in ((384, 1152), (1536, 384)):
+        rows = torch.randint(-128, 128, (128, terms), dtype=torch.int8, generator=numbers)
+        weights = torch.randint(-LEVELS, LEVELS + 1, (outputs, terms), dtype=torch.int8, generator=numbers)
+        rows[0], weights[0] = -128, LEVELS  # the highest sum
+        try:
+            product = torch._int_mm(rows, weights.t())
+        except (AttributeError, RuntimeError):
+            return False
+        if not torch.equal(product.double(), rows.double() @ weights.double().t()):
+            return False
+    return True
 
 
 def linear(layer: nn.Linear, rows: torch.Tensor) -> torch.Tensor:
     """Return the output of ``layer``, shape (tokens, out), for ``rows``, shape (tokens, in).
 
-    Inference in float32 on a CPU is by oneDNN, all else as torch does it.
+    Inference in float32 on a CPU is in whole numbers, all else as torch does it.
     """
-    if not _by_onednn(rows):
+    if not (_in_float32_on_cpu(rows) and exact()):
         return functional.linear(rows, layer.weight, layer.bias)
-    first, *others = zip(rows.split(BLOCK, dim=-1), _blocks(layer), strict=True)
-    output = _onednn(first[0].contiguous(), first[1], layer.bias)
-    for part, weight in others:
-        output += _onednn(part.contiguous(), weight)
-    return output
+    weights, steps, sums = _whole(layer)
+    low = rows.amin(dim=1, keepdim=True).clamp_(max=0)
+    step = rows.amax(dim=1, keepdim=True).clamp_(min=0).sub_(low).clamp_(min=1e-30).mul_(1 / 254)
+    per_step = 1 / step
+    middle = low.mul_(per_step).round_().add_(128)
+    product = torch._int_mm(rows.mul(per_step).round_().sub_(middle).to(torch.int8), weights)
+    return product.float().addcmul_(middle, sums).mul_(step).mul_(steps).add_(layer.bias)
+
+
+def exact_linear(layer: nn.Linear, rows: torch.Tensor) -> torch.Tensor:
+    """Return the output of a small layer, a head: inference in float32 on a CPU rounds to whole multiples of 2^-16, not
+    to 8 bits, and adds up in float64."""
+    if not _in_float32_on_cpu(rows):
+        return functional.linear(rows, layer.weight, layer.bias)
+    whole = ((numbers.double() * 2.0**16).round_() for numbers in (rows, layer.weight))
+    return functional.linear(*whole).mul_(2.0**-32).add_(layer.bias).float()
 
 
 def fast_linear(layer: nn.Linear, rows: torch.Tensor) -> torch.Tensor:
-    """Return the output of a layer of any width: as :func:`linear`, but its last bits depend on the processor.
+    """Return the output of a layer of any width as torch computes it: its last bits depend on the processor.
 
     By oneDNN where there is AVX-512: on AMD's processors it is twice as fast there as torch's choice, MKL.
     """
-    if _AVX512 and _by_onednn(rows):
-        return _onednn(rows, layer.weight, layer.bias)
+    if _ONEDNN and _in_float32_on_cpu(rows):
+        return torch.ops.mkldnn._linear_pointwise(rows, layer.weight, layer.bias, "none", [], "")
     return functional.linear(rows, layer.weight, layer.bias)
-
-
-def products(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Return the product of each matrix of ``left``, shape (n, rows, terms), with the transpose of its counterpart in
-    ``right``, shape (n, columns, terms): shape (n, rows, columns). ``terms``: BLOCK at most.
-    """
-    if not _by_onednn(left):
-        return left @ right.mT
-    return torch.stack([_onednn(one, other) for one, other in zip(left, right, strict=True)])
 
 
 def gelu(rows: torch.Tensor) -> torch.Tensor:
@@ -69,21 +92,17 @@ def tanh(rows: torch.Tensor) -> torch.Tensor:
     return 1 - 2 / (torch.exp2(rows * (2 * math.log2(math.e))) + 1)
 
 
-def _by_onednn(rows: torch.Tensor) -> bool:
-    on_cpu = rows.dtype == torch.float32 and rows.device.type == "cpu"
-    return _AVAILABLE and on_cpu and torch.is_inference_mode_enabled()
+def _in_float32_on_cpu(rows: torch.Tensor) -> bool:
+    return rows.dtype == torch.float32 and rows.device.type == "cpu" and torch.is_inference_mode_enabled()
 
 
-def _onednn(rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    return torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
-
-
-def _blocks(layer: nn.Linear) -> list[torch.Tensor]:
-    """Return the layer's weights in blocks of BLOCK columns, laid out once as oneDNN's kernels read them."""
+def _whole(layer: nn.Linear) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the layer's weights as int8, shape (in, out), each output's step, and each output's sum of weights."""
     weight = layer.weight
-    version, blocks = _blocks_of.get(layer, (-1, []))
+    version, *parts = _whole_of.get(layer, (-1,))
     if version != weight._version:
-        parts = [part.contiguous() for part in weight.detach().split(BLOCK, dim=1)]
-        blocks = [torch.ops.mkldnn._reorder_linear_weight(part) for part in parts]
-        _blocks_of[layer] = (weight._version, blocks)
-    return blocks
+        steps = weight.abs().amax(dim=1).clamp_(min=1e-30).mul_(1 / LEVELS)
+        whole = (weight / steps[:, None]).round_().to(torch.int8)
+        parts = [whole.t(), steps, whole.sum(dim=1, dtype=torch.int32)]
+        _whole_of[layer] = (weight._version, *parts)
+    return tuple(parts)

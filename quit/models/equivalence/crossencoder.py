@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn import functional
 
 from quit.models.limits import CANDIDATE, QUESTION, REFERENCE
-from quit.models.linear import linear, tanh
+from quit.models.linear import exact_linear, tanh
 from quit.models.minilm.encoder import word_pieces
 from quit.models.minilm.layers import WIDTH, Body
 from quit.models.minilm.packed import Pieces
@@ -63,5 +63,5 @@ class CrossEncoder(Body):
 
     def head_of(self, pooled: torch.Tensor) -> torch.Tensor:
         """Return logits, shape (rows,), of first and mean states, shape (rows, 2 * WIDTH)."""
-        hidden = functional.dropout(tanh(linear(self.pool, pooled)), self.drop, self.training)
-        return linear(self.head, hidden).squeeze(1)
+        hidden = functional.dropout(tanh(exact_linear(self.pool, pooled)), self.drop, self.training)
+        return exact_linear(self.head, hidden).squeeze(1)

@@ -164,7 +164,7 @@ def months(text: str) -> frozenset[int]:
 
 
 @lru_cache(maxsize=100_000)
-def _trigrams(text: str) -> frozenset[str]:
+def trigrams(text: str) -> frozenset[str]:
     spaced = f" {text} "
     return frozenset(spaced[index : index + 3] for index in range(len(spaced) - 2))
 
@@ -183,7 +183,7 @@ def alike(first: str, second: str) -> float:
         return 0.8
     if min(len(first), len(second)) < 4:
         return 0.0
-    near = _jaccard(_trigrams(first), _trigrams(second))
+    near = _jaccard(trigrams(first), trigrams(second))
     if near < 0.25:
         return 0.0
     # An ending more or less is inflection in a long word (*chiasm*, *chiasma*), another name in a short one (*Paul*,
@@ -314,14 +314,14 @@ def _rare(gold: Sequence[str], answer: Sequence[str], question_words: set[str]) 
 
 def _letters(gold: Sequence[str], answer: Sequence[str]) -> dict[str, float]:
     """Return which letter trigrams the two share, and whether one is the other's initials."""
-    gold_grams, answer_grams = _trigrams(" ".join(gold)), _trigrams(" ".join(answer))
+    gold_grams, answer_grams = trigrams(" ".join(gold)), trigrams(" ".join(answer))
     size = max(1, len(gold))
     windows = (" ".join(answer[start : start + size]) for start in range(max(1, len(answer) - size + 1)))
     gold_tight, gold_initials, answer_initials = "".join(gold), _initials(gold), _initials(answer)
     return {
         "trigram_jaccard": _jaccard(gold_grams, answer_grams),
         "trigram_recall": len(gold_grams & answer_grams) / max(1, len(gold_grams)),
-        "trigram_window": max(_jaccard(_trigrams(window), gold_grams) for window in windows),
+        "trigram_window": max(_jaccard(trigrams(window), gold_grams) for window in windows),
         "candidate_is_initials": len(gold_initials) > 1 and gold_initials in (*answer, "".join(answer)),
         "reference_is_initials": 1 < len(gold_tight) < 6 and len(answer) <= _SHORT and gold_tight == answer_initials,
     }

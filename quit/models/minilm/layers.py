@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn import functional
 
 from quit.models.folders import minilm_folder
-from quit.models.linear import gelu, linear
+from quit.models.linear import exact_linear, gelu, linear
 
 WIDTH, HEADS, INNER, EPSILON = 384, 12, 1536, 1e-12
 POSITIONS = 256
@@ -129,7 +129,7 @@ class QuestionNet(Body):
 
     def head_of(self, pooled: torch.Tensor) -> torch.Tensor:
         """Return logits, shape (rows, labels), of first and mean states, shape (rows, 2 * WIDTH)."""
-        return linear(self.head, functional.dropout(pooled, self.drop, self.training))
+        return exact_linear(self.head, functional.dropout(pooled, self.drop, self.training))
 
 
 def restore(model: nn.Module, arrays: Mapping[str, np.ndarray]) -> nn.Module:

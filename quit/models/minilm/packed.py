@@ -23,23 +23,24 @@ import torch
 from torch.nn import functional
 
 from quit.common.arithmetic import ARITHMETIC, OWN, arithmetic
-from quit.common.progress import advance
+from quit.common.progress import advance, note
 from quit.errors import SettingsError
-from quit.models.linear import linear, products, tanh
+from quit.models.linear import exact, linear, tanh
 from quit.models.minilm.layers import HEADS, WIDTH, Body, Layer, Pieces
 
 CHUNK = 128
 """Tokens of a matrix product on a CPU: few, so that a small call pads little, but enough for full speed."""
 CHUNK_GPU = 8192
 """The same on a GPU."""
-BLOCK = 192
-"""Tokens of an attention product on a CPU; a longer text is a product alone."""
-BLOCK_GPU = 1024
+BLOCK = 8192
+"""Scores of a head in an attention product on a CPU; a longer text is a product alone."""
+BLOCK_GPU = 2**20
 """The same on a GPU."""
+_SLOT = 8
 _SCALE = math.log2(math.e) / math.sqrt(WIDTH // HEADS)
-_COLUMNS = 16
-"""Equal columns of a sum by product: as many as a vector register holds."""
-_DIGEST = "cf7739684fbde890"
+_LEVELS, _WEIGHTS, _SHARES = 511, 2**16, 2**13
+"""Highest whole query, key and value; weight before the softmax's division; sum of a row of weights behind it."""
+_DIGEST = "34236d94b8d62672"
 """What :func:`check` computes, on every x86-64 processor with AVX2."""
 PASS = 2048
 """Tokens that a thread computes at a time: what a pass holds in memory is about 12 kB a token."""
@@ -89,6 +90,8 @@ def check() -> None:
     The proof is a layer with given weights, over three texts of given states.
     """
     if arithmetic() != ARITHMETIC:
+        if not exact():
+            note("MiniLM computes in floats here: this torch does not multiply whole numbers exactly.", loud=True)
         return
     layer = Layer().eval().requires_grad_(False)
     numbers = np.random.default_rng(0)
@@ -98,7 +101,7 @@ def check() -> None:
 
     @torch.inference_mode()
     def digest() -> str:
-        states = tanh(_layer(layer, x.clone(), list(_blocks([5, 40, 80], BLOCK, x)), CHUNK))
+        states = tanh(_layer(layer, x.clone(), x.repeat(1, 3), list(_blocks([5, 40, 80], BLOCK, x)), CHUNK))
         return hashlib.sha256(states.numpy().tobytes()).hexdigest()[:16]
 
     if (result := _pool().submit(digest).result()) != _DIGEST:
@@ -109,12 +112,17 @@ def check() -> None:
         )
 
 
-def _layer(layer: Layer, x: torch.Tensor, blocks: Sequence[_Block], size: int) -> torch.Tensor:
-    """Return the states after ``layer``, in the place of those before, ``x``, shape (rows, WIDTH)."""
-    outputs = torch.zeros_like(x)
-    qkv = torch.cat([linear(layer.qkv, chunk) for chunk in x.split(size)])
+def _layer(layer: Layer, x: torch.Tensor, qkv: torch.Tensor, blocks: Sequence[_Block], size: int) -> torch.Tensor:
+    """Return the states after ``layer``, in the place of those before, ``x``, shape (rows, WIDTH).
+
+    ``qkv``: space for queries, keys and values, shape (rows, 3 * WIDTH).
+    """
+    for chunk, rows in zip(x.split(size), qkv.split(size), strict=True):
+        rows.copy_(linear(layer.qkv, chunk))
+    qkv[-1] = 0
+    outputs = qkv[:, :WIDTH]  # a block's queries are needed by itself alone
     for block in blocks:
-        outputs[block.rows] = _attention(qkv[block.rows], block)
+        outputs.index_copy_(0, block.rows, _attention(qkv, block))
     for chunk, rows in zip(x.split(size), outputs.split(size), strict=True):
         chunk.copy_(layer.after_attention(chunk, rows))
     return x
@@ -151,8 +159,9 @@ def _states(body: Body, texts: Sequence[Pieces]) -> list[np.ndarray]:
     ids, segments, matches, positions = torch.from_numpy(pieces).to(body.words.device)
     x = body.embedded(ids, segments, matches, positions)
     blocks = list(_blocks(lengths, BLOCK if on_cpu else BLOCK_GPU, x))
+    qkv = x.new_empty(len(x), 3 * WIDTH)
     for layer in cast("Iterator[Layer]", iter(body.layers)):
-        x = _layer(layer, x, blocks, size)
+        x = _layer(layer, x, qkv, blocks, size)
     states = x[:tokens].float().cpu().numpy()
     return np.split(states, np.cumsum(lengths)[:-1])
 
@@ -164,29 +173,26 @@ class _Block:
     rows: torch.Tensor
     """Where the tokens are, shape (slots * length,); where a slot's text has ended, the last row, which is no token."""
     mask: torch.Tensor | None
-    """Shape (slots, 1, length): minus infinity where a slot's text has ended, else 0. None: no text is shorter."""
-    weights: torch.Tensor
-    """Shape (HEADS, slots * length, slots * length): zeros, with room for each text's weights on the diagonal."""
+    """Shape (slots, 1, 1, length): minus infinity where a slot's text has ended, else 0. None: no text is shorter."""
     slots: int
 
 
-def _blocks(lengths: Sequence[int], max_tokens: int, x: torch.Tensor) -> Iterator[_Block]:
-    """Yield the blocks of texts ordered by length, of about ``max_tokens`` each; ``x``: the states, (rows, WIDTH)."""
+def _blocks(lengths: Sequence[int], max_scores: int, x: torch.Tensor) -> Iterator[_Block]:
+    """Yield the blocks of texts ordered by length, each with ``max_scores`` at most in a head; ``x``: the states."""
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    zeros: dict[tuple[int, int], torch.Tensor] = {}
     first = 0
     while first < len(lengths):
-        stop = first + 1
-        while stop < len(lengths) and (stop + 1 - first) * _slot(lengths[stop]) <= max_tokens:
+        stop, longest = first + 1, max(_SLOT, 1.25 * _slot(lengths[first]))
+        while stop < len(lengths) and (length := _slot(lengths[stop])) <= longest:
+            if (stop + 1 - first) * length**2 > max_scores:
+                break
             stop += 1
         slots, length = stop - first, _slot(lengths[stop - 1])
         at = np.arange(length)
         real = at < np.array(lengths[first:stop])[:, None]
         rows = np.where(real, starts[first:stop, None] + at, len(x) - 1).ravel()
-        mask = None if real.all() else x.new_tensor(np.where(real, 0.0, -np.inf)[:, None])
-        if (slots, length) not in zeros:  # each block writes over the diagonal of the one before
-            zeros[slots, length] = x.new_zeros(HEADS, len(rows), len(rows))
-        yield _Block(torch.from_numpy(rows).to(x.device), mask, zeros[slots, length], slots)
+        mask = None if real.all() else x.new_tensor(np.where(real, 0.0, -np.inf)[:, None, None])
+        yield _Block(torch.from_numpy(rows).to(x.device), mask, slots)
         first = stop
 
 
@@ -197,29 +203,23 @@ def _slot(length: int) -> int:
 
 
 def _attention(qkv: torch.Tensor, block: _Block) -> torch.Tensor:
-    """Return what the heads attend to, shape (tokens, WIDTH), for a block's rows, shape (tokens, 3 * WIDTH).
+    """Return what the heads attend to, shape (slots * length, WIDTH); ``qkv``: shape (rows, 3 * WIDTH).
 
-    The softmax is of base 2 and computed here: torch's own adds up in an order that depends on the processor.
+    Queries, keys and values are rounded to whole multiples of a step of each text, weights to shares. No sum of products
+    exceeds 2^24, so float32 adds it up exactly in any order. The softmax is of base 2.
     """
-    tokens = len(qkv)
-    q, k, v = qkv.view(tokens, 3, HEADS, WIDTH // HEADS).permute(1, 2, 0, 3)
-    scores = _diagonal(products((q * _SCALE).contiguous(), k.contiguous()), block.slots)
+    parts = qkv.index_select(0, block.rows).float().view(block.slots, -1, 3, WIDTH)
+    steps = parts.abs().amax(dim=3).amax(dim=1).clamp_(min=1e-30).mul_(1 / _LEVELS)
+    whole = parts.mul_(1 / steps[:, None, :, None]).round_()
+    q, k, v = whole.view(block.slots, -1, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
+    steps = steps[:, :, None, None, None]
+    scores = (q @ k.mT).mul_(steps[:, 0] * steps[:, 1] * _SCALE)
     if block.mask is not None:
-        scores = scores + block.mask
-    weights = torch.exp2(scores - scores.amax(dim=-1, keepdim=True))
-    _diagonal(block.weights, block.slots).copy_(weights)
-    rows = weights.view(1, -1, weights.shape[-1])
-    sums = products(rows, rows.new_ones(1, _COLUMNS, rows.shape[-1]))[0, :, :1].view(HEADS, tokens, 1)
-    outputs = products(block.weights, v.transpose(1, 2).contiguous()) / sums
-    return outputs.transpose(0, 1).reshape(tokens, WIDTH)
-
-
-def _diagonal(products_of_block: torch.Tensor, slots: int) -> torch.Tensor:
-    """Return a view of each text's products with itself, shape (HEADS, slots, length, length)."""
-    heads, tokens, _ = products_of_block.shape
-    length = tokens // slots
-    shape, strides = (heads, slots, length, length), (tokens * tokens, length * tokens + length, tokens, 1)
-    return products_of_block.as_strided(shape, strides)
+        scores = scores.add_(block.mask)
+    weights = scores.sub_(scores.amax(dim=-1, keepdim=True)).exp2_().mul_(_WEIGHTS).round_()
+    shares = weights.mul_(_SHARES / weights.sum(dim=-1, keepdim=True)).round_()
+    outputs = (shares @ v).mul_(steps[:, 2] * (1 / _SHARES))
+    return outputs.transpose(1, 2).reshape(-1, WIDTH).to(qkv.dtype)
 
 
 def _cores() -> int:
