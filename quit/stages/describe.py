@@ -33,8 +33,9 @@ from quit.stages.stage import Context, Tables, stage
 def describe_stage(context: Context, questions: pa.Table, ranked_hints: pa.Table) -> Tables:
     """Question type and difficulty."""
     models, settings = context.models, context.settings
+    encoder = models.difficulty_encoder
     return describe(
-        questions, ranked_hints, models.question_types, models.encoder, settings.question_type, settings.difficulty
+        questions, ranked_hints, models.question_types, encoder, settings.question_type, settings.difficulty
     )
 
 

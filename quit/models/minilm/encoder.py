@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from quit.common.arithmetic import arithmetic, unit
-from quit.models.folders import SHA256, minilm_folder
+from quit.models.folders import PUBLISHED, SHA256, minilm_folder
 
 DIMENSION = 384
 MAX_PIECES = 256
@@ -18,7 +18,7 @@ MAX_PIECES = 256
 
 def minilm_identity(precision: str = "fp32", device: str = "cpu") -> str:
     """Return what MiniLM's vectors depend on: its weights and their arithmetic."""
-    return f"all-MiniLM-L6-v2@{SHA256[:12]}/{arithmetic(device)}/{precision}"
+    return f"{PUBLISHED}@{SHA256[:12]}/{arithmetic(device)}/{precision}"
 
 
 def word_pieces(longest: int | None = None) -> Any:
@@ -73,11 +73,11 @@ class MiniLM:
 
         They are rounded to half precision, so that keeping them takes half the space.
         """
-        return self._read(texts, _tokens)
+        return self._read(texts, token_vectors)
 
     def encode_both(self, texts: Sequence[str]) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Return what :meth:`encode` and :meth:`encode_tokens` return, for the price of either."""
-        both = self._read(texts, lambda states: (_sentence(states), _tokens(states)))
+        both = self._read(texts, lambda states: (_sentence(states), token_vectors(states)))
         return [sentence for sentence, _ in both], [tokens for _, tokens in both]
 
     def _read(self, texts: Sequence[str], reduce: Callable[[np.ndarray], Any]) -> list[Any]:
@@ -96,6 +96,6 @@ def _sentence(states: np.ndarray) -> np.ndarray:
     return unit(states.mean(axis=0))
 
 
-def _tokens(states: np.ndarray) -> np.ndarray:
+def token_vectors(states: np.ndarray) -> np.ndarray:
     """Return the unit states of a text's own tokens, shape (tokens, 384)."""
     return unit(states[1:-1]).astype(np.float16).astype(np.float32)

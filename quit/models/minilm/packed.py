@@ -1,9 +1,9 @@
 """MiniLM layers over texts of any length, with little padding: a text's result is the same bits in any company.
 
 The tokens of many texts are laid end to end. Linear layers and norms run over chunks of exactly CHUNK tokens, wherever
-texts begin and end. Attention runs over blocks of several texts of like length, in one product per head, and sets the
-weights between two texts to zero. A product adds one term after the other (:mod:`quit.models.linear`), so zeros change
-nothing. So neither neighbours, nor the offset in a chunk, nor the number of threads, nor the processor reach a result.
+texts begin and end. Attention runs over blocks of several texts of like length. All sums of products are of whole
+numbers, so exact in any order (:mod:`quit.models.linear`). So neither neighbours, nor the offset in a chunk, nor the
+number of threads, nor the processor reach a result.
 """
 
 from __future__ import annotations
@@ -32,11 +32,10 @@ CHUNK = 128
 """Tokens of a matrix product on a CPU: few, so that a small call pads little, but enough for full speed."""
 CHUNK_GPU = 8192
 """The same on a GPU."""
-BLOCK = 8192
-"""Scores of a head in an attention product on a CPU; a longer text is a product alone."""
+BLOCK = 2**14
+"""Scores of a head whose attention is computed together on a CPU; a longer text is alone."""
 BLOCK_GPU = 2**20
 """The same on a GPU."""
-_SLOT = 8
 _SCALE = math.log2(math.e) / math.sqrt(WIDTH // HEADS)
 _LEVELS, _WEIGHTS, _SHARES = 511, 2**16, 2**13
 """Highest whole query, key and value; weight before the softmax's division; sum of a row of weights behind it."""
@@ -182,10 +181,8 @@ def _blocks(lengths: Sequence[int], max_scores: int, x: torch.Tensor) -> Iterato
     starts = np.concatenate([[0], np.cumsum(lengths)])
     first = 0
     while first < len(lengths):
-        stop, longest = first + 1, max(_SLOT, 1.25 * _slot(lengths[first]))
-        while stop < len(lengths) and (length := _slot(lengths[stop])) <= longest:
-            if (stop + 1 - first) * length**2 > max_scores:
-                break
+        stop = first + 1
+        while stop < len(lengths) and (stop + 1 - first) * _slot(lengths[stop]) ** 2 <= max_scores:
             stop += 1
         slots, length = stop - first, _slot(lengths[stop - 1])
         at = np.arange(length)
