@@ -202,8 +202,8 @@ def _slot(length: int) -> int:
 def _attention(qkv: torch.Tensor, block: _Block) -> torch.Tensor:
     """Return what the heads attend to, shape (slots * length, WIDTH); ``qkv``: shape (rows, 3 * WIDTH).
 
-    Queries, keys and values are rounded to whole multiples of a step of each text, weights to shares. No sum of products
-    exceeds 2^24, so float32 adds it up exactly in any order. The softmax is of base 2.
+    Queries, keys and values are rounded to whole multiples of a step of each text, weights to shares. No sum of
+    products exceeds 2^24, so float32 adds it up exactly in any order. The softmax is of base 2.
     """
     parts = qkv.index_select(0, block.rows).float().view(block.slots, -1, 3, WIDTH)
     steps = parts.abs().amax(dim=3).amax(dim=1).clamp_(min=1e-30).mul_(1 / _LEVELS)
