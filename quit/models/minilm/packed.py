@@ -39,7 +39,7 @@ BLOCK_GPU = 2**20
 _SCALE = math.log2(math.e) / math.sqrt(WIDTH // HEADS)
 _LEVELS, _WEIGHTS, _SHARES = 511, 2**16, 2**13
 """Highest whole query, key and value; weight before the softmax's division; sum of a row of weights behind it."""
-_DIGEST = "34236d94b8d62672"
+_DIGEST = "9fb4066fe8af9903"
 """What :func:`check` computes, on every x86-64 processor with AVX2."""
 PASS = 2048
 """Tokens that a thread computes at a time: what a pass holds in memory is about 12 kB a token."""
@@ -118,9 +118,9 @@ def _layer(layer: Layer, x: torch.Tensor, qkv: torch.Tensor, blocks: Sequence[_B
     """
     for chunk, rows in zip(x.split(size), qkv.split(size), strict=True):
         rows.copy_(linear(layer.qkv, chunk))
-    qkv[-1] = 0
     outputs = qkv[:, :WIDTH]  # a block's queries are needed by itself alone
     for block in blocks:
+        qkv[-1] = 0  # what is no token has no say in a text's steps
         outputs.index_copy_(0, block.rows, _attention(qkv, block))
     for chunk, rows in zip(x.split(size), outputs.split(size), strict=True):
         chunk.copy_(layer.after_attention(chunk, rows))
