@@ -9,6 +9,7 @@ defines to the last bit.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cache
 from weakref import WeakKeyDictionary
 
@@ -24,7 +25,28 @@ _ONEDNN = (
     and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     and torch.backends.cpu.get_cpu_capability() == "AVX512"
 )
-_whole_of: WeakKeyDictionary[nn.Linear, tuple[int, torch.Tensor, torch.Tensor, torch.Tensor]] = WeakKeyDictionary()
+_whole_of: WeakKeyDictionary[nn.Linear, tuple[int, _Whole]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """How a layer's weights are rounded better than each to its nearest (``training/rounding.py``)."""
+
+    scale: torch.Tensor
+    """What each input is divided by and its weights are multiplied by, shape (in,)."""
+    changes: torch.Tensor
+    """What is added to the nearest whole weights, int8, shape (out, in)."""
+    shift: torch.Tensor
+    """What is added to the bias, shape (out,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    weights: torch.Tensor  # int8, shape (in, out)
+    steps: torch.Tensor  # each output's
+    sums: torch.Tensor  # each output's, of its weights
+    bias: torch.Tensor
+    per_scale: torch.Tensor | None
 
 
 @cache
@@ -51,13 +73,15 @@ def linear(layer: nn.Linear, rows: torch.Tensor) -> torch.Tensor:
     """
     if not (_in_float32_on_cpu(rows) and exact()):
         return functional.linear(rows, layer.weight, layer.bias)
-    weights, steps, sums = _whole(layer)
+    whole = _whole(layer)
+    if whole.per_scale is not None:
+        rows = rows * whole.per_scale
     low = rows.amin(dim=1, keepdim=True).clamp_(max=0)
     step = rows.amax(dim=1, keepdim=True).clamp_(min=0).sub_(low).clamp_(min=1e-30).mul_(1 / 254)
     per_step = 1 / step
     middle = low.mul_(per_step).round_().add_(128)
-    product = torch._int_mm(rows.mul(per_step).round_().sub_(middle).to(torch.int8), weights)
-    return product.float().addcmul_(middle, sums).mul_(step).mul_(steps).add_(layer.bias)
+    product = torch._int_mm(rows.mul(per_step).round_().sub_(middle).to(torch.int8), whole.weights)
+    return product.float().addcmul_(middle, whole.sums).mul_(step).mul_(whole.steps).add_(whole.bias)
 
 
 def exact_linear(layer: nn.Linear, rows: torch.Tensor) -> torch.Tensor:
@@ -96,13 +120,21 @@ def _in_float32_on_cpu(rows: torch.Tensor) -> bool:
     return rows.dtype == torch.float32 and rows.device.type == "cpu" and torch.is_inference_mode_enabled()
 
 
-def _whole(layer: nn.Linear) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return the layer's weights as int8, shape (in, out), each output's step, and each output's sum of weights."""
-    weight = layer.weight
-    version, *parts = _whole_of.get(layer, (-1,))
-    if version != weight._version:
-        steps = weight.abs().amax(dim=1).clamp_(min=1e-30).mul_(1 / LEVELS)
-        whole = (weight / steps[:, None]).round_().to(torch.int8)
-        parts = [whole.t(), steps, whole.sum(dim=1, dtype=torch.int32)]
-        _whole_of[layer] = (weight._version, *parts)
-    return tuple(parts)
+def steps_of(weights: torch.Tensor) -> torch.Tensor:
+    """Return each output's step, shape (out,), for weights of shape (out, in)."""
+    return weights.abs().amax(dim=1).clamp_(min=1e-30).mul_(1 / LEVELS)
+
+
+def _whole(layer: nn.Linear) -> _Whole:
+    version, whole = _whole_of.get(layer, (-1, None))
+    if whole is None or version != layer.weight._version:
+        rounding: Rounding | None = getattr(layer, "rounding", None)
+        weights = layer.weight * rounding.scale if rounding else layer.weight
+        steps = steps_of(weights)
+        numbers = (weights / steps[:, None]).round_().to(torch.int8)
+        bias, per_scale = layer.bias, None
+        if rounding:
+            numbers, bias, per_scale = numbers + rounding.changes, bias + rounding.shift, 1 / rounding.scale
+        whole = _Whole(numbers.t(), steps, numbers.sum(dim=1, dtype=torch.int32), bias, per_scale)
+        _whole_of[layer] = (layer.weight._version, whole)
+    return whole

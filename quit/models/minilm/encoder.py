@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import Lock
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from quit.common.arithmetic import arithmetic, unit
+from quit.common.files import file_checksum
 from quit.models.folders import PUBLISHED, SHA256, minilm_folder
 
 DIMENSION = 384
+ROUNDING = Path(__file__).parents[1] / "weights" / "rounding.npz"
+"""How the weights are rounded to whole numbers, by ``training/rounding.py``."""
 MAX_PIECES = 256
 """Word pieces at which texts are cut: the model's own limit."""
 
 
 def minilm_identity(precision: str = "fp32", device: str = "cpu") -> str:
-    """Return what MiniLM's vectors depend on: its weights and their arithmetic."""
-    return f"{PUBLISHED}@{SHA256[:12]}/{arithmetic(device)}/{precision}"
+    """Return what MiniLM's vectors depend on: its weights, how they are rounded, and their arithmetic."""
+    return f"{PUBLISHED}@{SHA256[:12]}-{file_checksum(ROUNDING)[:6]}/{arithmetic(device)}/{precision}"
 
 
 def word_pieces(longest: int | None = None) -> Any:
@@ -54,9 +58,9 @@ class MiniLM:
             if self._loaded is None:
                 import torch
 
-                from quit.models.minilm.layers import Body
+                from quit.models.minilm.layers import Body, rounded
 
-                body = Body(range(6)).eval().requires_grad_(False)
+                body = rounded(Body(range(6)).eval().requires_grad_(False), ROUNDING)
                 if self._precision != "fp32":
                     body.to(torch.bfloat16)
                 self._loaded = word_pieces(MAX_PIECES), body.to(self._device)

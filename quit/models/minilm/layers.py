@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn import functional
 
 from quit.models.folders import minilm_folder
-from quit.models.linear import exact_linear, gelu, linear
+from quit.models.linear import Rounding, exact_linear, gelu, linear
 
 WIDTH, HEADS, INNER, EPSILON = 384, 12, 1536, 1e-12
 POSITIONS = 256
@@ -130,6 +130,15 @@ class QuestionNet(Body):
     def head_of(self, pooled: torch.Tensor) -> torch.Tensor:
         """Return logits, shape (rows, labels), of first and mean states, shape (rows, 2 * WIDTH)."""
         return exact_linear(self.head, functional.dropout(pooled, self.drop, self.training))
+
+
+def rounded(body: Body, path: Path) -> Body:
+    """Return ``body`` with its weights rounded as the file says (``training/rounding.py``)."""
+    arrays = {name: torch.from_numpy(array) for name, array in load(path).items()}
+    for name, module in body.named_modules():
+        if f"scale:{name}" in arrays:
+            module.rounding = Rounding(*(arrays[f"{part}:{name}"] for part in ("scale", "changes", "shift")))
+    return body
 
 
 def restore(model: nn.Module, arrays: Mapping[str, np.ndarray]) -> nn.Module:
