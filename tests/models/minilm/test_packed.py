@@ -16,7 +16,7 @@ from quit.errors import SettingsError
 from quit.models import linear
 from quit.models.equivalence.crossencoder import CrossEncoder
 from quit.models.minilm import layers, packed
-from quit.models.minilm.layers import Body
+from quit.models.minilm.layers import WIDTH, Body, Layer
 from tests.paths import ROOT
 from training.padded import pooled
 
@@ -83,6 +83,26 @@ def test_neighbours_and_the_offset_in_a_chunk_change_no_bit(together: list[np.nd
     for fillers in (1, 7, 64):  # texts of one piece come first and move all others
         moved = states([((5,),)] * fillers + texts)[fillers:]
         assert [a.tobytes() for a in moved] == [b.tobytes() for b in together]
+
+
+def test_neighbours_change_no_bit_where_states_are_wild() -> None:
+    """A shorter text's slot is filled up with what the attention of other texts may have left behind."""
+    torch.manual_seed(6)
+    layer, x = Layer().eval().requires_grad_(False), torch.randn(128, WIDTH) * torch.logspace(2, -2, 128)[:, None]
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    lengths = [4, 6, 8, 12, 17, 20, 30]  # alone, four of them fill their slots
+
+    @torch.inference_mode()
+    def after(rows: torch.Tensor, lengths: list[int]) -> torch.Tensor:
+        rows = functional.pad(rows, (0, 0, 0, 128 - len(rows)))
+        return packed._layer(layer, rows, rows.repeat(1, 3), list(packed._blocks(lengths, 1200, rows)), 128)
+
+    starts = np.cumsum([0, *lengths])
+    together = after(x[: starts[-1]], lengths)
+    for start, length in zip(starts, lengths, strict=False):
+        alone = after(x[start : start + length], [length])
+        assert torch.equal(alone[:length], together[start : start + length])
 
 
 @pytest.mark.slow
