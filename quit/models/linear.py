@@ -135,6 +135,6 @@ def _whole(layer: nn.Linear) -> _Whole:
         bias, per_scale = layer.bias, None
         if rounding:
             numbers, bias, per_scale = numbers + rounding.changes, bias + rounding.shift, 1 / rounding.scale
-        whole = _Whole(numbers.t(), steps, numbers.sum(dim=1, dtype=torch.int32), bias, per_scale)
+        whole = _Whole(numbers.t(), steps, numbers.sum(dim=1, dtype=torch.float32), bias, per_scale)
         _whole_of[layer] = (layer.weight._version, whole)
     return whole
