@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from threading import Lock
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
