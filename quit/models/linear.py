@@ -132,9 +132,10 @@ def _whole(layer: nn.Linear) -> _Whole:
         weights = layer.weight * rounding.scale if rounding else layer.weight
         steps = steps_of(weights)
         numbers = (weights / steps[:, None]).round_().to(torch.int8)
-        bias, per_scale = layer.bias, None
+        bias = layer.bias + rounding.shift if rounding else layer.bias
         if rounding:
-            numbers, bias, per_scale = numbers + rounding.changes, bias + rounding.shift, 1 / rounding.scale
+            numbers += rounding.changes
+        per_scale = 1 / rounding.scale if rounding else None
         whole = _Whole(numbers.t(), steps, numbers.sum(dim=1, dtype=torch.float32), bias, per_scale)
         _whole_of[layer] = (layer.weight._version, whole)
     return whole
