@@ -22,7 +22,7 @@ def test_a_folder_of_sentence_transformers_is_the_model_it_is() -> None:
     assert ours.dimension == theirs.dimension == 384
     vectors = theirs.documents(TEXTS)
     assert vectors.dtype == np.float32
-    assert np.allclose((ours.documents(TEXTS) * vectors).sum(axis=1), 1.0, atol=1e-4)
+    assert ((ours.documents(TEXTS) * vectors).sum(axis=1) > 0.995).all()  # ours are of whole numbers
     assert "@" in theirs.identity and str(minilm_folder()) not in theirs.identity
     assert theirs.documents([]).shape == (0, 384)
 
@@ -32,7 +32,7 @@ def test_bf16_is_near_and_another_identity() -> None:
     full, half = (encoders.dense_encoder("minilm", settings) for settings in (SETTINGS, bf16))
     assert full.identity != half.identity
     cosine = (full.documents(TEXTS) * half.documents(TEXTS)).sum(axis=1)
-    assert (cosine > 0.999).all()
+    assert (cosine > 0.995).all()
     assert np.array_equal(half.documents(TEXTS)[:1], half.documents(TEXTS[:1]))  # no text knows its batch
 
 
