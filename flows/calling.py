@@ -15,7 +15,7 @@ from quit.library.jobs import JobResult
 def run_job(job: Callable[..., JobResult], **parameters: Any) -> Any:
     """Carry out a job and return its result, or that of its flow.
 
-    The flow has the job's name and parameters; of a workspace that is open, its location. One that is None has its
+    The flow has the job's parameters; of a workspace that is open, its location. One that is None has its
     default. Raises ``ServerError`` where the named server does not answer, ``MissingDependency`` without Prefect,
     ``Waiting`` as the job does.
     """
@@ -30,7 +30,8 @@ def run_job(job: Callable[..., JobResult], **parameters: Any) -> Any:
     from prefect import tags
     from prefect.exceptions import ParameterTypeError
 
-    from quit.flows.scheduling import COMMAND
+    from quit.flows.parameters import fault_in
+    from quit.flows.scheduling import COMMAND, WAITING
     from quit.flows.serve import FLOWS
     from quit.flows.server import check_health, server_watched
 
@@ -38,13 +39,13 @@ def run_job(job: Callable[..., JobResult], **parameters: Any) -> Any:
     with server_watched(), tags(COMMAND):
         parameters = {name: str(value) if isinstance(value, Workspace) else value for name, value in parameters.items()}
         try:
-            flow: Any = FLOWS[job.__name__.replace("_", "-")]
+            flow: Any = next(flow for flow in FLOWS.values() if flow.fn.job is job)
             state = flow(**parameters, return_state=True)
-            if state.name == Waiting.__name__:
+            if state.name == WAITING:
                 raise Waiting(state.message)
             return state.result()
         except ParameterTypeError as error:
-            raise SettingsError(str(error).strip().splitlines()[-1].strip(" -")) from None
+            raise SettingsError(fault_in(error)) from None
 
 
 def server_url() -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Literal, get_type_hints
 
+from prefect.exceptions import ParameterTypeError
 from pydantic import BaseModel, Field, model_validator
 
 from quit.export import FORMATS
@@ -71,6 +72,7 @@ def of_job(job: Callable[..., JobResult], **types: Any) -> Callable[[Work], Call
             return run_with_limits(limits, partial(work, arguments))
 
         lines = [f"    {name}: {helps[name]}" for name in parameters]
+        run.job = job  # type: ignore[attr-defined]
         run.__name__, run.__qualname__, run.__module__ = work.__name__, work.__qualname__, work.__module__
         run.__doc__ = "\n".join([inspect.cleandoc(work.__doc__ or ""), "", "Args:", *lines])
         run.__annotations__ = {name: each.annotation for name, each in parameters.items()}
@@ -78,3 +80,8 @@ def of_job(job: Callable[..., JobResult], **types: Any) -> Callable[[Work], Call
         return run
 
     return make
+
+
+def fault_in(error: ParameterTypeError) -> str:
+    """Return what is wrong with a parameter, of all that Prefect says."""
+    return str(error).strip().splitlines()[-1].strip(" -")

@@ -34,6 +34,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import SettingsError, did_you_mean
 from quit.flows.build import build
 from quit.flows.liveness import end_dead_runs
+from quit.flows.parameters import fault_in
 from quit.flows.release import release
 from quit.flows.review import label_update, review_sync
 from quit.flows.server import check_health
@@ -132,7 +133,7 @@ def _parameters(schedule: Schedule, workspace: Workspace) -> dict[str, Any]:
     try:
         return flow.serialize_parameters(flow.validate_parameters(parameters))
     except ParameterTypeError as error:
-        raise SettingsError(f"Schedule {schedule.title!r}: {str(error).strip().splitlines()[-1].strip()}") from None
+        raise SettingsError(f"Schedule {schedule.title!r}: {fault_in(error)}") from None
 
 
 def deployment(planned: Planned, existing: DeploymentResponse | None = None) -> RunnerDeployment:

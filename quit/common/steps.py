@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from quit.common.files import json_bytes, read_json, sync, write_json, writing
+from quit.common.folders import aside, put_in_place
 from quit.common.manifests import fault, write_manifest
 from quit.common.progress import note
 
@@ -51,14 +51,10 @@ class Steps:
     def adding(self, number: int) -> Iterator[Path]:
         """Give a folder to write the files of a step to; on leaving, flush these and move it into place."""
         target = self[number]
-        temporary = target.with_name(f".{target.name}")
-        with writing(target):
-            shutil.rmtree(temporary, ignore_errors=True)
-            temporary.mkdir()
-            yield temporary
-            files = list(temporary.iterdir())
+        with writing(target), aside(target) as folder:
+            yield folder
+            files = list(folder.iterdir())
             for path in files:
                 sync(path)
-            write_manifest(temporary / MANIFEST, {}, files)
-            shutil.rmtree(target, ignore_errors=True)
-            os.replace(temporary, target)
+            write_manifest(folder / MANIFEST, {}, files)
+            put_in_place(folder, target)

@@ -6,21 +6,17 @@ last and holds no time, so the same release gives the same bytes.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import importlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from quit.common.files import file_checksum, read_json, sync
+from quit.common.folders import aside, locked, put_in_place, restore
 from quit.common.progress import note
 from quit.dataset.dataset import Dataset
 from quit.dataset.release import Release, fingerprint_of
@@ -211,7 +207,7 @@ class Publication:
     def check(self, formats: Sequence[str]) -> None:
         """Refuse targets that must not be replaced, before anything is written. Raises as :func:`check_target`."""
         for name in formats:
-            _restore(self.out / name)
+            restore(self.out / name)
             check_target(self.out / name, self.overwrite, self.fingerprint)
 
     def write(
@@ -247,16 +243,14 @@ class Publication:
         return manifests
 
     def _write_one(self, name: str, write: Callable[[str, ExportFolder], Mapping[str, Any]], version: int) -> Manifest:
-        self.out.mkdir(parents=True, exist_ok=True)
         target = self.out / name
-        with _partial(self.out, name) as path:
+        with aside(target) as path:
             with ExportFolder(path) as folder:
                 facts = write(name, folder)
                 entries = folder.entries()
             manifest = Manifest(name, version, __version__, self.fingerprint, self.embedded, facts, tuple(entries))
             (path / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
             sync(path / MANIFEST)
-            path.chmod(0o755)  # mkdtemp's 0700 is for temporary folders
             if not self.overwrite and _holds(target, manifest):
                 note(f"{target} holds this export already.")
             else:
@@ -393,64 +387,12 @@ def check_target(target: Path, overwrite: bool, release: str = "") -> None:
         )
 
 
-@contextmanager
-def _partial(out: Path, name: str):
-    """A locked, hidden folder beside the target. Those of killed runs, whose locks are gone, are removed first."""
-    prefix, suffix = f".{name}.", ".partial"
-    with ExitStack() as stack:
-        with _lock(out):  # so that no other process removes our folder before it is locked
-            for leftover in sorted(out.glob(f"{prefix}*{suffix}")):
-                with _lock(leftover, wait=False) as has_lock:
-                    if has_lock:
-                        shutil.rmtree(leftover, ignore_errors=True)
-            path = Path(tempfile.mkdtemp(prefix=prefix, suffix=suffix, dir=out))
-            stack.callback(shutil.rmtree, path, ignore_errors=True)
-            stack.enter_context(_lock(path))
-        yield path
-
-
-def _old(target: Path) -> Path:
-    return target.with_name(f".{target.name}.replaced")
-
-
-def _restore(target: Path) -> None:
-    """Bring back an earlier export, if a run was killed between the two renames of ``_move_into_place``."""
-    if _old(target).exists():
-        with _lock(target.parent):
-            if _old(target).exists() and not target.exists():
-                _old(target).rename(target)
-
-
 def _move_into_place(partial: Path, target: Path, overwrite: bool, renew: bool, release: str) -> None:
-    old = _old(target)
-    with _lock(target.parent):
+    with locked(target.parent):
         check_target(target, overwrite, release)  # again: it may have changed while we wrote
         if not (overwrite or renew) and read_manifest(target) is not None:
             raise SettingsError(
                 f"{target} already holds an export of this release with another card or other options: "
                 "choose another folder, or replace it (--overwrite, overwrite=True)."
             )
-        shutil.rmtree(old, ignore_errors=True)
-        if target.exists() and any(target.iterdir()):
-            target.rename(old)
-        try:
-            partial.rename(target)
-        except OSError:
-            if old.exists():
-                old.rename(target)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
-        sync(target.parent)
-
-
-@contextmanager
-def _lock(folder: Path, wait: bool = True):
-    """Hold an advisory lock on a folder; it ends with the process. Yields whether it was got."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        yield True
-    except BlockingIOError:
-        yield False
-    finally:
-        os.close(handle)
+        put_in_place(partial, target)

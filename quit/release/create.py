@@ -3,13 +3,9 @@ workspace."""
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from quit.common.files import file_checksum, sync, write_json, writing
+from quit.common.folders import aside, locked, put_in_place
 from quit.common.ids import content_hash
 from quit.common.progress import advance, note
 from quit.dataset.check import faults
@@ -113,18 +110,18 @@ def put(target: Path, make: Callable[[Path], Mapping[str, Any]], newest: Release
 
     ``make`` writes the tables below the folder it is given and returns ``release.json``. Raises as :func:`create` does.
     """
-    with writing(target), _partial(target) as folder:
+    with writing(target), aside(target) as folder:
         facts = make(folder)
         if newest is not None and newest.content_id == facts["content_id"]:
             return Created(newest, False)
-        if is_release(target):
-            existing = _same(target, facts)
-            return Created(existing, False, _kept(existing, facts))
         write_json(folder / DESCRIPTION, facts)
         for path in sorted(folder.rglob("*")):
             sync(path)
-        os.rename(folder, target)
-        sync(target.parent)
+        with locked(target.parent):
+            if is_release(target):
+                existing = _same(target, facts)
+                return Created(existing, False, _kept(existing, facts))
+            put_in_place(folder, target)
     return Created(open_release(target), True)
 
 
@@ -210,23 +207,6 @@ def _kept(existing: Release, facts: Mapping[str, Any]) -> str:
         "verification": "The release keeps its figures of annotators; a release of another name has the new ones.",
     }
     return " ".join(note for key, note in notes.items() if existing.facts.get(key) != facts.get(key))
-
-
-@contextmanager
-def _partial(target: Path):
-    """A hidden folder beside the target; that of a killed run is removed first. The lock on their parent ends with the
-    process."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    folder = target.parent / f".{target.name}.partial"
-    handle = os.open(target.parent, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(handle)
 
 
 def _write(
