@@ -3,19 +3,16 @@ date."""
 
 from __future__ import annotations
 
-import ast
 import inspect
 import json
 import re
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict, is_dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, is_typeddict
 
 import typer
-from pydantic import BaseModel
 
 import quit
 from quit.cli import assembled
@@ -23,6 +20,7 @@ from quit.contracts import TABLES, TableContract
 from quit.qa.contracts.corpora import CORPUS_TABLES, EDGES
 from quit.qa.settings import QaSettings
 from quit.settings import LISTS
+from quit.settings.section import AnySection, explained
 
 sys.path.insert(0, str(Path(__file__).parent))
 HERE = Path(__file__).parent / "reference"
@@ -85,30 +83,17 @@ def settings() -> str:
     ]
     for name, field in QaSettings.model_fields.items():
         model = LISTS.get(name, field.annotation)
-        assert isinstance(model, type) and issubclass(model, BaseModel)
+        assert isinstance(model, type) and issubclass(model, AnySection)
         lines += [
             f"## {f'[[{name}]]' if name in LISTS else f'[{name}]'}\n",
             f"{inspect.cleandoc(model.__doc__ or '')}\n",
         ]
         lines += ["| setting | default | meaning |", "|---|---|---|"]
-        texts = _below_fields(model)
-        for key, value in model.model_fields.items():
+        for key, value in explained(model).model_fields.items():
             default = "required" if value.is_required() else f"`{value.get_default(call_default_factory=True)!r}`"
-            lines.append(f"| `{value.alias or key}` | {default} | {texts[key]} |")
+            lines.append(f"| `{value.alias or key}` | {default} | {value.description} |")
         lines.append("")
     return "\n".join(lines)
-
-
-def _below_fields(model: type[BaseModel]) -> dict[str, str]:
-    """Return what the docstring below each field says, also of the classes that a model extends."""
-    texts: dict[str, str] = {}
-    for each in model.__mro__[: model.__mro__.index(BaseModel)][::-1]:
-        (definition,) = ast.parse(inspect.getsource(each)).body
-        assert isinstance(definition, ast.ClassDef)
-        for field, text in pairwise(definition.body):
-            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
-                texts[ast.unparse(field.target)] = " ".join(ast.literal_eval(text.value).split())
-    return texts
 
 
 def commands() -> str:

@@ -30,7 +30,7 @@ def run_job(job: Callable[..., JobResult], **parameters: Any) -> Any:
     from prefect import tags
     from prefect.exceptions import ParameterTypeError
 
-    from quit.flows.parameters import fault_in
+    from quit.flows.parameters import JOB_OF, fault_in
     from quit.flows.scheduling import COMMAND, WAITING
     from quit.flows.serve import FLOWS
     from quit.flows.server import check_health, server_watched
@@ -39,7 +39,7 @@ def run_job(job: Callable[..., JobResult], **parameters: Any) -> Any:
     with server_watched(), tags(COMMAND):
         parameters = {name: str(value) if isinstance(value, Workspace) else value for name, value in parameters.items()}
         try:
-            flow: Any = next(flow for flow in FLOWS.values() if flow.fn.job is job)
+            flow: Any = next(flow for flow in FLOWS.values() if JOB_OF[flow.fn] is job)
             state = flow(**parameters, return_state=True)
             if state.name == WAITING:
                 raise Waiting(state.message)

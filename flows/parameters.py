@@ -16,6 +16,7 @@ from quit.flows.scheduling import run_with_limits
 from quit.library.jobs import JobResult
 from quit.release.gates import GATES, parse_waivers
 from quit.settings import Limits, profile_names
+from quit.settings.section import explained
 from quit.text.words import documented
 
 Profile = (
@@ -43,10 +44,14 @@ class Waiver(BaseModel):
 
 
 Work = Callable[[dict[str, Any]], JobResult]
+JOB_OF: dict[Callable[..., Any], Callable[..., JobResult]] = {}
+"""The job of each flow's function."""
 _OPEN = {"Workspace": str, "Pipeline": object, "datetime": object}  # a form names a workspace by its folder
 _NOT_GIVEN: dict[str, Any] = {"profile": "", "settings": ()}
 """What a form has in place of None."""
-_LIMITS = inspect.Parameter("limits", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=Limits(), annotation=Limits)
+_LIMITS = inspect.Parameter(
+    "limits", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=Limits(), annotation=explained(Limits)
+)
 
 
 def of_job(job: Callable[..., JobResult], **types: Any) -> Callable[[Work], Callable[..., Any]]:
@@ -72,7 +77,7 @@ def of_job(job: Callable[..., JobResult], **types: Any) -> Callable[[Work], Call
             return run_with_limits(limits, partial(work, arguments))
 
         lines = [f"    {name}: {helps[name]}" for name in parameters]
-        run.job = job  # type: ignore[attr-defined]
+        JOB_OF[run] = job
         run.__name__, run.__qualname__, run.__module__ = work.__name__, work.__qualname__, work.__module__
         run.__doc__ = "\n".join([inspect.cleandoc(work.__doc__ or ""), "", "Args:", *lines])
         run.__annotations__ = {name: each.annotation for name, each in parameters.items()}

@@ -134,6 +134,7 @@ class _WithoutPandas:
 
 def run() -> None:
     """Run the command line and end the process."""
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would look through all installed packages
     if sys.argv[1:2] in (["status"], ["show"], ["query"]):
         sys.meta_path.insert(0, _WithoutPandas())
     try:

@@ -8,6 +8,7 @@ from quit.errors import SettingsError, did_you_mean
 from quit.export.card_facts import Origin, licence_urls
 from quit.export.croissant import croissant_of
 from quit.settings.card import Card
+from quit.settings.section import explained
 
 _PROGRAM = "the program"
 VENUES = {
@@ -40,8 +41,8 @@ def venue_metadata(venue: str, origin: Origin, card: Card) -> list[dict[str, Any
     rows = []
     for field, source in VENUES[venue].items():
         there = bool(values.get(field, getattr(card, source, True)))
-        if setting := Card.model_fields.get(source):
-            what = " ".join(str(setting.description).split()).partition(". ")[0].removesuffix(".")
+        if setting := explained(Card).model_fields.get(source):
+            what = str(setting.description).partition(". ")[0].removesuffix(".")
             source = f"card.{source}" if there else f"[card] {source}: {what}"
         rows.append({"field": field, "there": there, "source": source})
     return rows

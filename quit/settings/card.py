@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from quit.settings.section import Section
 
@@ -16,8 +16,6 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 class Card(Section):
     """The publisher's facts about the dataset, for its card and metadata. They change no table and no fingerprint."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     name: str = ""
     """Name of the dataset."""

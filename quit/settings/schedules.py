@@ -7,7 +7,7 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from quit.settings.section import Section
 
@@ -16,8 +16,6 @@ FlowName = Literal["build", "review-sync", "label-update", "release", "benchmark
 
 class Limits(Section):
     """Limits of one run of a flow; a parameter of every flow, so that a deployment's form shows them."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     timeout_seconds: float = Field(0, ge=0, title="Timeout")
     """Seconds after which a run stops, with the shards in hand; 0 is none."""

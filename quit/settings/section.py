@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from itertools import pairwise
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, field_validator
 
@@ -42,6 +45,9 @@ class AnySection(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
+Model = TypeVar("Model", bound=AnySection)
+
+
 class Section(AnySection):
     """One section: frozen, no unknown keys, no NaN or infinity, no number that a table cannot hold."""
 
@@ -53,6 +59,19 @@ class Section(AnySection):
         if isinstance(value, int) and abs(value) > MAX_NUMBER:
             raise ValueError(f"must be at most {MAX_NUMBER:,}")
         return value
+
+
+def explained(section: type[Model]) -> type[Model]:
+    """Return a section whose fields have the docstrings below them as descriptions. No section begins with these,
+    because it takes time to read the source."""
+    for each in reversed(section.__mro__[: section.__mro__.index(AnySection)]):
+        (definition,) = ast.parse(inspect.getsource(each)).body
+        for field, text in pairwise(definition.body):  # type: ignore[attr-defined]
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+                name = ast.unparse(field.target)
+                section.model_fields[name].description = " ".join(ast.literal_eval(text.value).split())
+    section.model_rebuild(force=True)
+    return section
 
 
 def set_options(name: str, section: type[Section], values: Mapping[str, Any]) -> str:
