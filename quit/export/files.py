@@ -279,6 +279,13 @@ class ExportFolder:
         """Record a finished file with its checksum, as read back, and the number of records it holds."""
         self._entries.append(self._background.submit(self._entry, name, rows))
 
+    def record_lines(self, name: str, rows: int, head: str) -> None:
+        """Record a file of lines; one of a heading alone is removed, for readers of BEIR's qrels end at it."""
+        if rows or not head:
+            self.record(name, rows)
+        else:
+            self.path(name).unlink()
+
     def text(self, name: str, text: str) -> None:
         """Write a whole file of text; its records are its lines."""
         self.path(name).write_text(text, encoding="utf-8")

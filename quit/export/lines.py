@@ -161,7 +161,7 @@ def write_texts(folder: ExportFolder, name: str, lines: Iterable[str], head: str
         for line in lines:
             file.write(line)
             rows += 1
-    folder.record(name, rows)
+    folder.record_lines(name, rows, head)
     return rows
 
 
@@ -183,7 +183,7 @@ def line_file(folder: ExportFolder, name: str, head: str = ""):
             return rows
 
         yield write
-    folder.record(name, rows)
+    folder.record_lines(name, rows, head)
 
 
 def buffer_of(lines: pa.StringArray) -> memoryview:

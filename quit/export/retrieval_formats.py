@@ -51,7 +51,8 @@ def write_beir(dataset: Dataset, folder: ExportFolder, options: Options) -> dict
 
 
 def beir(collection: Collection, folder: ExportFolder) -> dict[str, Any]:
-    """Write ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/<set>.tsv`` (Thakur et al. 2021)."""
+    """Write ``corpus.jsonl``, ``queries.jsonl`` and, of each set with labels, ``qrels/<set>.tsv`` (Thakur et al.
+    2021)."""
     layout = ('{"_id": "', '", "title": "', '"}', '{}", "text": "{}'.format)
     passages = collection.write_passages(folder, "corpus.jsonl", *layout)
     queries = ({"_id": name, "text": text, "metadata": about} for name, text, about in collection.queries())
@@ -98,7 +99,7 @@ def pyserini(collection: Collection, folder: ExportFolder) -> dict[str, Any]:
 
     The folder ``corpus`` is what ``pyserini.index.lucene --collection JsonCollection --input`` takes.
     """
-    layout = ('{"id": "', '", "contents": "', '"}', lambda title, text: f"{title}\\n{text}" if title else text)
+    layout = ('{"id": "', '", "contents": "', '"}', lambda *texts: "\\n".join(filter(None, texts)))
     files = collection.shards("corpus/docs", ".jsonl")
     passages = sum(collection.write_passages(folder, file, *layout, *part) for file, *part in files)
     return {"passages": passages, **_topics_and_qrels(collection, folder)}

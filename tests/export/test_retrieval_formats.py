@@ -167,3 +167,10 @@ def test_the_card_of_mteb(out: Path, tmp_path: Path) -> None:
     export(make_tables({"q1": "train"}), ["mteb"], tmp_path)
     assert verify(tmp_path / "mteb").facts["empty_splits"] == ["dev", "test"]
     assert list(_loaded(tmp_path / "mteb", "default")) == ["train"]
+
+
+def test_an_empty_split_has_no_file_of_beirs_qrels(tmp_path: Path) -> None:
+    """Its loader ends at one that holds a heading alone."""
+    export(make_tables({"q1": "train"}), ["beir"], tmp_path)
+    assert [path.name for path in (tmp_path / "beir" / "qrels").iterdir()] == ["train.tsv"]
+    assert verify(tmp_path / "beir").facts["qrels"] == {"train": 325, "dev": 0, "test": 0}
