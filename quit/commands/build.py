@@ -34,7 +34,6 @@ class SourceCommand(TyperCommand):
 SourceOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--source",
         "-s",
         help="KIND:PATH; repeat for several; those of the workspace's last build if not given. `starter` is the "
         "bundled collection.",
@@ -45,7 +44,6 @@ SourceOption = Annotated[
 FirstQuestionsOption = Annotated[
     int | None,
     typer.Option(
-        "--questions",
         min=0,
         help="Only the first so many questions of all sources together, before the filter (collect.questions); 0: all, "
         "whatever the profile says.",

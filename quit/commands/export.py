@@ -15,20 +15,16 @@ from quit.text.words import split_names
 if TYPE_CHECKING:
     from quit.library.arguments import Format
 
-ReleaseOption = Annotated[
-    Path | None,
-    typer.Option("--release", help="Folder of a release, instead of the workspace's tables."),
-]
-OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder to write into; one subfolder per format.")]
+ReleaseOption = Annotated[Path | None, typer.Option(help="Folder of a release, instead of the workspace's tables.")]
+OutOption = Annotated[Path, typer.Option("-o", help="Folder to write into; one subfolder per format.")]
 CardOption = Annotated[
     Path | None,
     typer.Option(
-        "--card",
         help="TOML file with a block [card]: name, licence, authors ... If not given: that of the build's profile, or "
-        "of the release.",
+        "of the release."
     ),
 ]
-OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier export.")]
+OverwriteOption = Annotated[bool, typer.Option(help="Replace an earlier export.")]
 
 
 def export(

@@ -53,20 +53,18 @@ def complete_sources(incomplete: str) -> list[str]:
     return [*names, *(str(entry) for entry in entries if entry.suffix.lower() in BARE), *folders]
 
 
-Workspace = Annotated[Path, typer.Option("--workspace", "-w", help="Folder of the workspace.")]
+Workspace = Annotated[Path, typer.Option("-w", help="Folder of the workspace.")]
 Release = Annotated[Path, typer.Argument(help="Folder of a release, such as workspace/releases/v1.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Profile = Annotated[
-    str | None,
-    typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.", autocompletion=_profiles),
+    str | None, typer.Option("-p", help="Profile: a name, or the path of a TOML file.", autocompletion=_profiles)
 ]
 NamedProfile = Annotated[
-    str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.", autocompletion=_profiles)
+    str, typer.Option("-p", help="Profile: a name, or the path of a TOML file.", autocompletion=_profiles)
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors (and JSON, if asked for).")]
+Quiet = Annotated[bool, typer.Option("-q", help="Print nothing but errors (and JSON, if asked for).")]
 Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Override a setting: labels.max_new_tokens=16.", autocompletion=_settings_keys),
+    list[str] | None, typer.Option(help="Override a setting: labels.max_new_tokens=16.", autocompletion=_settings_keys)
 ]
 
 

@@ -14,8 +14,8 @@ from quit.errors import shell_word
 
 override = Group("Overrule findings of the leakage filter; the next build applies it.")
 
-ByOption = Annotated[str, typer.Option("--by", help="Who decides.")]
-ReasonOption = Annotated[str, typer.Option("--reason", help="Why, in words.")]
+ByOption = Annotated[str, typer.Option(help="Who decides.")]
+ReasonOption = Annotated[str, typer.Option(help="Why, in words.")]
 
 
 @override.command("leak")

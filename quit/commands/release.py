@@ -20,13 +20,11 @@ app = Group("Freeze versions of the dataset, check, verify and compare them.")
 WaiveOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--waive",
-        help="GATE=REASON: let a failed gate pass; the reason is published with the data. Repeat for several.",
+        help="GATE=REASON: let a failed gate pass; the reason is published with the data. Repeat for several."
     ),
 ]
 SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Override a release setting for this command: release.human_coverage=0.9."),
+    list[str] | None, typer.Option(help="Override a release setting for this command: release.human_coverage=0.9.")
 ]
 
 

@@ -11,9 +11,7 @@ from quit.commands import options
 from quit.commands.options import print_json, working
 from quit.common.terminal import echo
 
-SetOption = Annotated[
-    list[str] | None, typer.Option("--set", help="Override a setting of what is shown: pages.rows=20.")
-]
+SetOption = Annotated[list[str] | None, typer.Option(help="Override a setting of what is shown: pages.rows=20.")]
 
 
 def report(

@@ -23,16 +23,13 @@ app = Group("People verify the answers of dev and test in Label Studio; their ve
 UrlOption = Annotated[
     str | None,
     typer.Option(
-        "--url",
         help="Address of a Label Studio server; the workspace's local one if not given. Its token: "
-        "LABEL_STUDIO_API_KEY.",
+        "LABEL_STUDIO_API_KEY."
     ),
 ]
-SetOption = Annotated[
-    list[str] | None, typer.Option("--set", help="Override a review setting, from now on: review.overlap=2.")
-]
+SetOption = Annotated[list[str] | None, typer.Option(help="Override a review setting, from now on: review.overlap=2.")]
 ProjectOption = Annotated[
-    int | None, typer.Option("--project", help="Number of the project, where several belong to this workspace.")
+    int | None, typer.Option(help="Number of the project, where several belong to this workspace.")
 ]
 
 

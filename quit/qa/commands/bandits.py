@@ -37,40 +37,31 @@ def _budgets(text: str) -> str:
 
 VectorsOption = Annotated[
     Path | None,
-    typer.Option(
-        "--vectors", help="A dense index whose vectors tell how alike documents are; else they are encoded now."
-    ),
+    typer.Option(help="A dense index whose vectors tell how alike documents are; else they are encoded now."),
 ]
-OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder of the tables and the plot.")]
+OutOption = Annotated[Path, typer.Option("-o", help="Folder of the tables and the plot.")]
 ArmsOption = Annotated[
     str,
     typer.Option(
-        "--arms",
         help="`sub-questions` of the source; `two-level`: these, refined with titles that they retrieve; `written` by "
-        "the language model that bandits.language_model names; or a JSONL file of {query_id, arms, parents}.",
+        "the language model that bandits.language_model names; or a JSONL file of {query_id, arms, parents}."
     ),
 ]
 RelevanceOption = Annotated[
     Literal["qrels", "scores", "judge"],
     typer.Option(
-        "--relevance",
         help="What policies observe: `qrels`, `scores` of the first stage, or a `judge` (the language model, if one is "
-        "named).",
+        "named)."
     ),
 ]
 BudgetsOption = Annotated[
     str | None,
     typer.Option(
-        "--budget",
-        "-b",
-        metavar="PERCENTS",
-        parser=_budgets,
-        help="Percent of all documents: 10..100 (in tens), or 5,10,20.",
+        "-b", metavar="PERCENTS", parser=_budgets, help="Percent of all documents: 10..100 (in tens), or 5,10,20."
     ),
 ]
 RunsOption = Annotated[
-    str | None,
-    typer.Option("--runs", metavar="N", parser="bandits.runs={}".format, help="Runs per request and policy."),
+    str | None, typer.Option(metavar="N", parser="bandits.runs={}".format, help="Runs per request and policy.")
 ]
 """Both stand for an override of a setting."""
 

@@ -16,34 +16,25 @@ from quit.render.table import Table
 
 app = Group("Run QA systems over a release, and fine-tune them.")
 
-ReleaseOption = Annotated[
-    Path, typer.Option("--release", "-r", help="Folder of a release, such as workspace/releases/v1.")
-]
-OutOption = Annotated[
-    Path,
-    typer.Option("--out", "-o", help="Folder of the results; finished work in it is not done again."),
-]
-SplitOption = Annotated[
-    str, typer.Option("--split", help="Questions: train, dev, test or all. The corpus is always whole.")
-]
+ReleaseOption = Annotated[Path, typer.Option("-r", help="Folder of a release, such as workspace/releases/v1.")]
+OutOption = Annotated[Path, typer.Option("-o", help="Folder of the results; finished work in it is not done again.")]
+SplitOption = Annotated[str, typer.Option(help="Questions: train, dev, test or all. The corpus is always whole.")]
 RetrieverOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--retriever",
-        help="bm25, minilm, late, dense:MODEL, late:MODEL, nar:FIRST, a plugin or MODULE:CLASS. Repeat for several.",
+        help="bm25, minilm, late, dense:MODEL, late:MODEL, nar:FIRST, a plugin or MODULE:CLASS. Repeat for several."
     ),
 ]
 RerankerOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--reranker",
-        help="late, cross-encoder:MODEL, monot5:MODEL, upr:MODEL, listwise:NAME or a plugin. Repeat for several.",
+        help="late, cross-encoder:MODEL, monot5:MODEL, upr:MODEL, listwise:NAME or a plugin. Repeat for several."
     ),
 ]
 ReaderOption = Annotated[
-    list[str] | None, typer.Option("--reader", help="A reader of the profile, or a plugin. Repeat for several.")
+    list[str] | None, typer.Option(help="A reader of the profile, or a plugin. Repeat for several.")
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the table and errors.")]
+QuietOption = Annotated[bool, typer.Option("-q", help="Print nothing but the table and errors.")]
 
 
 @app.command()

@@ -23,13 +23,11 @@ corpus = Group("Corpora for the QA systems: documents, queries, relevance.")
 index = Group("First stages over a corpus: BM25, sparse and dense encoders.")
 graph = Group("Neighbourhood graphs of a corpus.")
 
-OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.")]
+OutOption = Annotated[Path, typer.Option("-o", help="Folder to write to.")]
 EncoderOption = Annotated[
     str,
     typer.Option(
-        "--encoder",
-        "-e",
-        help="`minilm`, `bm25`, a sentence-transformers model or folder, `sparse:NAME`, or (graphs) `late:NAME`.",
+        "-e", help="`minilm`, `bm25`, a sentence-transformers model or folder, `sparse:NAME`, or (graphs) `late:NAME`."
     ),
 ]
 CorpusArgument = Annotated[Path, typer.Argument(help="Folder of a corpus.")]

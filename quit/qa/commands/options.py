@@ -21,28 +21,22 @@ def _settings_keys(incomplete: str) -> list[str]:
     return [f"{key}=" for key, _ in flatten(QaSettings().model_dump()) if key.startswith(incomplete)]
 
 
-Corpus = Annotated[Path, typer.Option("--corpus", "-c", help="Folder of a corpus (`quit corpus build`).")]
+Corpus = Annotated[Path, typer.Option("-c", help="Folder of a corpus (`quit corpus build`).")]
 Index = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--index", "-i", help="Folder of an index (`quit index build`); several are fused. None: BM25 in memory."
-    ),
+    typer.Option("-i", help="Folder of an index (`quit index build`); several are fused. None: BM25 in memory."),
 ]
 QuestionSource = Annotated[
-    str | None, typer.Option("--source", "-s", help="Only questions of this source: musique, 2wiki, quit, beir.")
+    str | None, typer.Option("-s", help="Only questions of this source: musique, 2wiki, quit, beir.")
 ]
-QuestionKind = Annotated[
-    str | None, typer.Option("--kind", help="Only questions of this type of the source: 2hop, comparison.")
-]
-QuestionLimit = Annotated[int | None, typer.Option("--questions", min=1, help="Only the first so many questions.")]
+QuestionKind = Annotated[str | None, typer.Option(help="Only questions of this type of the source: 2hop, comparison.")]
+QuestionLimit = Annotated[int | None, typer.Option(min=1, help="Only the first so many questions.")]
 Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Override a setting: labels.max_new_tokens=16.", autocompletion=_settings_keys),
+    list[str] | None, typer.Option(help="Override a setting: labels.max_new_tokens=16.", autocompletion=_settings_keys)
 ]
 By = Annotated[
     str | None,
     typer.Option(
-        "--by",
         metavar="subset",
         parser="benchmark.by={}".format,
         help="Each ranking metric also over sets of hints, whose orders count once.",

@@ -15,7 +15,7 @@ from quit.render.table import Table, number
 
 app = Group("Answer complex questions with SUNAR, and compare it with its ablations.")
 
-OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder of the runs, one below it a variant.")]
+OutOption = Annotated[Path, typer.Option("-o", help="Folder of the runs, one below it a variant.")]
 
 
 @app.command()
