@@ -44,12 +44,13 @@ def test_run(tmp_path: Path) -> None:
     small.freeze(tmp_path / "R", small.rows())
     run = tmp_path / "mine.run"
     # Of q3, the one question of test: label 1 first, then label 2. Then a passage of nobody.
-    run.write_text("q3 Q0 q3_1_1 1 3 mine\nq3 Q0 q3_0_0 2 2 mine\nx Q0 y 1 1 mine\n")
+    run.write_text("q3 Q0 q3_1_1 1 3 mine\nq3 Q0 q3_0_0 2 2 mine\nx Q0 y 1 1 mine\nq3 Q0 z 3 1 mine\n")
     shown = call_quit("evaluate", "run", run, "--release", "R", "--set", "benchmark.resamples=100")
     text = " ".join(shown.out.split())
     assert "mine: 1 question" in text
     assert "MRR@100 100.00" in text and "MRR(rel=2)@100 50.00" in text
-    assert "- 1 question of the run not in the split test: not scored" in text
+    assert "- 1 question of the run not in the split test, such as x: not scored" in text
+    assert "- 1 line with a passage that the release does not have, such as q3 z: not relevant" in text
     rows = call_quit("evaluate", "run", run, "--release", "R", "--json").json()["metrics"]
     values = {row["metric"]: row for row in rows}
     assert (values["Hit(rel=2)@1"]["value"], values["Hit(rel=2)@10"]["value"]) == (0, 1)

@@ -33,7 +33,8 @@ class RunScores:
 
     ``split``: its questions; of these, ``missing`` are not in the run and ``without_full`` have no passage of label 2.
     ``others``: questions of the run that are not in the split. ``unknown``: lines whose passage the release does not
-    have; they count as not relevant. Where ``settings.by`` is ``subset``, ``ideal`` has the figures of the ideal
+    have; they count as not relevant. ``first_other``, ``first_unknown``: the first of these, "" where there is none; of
+    the second, question and passage. Where ``settings.by`` is ``subset``, ``ideal`` has the figures of the ideal
     ranking (else no row) and ``sets`` says how many sets of hints are relevant.
     """
 
@@ -44,6 +45,8 @@ class RunScores:
     others: int
     without_full: int
     unknown: int
+    first_other: str
+    first_unknown: str
     ideal: pa.Table
     sets: str
 
@@ -61,7 +64,8 @@ def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> 
     assert isinstance(passages, ReleasePassages) and isinstance(relevance, ReleaseRelevance)
     spellings = [(clean_id(safe_id(name)), clean_id(name)) for name in task.question_ids]
     question_ids = [safe if safe in lines or name not in lines else name for safe, name in spellings]
-    if not lines.keys() & {*question_ids}:
+    names = {*question_ids}
+    if not lines.keys() & names:
         raise InputError(
             f"{path} ranks no question of the split {split!r}: it has {quote(next(iter(lines)))}, the split "
             f"{quote(question_ids[0])}. Ids are those of quit export; another split: --split."
@@ -81,14 +85,21 @@ def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> 
         ideal_rankings = [Ranking(*relevance.judgements(query)) for query in range(len(rankings))]
         ideal.add_system(System(task, ORACLE, ORACLE, "", "", ideal_rankings), metrics)
     missing = sum(question not in lines for question in question_ids)
+    lost = (
+        f"{question} {[*best_first(lines[question])][rank]}"
+        for question, ranking in zip(question_ids, rankings, strict=True)
+        for rank in np.flatnonzero(ranking.rows < 0)
+    )
     return RunScores(
-        name=name,
+        name=name or path.stem,
         results=scores.results(settings),
         split=len(question_ids),
         missing=missing,
         others=len(lines) - len(question_ids) + missing,
         without_full=int((relevance.own < FULLY).all(axis=1).sum()),
         unknown=unknown,
+        first_other=next((question for question in lines if question not in names), ""),
+        first_unknown=next(lost, ""),
         ideal=ideal.results(settings),
         sets=scores.sets_in_words() if settings.by == "subset" else "",
     )

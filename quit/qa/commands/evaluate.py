@@ -134,12 +134,11 @@ def _print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> Non
     policy = "0 in metrics with rel=2" if settings.without_relevant == "zero" else "left out of metrics with rel=2"
     for count, what in (
         (scores.missing, "of the split not in the run: 0 in every metric that counts them"),
-        (scores.others, f"of the run not in the split {split}: not scored"),
+        (scores.others, f"of the run not in the split {split}, such as {scores.first_other}: not scored"),
         (scores.without_full, f"without a passage of label 2: {policy}"),
     ):
         if count:
             terminal.sentence(f"- {counted(count, 'question')} {what}", terminal.OUT)
     if scores.unknown:
-        terminal.OUT.print(
-            f"- {counted(scores.unknown, 'line')} with a passage that the release does not have: not relevant"
-        )
+        lines = f"{counted(scores.unknown, 'line')} with a passage that the release does not have"
+        terminal.sentence(f"- {lines}, such as {scores.first_unknown}: not relevant", terminal.OUT)
