@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import shlex
 import sys
 import traceback
 from contextlib import nullcontext
@@ -21,7 +22,7 @@ from quit.common.logs import without_secrets_in_logs
 from quit.common.stopping import end_with, exit_code, handling_interrupts
 from quit.common.telemetry import without_telemetry
 from quit.common.terminal import echo, say
-from quit.errors import QuitError, fault_of_the_machine
+from quit.errors import QuitError, SettingsError, fault_of_the_machine
 from quit.text.secrets import without_secrets
 from quit.version import __version__
 
@@ -91,6 +92,17 @@ def _options(
     pass  # main() reads --debug; it stands here for --help
 
 
+def _check_order(arguments: list[str]) -> None:
+    """Raise ``SettingsError`` for a command's options before its name."""
+    words = [word for word in arguments if word not in ("--debug", "--version", "--help", "-h")]
+    before = 0
+    while words[before : before + 1] and words[before].startswith("-"):
+        before += 2
+    if before and words[before : before + 1] and words[before] in _PLACES:
+        command = shlex.join([words[before], *words[:before], *words[before + 1 :]])
+        raise SettingsError(f"Options come after the command: quit {command}")
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; errors made for people become one line on stderr and an exit code."""
     for name in ("stdout", "stderr"):
@@ -106,6 +118,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         with nullcontext() if lasting else handling_interrupts(quiet_after=not debug):
             try:
+                _check_order(arguments)
                 assembled(*arguments[:1])(arguments)
             finally:
                 sys.stdout.flush()

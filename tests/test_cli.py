@@ -31,6 +31,9 @@ def test_show_tells_a_questions_whole_life_by_its_own_id_too(built: Path) -> Non
         (["show", "-w", "W", "nope"], 3, "There is no question 'nope'.\n"),
         (["export", "-w", "W", "-f", "hugginface"], 4, "'huggingface'"),
         (["status", "-w", "/nowhere"], 7, "/nowhere is not a workspace. Name another folder, or build it: quit build"),
+        (["status", "-w", "/etc/hosts"], 7, "/etc/hosts is a file, not a workspace. Name another folder"),
+        (["-w", "a b", "build", "-q"], 4, "Options come after the command: quit build -w 'a b' -q"),
+        (["-w", "build", "status"], 4, "Options come after the command: quit status -w build"),
     ],
 )
 def test_mistakes_are_answered_with_one_line(built: Path, arguments: list[str], code: int, message: str) -> None:

@@ -76,8 +76,11 @@ class Location:
                     f"{self} is a release, not a workspace. For it there are: quit release show {path}; quit export "
                     f"--release {path}; and with -w {path}: quit report, browse, show and query."
                 )
+            what = "is a file, not a workspace" if self.path.is_file() else "is not a workspace"
+            here = [shell_word(marker.parent) for marker in sorted(Path().glob(f"*/{MARKER}"))[:5]]
+            others = f" Here there are: {', '.join(f'-w {name}' for name in here)}." if here else ""
             raise WorkspaceError(
-                f"{self} is not a workspace. Name another folder, or build it: quit build -w {path} --source starter"
+                f"{self} {what}.{others} Name another folder, or build it: quit build -w {path} --source starter"
             )
         refuse_newer(f"The workspace {self}", read_state(self.path / MARKER)["format"], contracts.WORKSPACE_FORMAT)
 
