@@ -20,11 +20,7 @@ from torch.nn import functional
 LEVELS = 63
 """Highest whole weight. Processors without VNNI add two products of 8 bits in 16 bits: higher ones would overflow."""
 
-_ONEDNN = (
-    torch.backends.mkldnn.is_available()
-    and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    and torch.backends.cpu.get_cpu_capability() == "AVX512"
-)
+_ONEDNN = torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability() == "AVX512"
 _whole_of: WeakKeyDictionary[nn.Linear, tuple[int, _Whole]] = WeakKeyDictionary()
 
 
