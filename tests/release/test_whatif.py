@@ -169,7 +169,7 @@ def test_the_command_says_the_same_of_a_workspace_and_its_release(full: Path, tm
     options = ("--without", "minilm-evidence", "--json")
     places = (full, tmp_path / "v1")
     of_workspace, of_release = (call_quit("release", "what-if", place, *options).json() for place in places)
-    assert of_workspace == of_release and of_release[0]["labels"][-1]["to_1_least"] == 8
+    assert of_workspace == of_release and of_release[0]["labels"][-1]["to_1_least"] == 10
     assert len(Workspace.open(full).read("second_verdicts")) == 0
     refused = call_quit("release", "what-if", full, "--judge", "gpt", "--benchmark", tmp_path, code=4)
     assert "Kept: equivalence.\n" in refused.err
