@@ -72,4 +72,4 @@ def restore(target: Path) -> None:
 
 
 def _old(target: Path) -> Path:
-    return target.with_name(f".{target.name}.replaced")
+    return target.parent / f".{target.name}.replaced"  # the name of "." is empty
