@@ -29,7 +29,7 @@ def _release(folder: Path, right: dict, least: int) -> Path:
 
 @pytest.mark.parametrize("policy", ["zero", "skip"])
 def test_means_and_order_are_those_of_a_benchmark_on_the_other_labels(tmp_path: Path, policy: str) -> None:
-    right = drawn(3)
+    right = drawn(5)
     settings = load("embedded", ["benchmark.resamples=200", f"benchmark.without_relevant={policy}"]).settings
     places = {least: _release(tmp_path / f"release{least}", right, least) for least in (1, 2)}
     results = {}
