@@ -25,7 +25,7 @@ def _pipeline(folder: Path, *overrides: str) -> Pipeline:
 
 
 def _loaded(pipeline: Pipeline) -> set[str]:
-    generators = [pipeline.models.generator(reader)._generator for reader in pipeline.settings.readers]
+    generators = [pipeline.models.generator(reader)._generator._model for reader in pipeline.settings.readers]
     return {generator.name for generator in generators if "_loaded" in vars(generator)}
 
 
