@@ -110,7 +110,7 @@ def schedule_settings(workspace: Workspace, profile: str | None, overrides: Sequ
                 "workspace's last build (quit build --set), or names them: parameters = { settings = [...] }."
             )
     last_build_options(workspace)
-    return as_built(workspace, (), profile, overrides).settings
+    return as_built(workspace, (), profile, overrides, files=["-p", "--set"]).settings
 
 
 def _parameters(schedule: Schedule, workspace: Workspace) -> dict[str, Any]:
