@@ -39,7 +39,7 @@ def examine(profile: str | None = None, workspace: Path | str | None = None) -> 
 
     def settings() -> Settings:
         if workspace is not None:
-            return as_built(Workspace(workspace), profile=profile).settings
+            return as_built(Workspace(workspace), profile=profile, files=["-p"]).settings
         return load(profile or "embedded").settings
 
     again = "Run: pip install -c constraints.txt -e ."
