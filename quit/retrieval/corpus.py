@@ -111,17 +111,17 @@ def corpus_files(path: Path) -> list[Path]:
 
 def _unpacked(path: Path, folder: Path) -> Path:
     """Return a file of lines whose places can be kept: the file itself, or a copy of the same name in ``folder``."""
-    if not (begins_with(path, GZIP) or begins_with(path, PARQUET)):
-        return path
-    folder.mkdir()
-    copy = folder / path.name
-    with copy.open("wb") as file, _reading(path):
-        if begins_with(path, GZIP):
-            with open_bytes(path) as packed:
-                shutil.copyfileobj(packed, file)
-        else:
-            file.writelines(json.dumps(row, default=str).encode() + b"\n" for row in parquet_rows(path))
-    return copy
+    with _reading(path):
+        packed, of_rows = begins_with(path, GZIP), begins_with(path, PARQUET)
+        if not (packed or of_rows):
+            return path
+        folder.mkdir()
+        with (folder / path.name).open("wb") as copy, open_bytes(path) as file:
+            if packed:
+                shutil.copyfileobj(file, copy)
+            else:
+                copy.writelines(json.dumps(row, default=str).encode() + b"\n" for row in parquet_rows(path))
+    return folder / path.name
 
 
 @contextmanager

@@ -205,9 +205,9 @@ def rows_of(value: Any, *names: str) -> Any:
         with suppress(ValueError, RecursionError):
             value = json.loads(value)
     rows = transposed(value) if isinstance(value, dict) else value
-    if isinstance(rows, list) and rows and all(isinstance(row, dict) and row.keys() == {*names} for row in rows):
-        return [[row[name] for name in names] for row in rows]
-    return rows
+    if not (names and isinstance(rows, list)) or any(not isinstance(row, dict) or {*row} != {*names} for row in rows):
+        return rows
+    return [[row[name] for name in names] for row in rows]
 
 
 def as_id(value: Any, name: str) -> str:
