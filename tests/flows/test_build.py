@@ -62,10 +62,10 @@ def test_a_command_waits_for_a_batch_with_a_server_as_without(prefect_server, tm
     def waits(*_: Any, **__: Any) -> None:
         raise Waiting("r waits for batch_1")
 
-    waits.__name__ = "build"
+    job = jobs.build
     monkeypatch.setattr(jobs, "build", waits)
     with pytest.raises(Waiting, match="^r waits for batch_1$"):
-        run_job(jobs.build, workspace=str(tmp_path / "W"))
+        run_job(job, workspace=str(tmp_path / "W"))
 
 
 def test_a_server_that_does_not_answer_is_named_before_anything_is_done(few_source, tmp_path, monkeypatch) -> None:
