@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 import threading
+import warnings
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from itertools import count
@@ -134,6 +135,7 @@ class Cluster:
         """Connect and return the remote function."""
         with importing(f"run.runner = {self._text!r}"):
             logging.getLogger("ray").setLevel(logging.ERROR)
+            warnings.filterwarnings("ignore", "More than 10MB of messages")  # of a session's tasks together
             import ray
         self._check_reachable()
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
