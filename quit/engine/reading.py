@@ -160,8 +160,8 @@ def as_built(
     if isinstance(workspace, Location) and workspace.exists:
         workspace.check_format()
     last = workspace.build or {"profile": "embedded", "overrides": [], "sources": []}
-    taken = {"-p": not profile, "--set": overrides is None, "--source": add or not sources}
-    check_build_files(workspace, last, *(option for option in files if taken[option]))
+    of_last_build = {"-p": not profile, "--set": overrides is None, "--source": add or not sources}
+    check_build_files(workspace, last, *(option for option in files if of_last_build[option]))
     before = list(last["sources"])
     if sources:
         from quit.sources import parse_source

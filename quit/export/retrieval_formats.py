@@ -95,7 +95,7 @@ def write_pyserini(dataset: Dataset, folder: ExportFolder, options: Options) -> 
 
 def pyserini(collection: Collection, folder: ExportFolder) -> dict[str, Any]:
     """Write the collection ``corpus/docs*.jsonl`` of ``{"id", "contents"}``, ``topics.<set>.tsv`` and
-    ``qrels.<set>.txt`` for Pyserini and Anserini. A title has a line of its own.
+    ``qrels.<set>.txt`` for Pyserini and Anserini. A title is the first line of ``contents``.
 
     The folder ``corpus`` is what ``pyserini.index.lucene --collection JsonCollection --input`` takes.
     """

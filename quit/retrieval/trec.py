@@ -68,8 +68,8 @@ def _json_scores(path: Path) -> dict[str, dict[str, float]]:
         of_name = scores.setdefault(clean_id(name), {})
         for passage, score in ranked.items():
             if type(score) not in (int, float) or not abs(score) < HIGHEST:
-                found = "NaN or null" if score is None else describe(score)
-                raise InputError(f"{where} has {found} for {quote(passage)}; expected a finite score.")
+                value_in_words = "NaN or null" if score is None else describe(score)
+                raise InputError(f"{where} has {value_in_words} for {quote(passage)}; expected a finite score.")
             if clean_id(passage) in of_name:
                 raise InputError(f"{where} has {quote(passage)} a second time: leave one out.")
             of_name[clean_id(passage)] = score

@@ -85,7 +85,7 @@ def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> 
         ideal_rankings = [Ranking(*relevance.judgements(query)) for query in range(len(rankings))]
         ideal.add_system(System(task, ORACLE, ORACLE, "", "", ideal_rankings), metrics)
     missing = sum(question not in lines for question in question_ids)
-    lost = (
+    unknown_passages = (
         f"{question} {[*best_first(lines[question])][rank]}"
         for question, ranking in zip(question_ids, rankings, strict=True)
         for rank in np.flatnonzero(ranking.rows < 0)
@@ -99,7 +99,7 @@ def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> 
         without_full=int((relevance.own < FULLY).all(axis=1).sum()),
         unknown=unknown,
         first_other=next((question for question in lines if question not in names), ""),
-        first_unknown=next(lost, ""),
+        first_unknown=next(unknown_passages, ""),
         ideal=ideal.results(settings),
         sets=scores.sets_in_words() if settings.by == "subset" else "",
     )

@@ -55,17 +55,17 @@ def test_nothing_leaves_a_damaged_file_without_being_named(tmp_path: Path, kind:
     assert whole[2] == 0 and sum(whole) >= 3
     losses = 0
     for _ in range(TIMES):
-        damaged = _damaged(gzip.compress(content) if packed else content, draw)
-        path.write_bytes(damaged)
+        content_here = _damaged(gzip.compress(content) if packed else content, draw)
+        path.write_bytes(content_here)
         try:
             documents, questions, rejects = _held(f"{kind}:{path}")
         except QuitError as error:
             assert str(path) in str(error) or path.name in str(error)
             losses += 1
             continue
-        lost = documents < whole[0] or questions < whole[1]
-        assert not lost or rejects, damaged
-        losses += lost
+        has_fewer = documents < whole[0] or questions < whole[1]
+        assert not has_fewer or rejects, content_here
+        losses += has_fewer
     assert losses > TIMES / 10
 
 

@@ -78,8 +78,8 @@ def test_rows_of_the_hub_are_the_same_records(tmp_path: Path) -> None:
 
 def test_a_licence_follows_the_data(tmp_path: Path) -> None:
     def write(**fields: Any) -> str:
-        kept = {key: value for key, value in RECORD.items() if key != "evidences"}
-        (tmp_path / "w.json").write_text(json.dumps([kept | fields]))
+        without_evidences = {key: value for key, value in RECORD.items() if key != "evidences"}
+        (tmp_path / "w.json").write_text(json.dumps([without_evidences | fields]))
         return str(tmp_path / "w.json")
 
     def licence(source: str) -> str | None:
