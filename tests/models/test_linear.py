@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from quit.models import linear
-from quit.models.minilm import packed
 
 NUMBERS = np.random.default_rng(7)
 AWKWARD = {
@@ -73,17 +72,21 @@ def test_heads_are_exact_sums_of_rounded_numbers() -> None:
         assert value == np.float32(float(exact))
 
 
-def test_floats_serve_where_whole_products_are_wrong(monkeypatch, capsys) -> None:
-    layer, rows = layer_of(384, 24), NUMBERS.standard_normal((3, 384))
+@pytest.mark.parametrize("terms", [384, 1536])
+def test_every_way_gives_the_same_bits(monkeypatch, terms: int) -> None:
+    layer, rows = layer_of(terms, 24), NUMBERS.standard_normal((130, terms))
+    outputs = set()
+    for way in linear._WAYS:
+        monkeypatch.setattr(linear, "_fastest", lambda way=way: way)
+        linear._whole_of.clear()
+        outputs.add(output(layer, rows).tobytes())
+    linear._whole_of.clear()
+    assert len(outputs) == 1
+
+
+def test_a_way_that_is_not_exact_does_not_serve(monkeypatch) -> None:
     monkeypatch.setattr(torch, "_int_mm", lambda left, right: left.int() @ right.int() + 1)
-    monkeypatch.setattr(linear, "exact", linear.exact.__wrapped__)
-    assert not linear.exact()
-    with torch.inference_mode():
-        floats = layer(torch.from_numpy(rows.astype(np.float32))).numpy()
-    assert (output(layer, rows) == floats).all()
+    monkeypatch.setattr(linear, "_seconds", lambda product, rows: 0.0)  # the first that is exact
+    assert linear._fastest.__wrapped__() is not linear._signed
     monkeypatch.delattr(torch, "_int_mm")
-    assert not linear.exact()
-    monkeypatch.setattr(packed, "exact", lambda: False)
-    monkeypatch.setenv("QUIT_ARITHMETIC", "mine")
-    packed.check.__wrapped__()
-    assert "does not multiply whole numbers exactly" in capsys.readouterr().err
+    assert linear._fastest.__wrapped__() is not linear._signed
