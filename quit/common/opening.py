@@ -1,8 +1,9 @@
-"""Files as people have them: gzip is unpacked on the way, rows of Parquet are objects."""
+"""Files as people have them: gzip and zstd are unpacked on the way, rows of Parquet are objects."""
 
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,20 +11,33 @@ from typing import IO, Any, TypeVar, cast
 
 Value = TypeVar("Value")
 GZIP = b"\x1f\x8b"
+ZSTD = b"\x28\xb5\x2f\xfd"
 PARQUET = b"PAR1"
+PACKED = (".gz", ".zst")
+"""Endings of packed files. Their first bytes alone decide how they are read."""
 
 
-def begins_with(path: Path, mark: bytes) -> bool:
+def ending(name: str) -> str:
+    """Return the ending of a file's name in small letters, without that of a packed file: ``.jsonl``."""
+    path = Path(name.lower())
+    return Path(path.stem).suffix if path.suffix in PACKED else path.suffix
+
+
+def begins_with(path: Path, *marks: bytes) -> bool:
     """Return whether a file begins with some bytes. Raises ``OSError`` where it cannot be read."""
     with path.open("rb") as file:
-        return file.read(len(mark)) == mark
+        return file.read(max(map(len, marks))).startswith(marks)
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file to read, one in gzip unpacked, whatever its name.
+    """Open a file to read, one in gzip or zstd unpacked, whatever its name.
 
-    Raises ``OSError`` where it cannot be read, and, while it is read, for a damaged gzip file.
+    Raises ``OSError`` where it cannot be read, and, while it is read, for a damaged packed file.
     """
+    if begins_with(path, ZSTD):
+        import pyarrow as pa
+
+        return cast(IO[bytes], io.BufferedReader(pa.input_stream(str(path), compression="zstd")))
     return cast(IO[bytes], _Unpacked(path) if begins_with(path, GZIP) else path.open("rb"))
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from quit.common.json_lines import diary_lines
+from quit.common.diaries import diary_lines
 from quit.errors import WorkspaceError
 from quit.models.generation.ledger import Amount, Ledger
 from quit.settings import Settings

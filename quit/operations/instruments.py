@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from quit.common.json_lines import json_lines
 from quit.errors import InputError, did_you_mean
 from quit.evaluate.agreement import cohen_kappa
 from quit.evaluate.significance import accuracy_interval
 from quit.models.factory import Models
 from quit.models.protocols import JudgeItem, Verdict
+from quit.sources.lines import json_lines
 
 Figures = dict[str, Any]
 
@@ -72,16 +72,13 @@ def _against(truth: np.ndarray, verdicts: Sequence[Verdict], questions: Sequence
 
 
 def labelled_rows(path: Path, needed: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield number and object of each line; raises :class:`InputError` for one that lacks a key, and for no line."""
-    empty = True
-    for number, row in json_lines(path):
-        empty = False
+    """Yield number and object of each line; raises :class:`InputError` for one that lacks a key, and as
+    :func:`quit.sources.lines.json_lines`."""
+    for number, row in json_lines(path, f"JSON Lines with {', '.join(needed)}"):
         for key in needed:
             if key not in row:
                 raise InputError(f"{path}, line {number}: {key!r} is missing.{did_you_mean(key, list(row))}")
         yield number, row
-    if empty:
-        raise InputError(f"{path} is empty.")
 
 
 def judged_pairs(path: Path) -> Iterator[tuple[JudgeItem, bool]]:

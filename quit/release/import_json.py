@@ -16,7 +16,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
-import pyarrow as pa
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from quit.common.files import read_json
@@ -28,9 +27,8 @@ from quit.errors import InputError
 from quit.export.files import read_manifest
 from quit.export.release_json import PAPER_LABELERS, PAPER_READERS
 from quit.sources.fields import describe, quote
-from quit.sources.files import array_values, check_file
+from quit.sources.files import array_items, check_file, reading
 from quit.stages.labelling.passages import MAX_HINTS, PermutationTable, permutation_table, subset_of
-from quit.text.secrets import shown
 
 SUFFIXES = (".json", ".json.gz", ".json.zst")
 EXPECTED = "a file of the paper's release JSON: an array of objects with id, question, answers, hints and subsets"
@@ -146,16 +144,17 @@ class ReleaseFiles:
         Raises ``InputError`` that names file, question and field for whatever is not as expected.
         """
         path = self.paths[split]
-        for position, record in enumerate(_records(path)):
-            try:
-                yield self._published(_Question.model_validate(record), path.name)
-            except (ValidationError, _Fault) as error:
-                name = describe(record.get("id") if isinstance(record, dict) else record)
-                reason = f"{first_fault(error)}." if isinstance(error, ValidationError) else error
-                raise InputError(
-                    f"{path}, record {position + 1} (id: {name}): {reason} Correct the file, or leave the question out."
-                ) from None
-            advance("questions")
+        with reading(path, EXPECTED) as file:
+            for item in array_items(file, path, EXPECTED):
+                try:
+                    yield self._published(_Question.model_validate(item.value), path.name)
+                except (ValidationError, _Fault) as error:
+                    name = describe(item.value.get("id") if isinstance(item.value, dict) else item.value)
+                    reason = f"{first_fault(error)}." if isinstance(error, ValidationError) else error
+                    raise InputError(
+                        f"{path}, {item.where} (id: {name}): {reason} Correct the file, or leave the question out."
+                    ) from None
+                advance("questions")
 
     def _published(self, record: _Question, file: str) -> Published:
         if not record.id.strip():
@@ -243,20 +242,6 @@ def _names(keys: Mapping[tuple[str, str], KeysView[str]]) -> set[str]:
         name = ".".join(("subsets", *place))
         names |= {name, *(f"{name}.{key}" for key in of_passage)}
     return names
-
-
-def _records(path: Path) -> Iterator[Any]:
-    count = 0
-    try:
-        with pa.input_stream(str(path), compression="detect") as stream:
-            for record in array_values(stream):
-                yield record
-                count += 1
-    except (ValueError, OSError) as error:
-        raise InputError(
-            f"{path} cannot be read after {count} questions: {shown(str(error), 160)}. Take it again from where it was "
-            f"published; expected {EXPECTED}."
-        ) from None
 
 
 def _readers(folder: Path, keys: list[str]) -> tuple[tuple[ReaderInfo, ...], tuple[str, ...]]:

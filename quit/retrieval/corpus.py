@@ -16,21 +16,23 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from quit.common.json_lines import json_object
-from quit.common.opening import GZIP, PARQUET, begins_with, open_bytes, parquet_rows
+from quit.common.opening import GZIP, PACKED, PARQUET, ZSTD, begins_with, open_bytes
 from quit.errors import InputError
 from quit.retrieval.records import STAGE, CorpusRecord, RawDocument, clean, clean_id, whole
-from quit.sources.fields import plain, quote
+from quit.sources.fields import Item, plain, quote
+from quit.sources.files import is_array
+from quit.sources.lines import objects
 from quit.sources.records import Reject
 
 _IDS = ("id", "_id", "doc_id")
 _TEXTS = ("text", "contents")
-ENDINGS = (".jsonl", ".jsonl.gz", ".parquet")
+ENDINGS = (".jsonl", *(f".jsonl{ending}" for ending in PACKED), ".parquet")
+_EXPECTED = "JSON Lines of {id, text, title?}"
 
 
 class Corpus:
     """The documents of a file, or of a folder: its ``corpus.jsonl``, else all of its ``*.jsonl`` by name; or the same
-    with the endings ``.jsonl.gz`` and ``.parquet``, which are unpacked to a temporary folder.
+    with another of :data:`ENDINGS`, which are unpacked to a temporary folder.
 
     A line or row is {id | _id | doc_id, text | contents, title?}. ``text`` (BEIR) is preceded by the title;
     ``contents`` (Pyserini, our releases) is complete in itself. Texts are NFC with single spaces. Of equal texts the
@@ -51,12 +53,12 @@ class Corpus:
                 reason, detail = line.fault
                 reason = "missing_field" if reason == "no_text" else reason
                 name = plain(self._files[line.file].name)
-                where = (name, line.position, line.record_id)
+                where = (name, line.item.position, line.record_id)
                 self.rejects.append(Reject("describe", "document", reason, detail, "corpus", *where))
             elif (content := _digest(whole(line.title, line.text))) not in texts:
                 texts.add(content)
                 self._file.append(line.file)
-                self._offset.append(line.offset)
+                self._offset.append(line.item.offset)
 
     @cached_property
     def identity(self) -> str:
@@ -112,15 +114,15 @@ def corpus_files(path: Path) -> list[Path]:
 def _unpacked(path: Path, folder: Path) -> Path:
     """Return a file of lines whose places can be kept: the file itself, or a copy of the same name in ``folder``."""
     with _reading(path):
-        packed, of_rows = begins_with(path, GZIP), begins_with(path, PARQUET)
-        if not (packed or of_rows):
+        of_rows = begins_with(path, PARQUET) or is_array(path)
+        if not (of_rows or begins_with(path, GZIP, ZSTD)):
             return path
         folder.mkdir()
         with (folder / path.name).open("wb") as copy, open_bytes(path) as file:
-            if packed:
-                shutil.copyfileobj(file, copy)
+            if of_rows:
+                copy.writelines(json.dumps(row, default=str).encode() + b"\n" for _, row in objects(path, _EXPECTED))
             else:
-                copy.writelines(json.dumps(row, default=str).encode() + b"\n" for row in parquet_rows(path))
+                shutil.copyfileobj(file, copy)
     return folder / path.name
 
 
@@ -157,9 +159,9 @@ def read(path: Path, source: str = "jsonl") -> Iterator[CorpusRecord]:
     """
     files = corpus_files(path)
     for line in _lines(path, files):
-        name, position, identity = plain(files[line.file].name), line.position, line.record_id or ""
+        name, position, identity = plain(files[line.file].name), line.item.position, line.record_id or ""
         if line.fault:
-            detail = f"line {position + 1}: {line.fault[1]}"
+            detail = f"{line.item.where}: {line.fault[1]}"
             reject = Reject(STAGE, "document", line.fault[0], detail, source, name, position, line.record_id)
             yield CorpusRecord(source, name, position, identity, rejects=(reject,))
         else:
@@ -168,11 +170,10 @@ def read(path: Path, source: str = "jsonl") -> Iterator[CorpusRecord]:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line of a corpus: number of its file, place in it (bytes; lines), and what is wrong (reason, detail)."""
+    """A line of a corpus: number of its file, what was read there, and what is wrong (reason, detail)."""
 
     file: int
-    offset: int
-    position: int
+    item: Item
     record_id: str | None
     title: str
     text: str
@@ -184,7 +185,8 @@ def _lines(path: Path, files: Sequence[Path]) -> Iterator[_Line]:
     where no line was usable."""
     contents: dict[str, bytes] = {}
     first = ""
-    for number, offset, position, row in _rows(files):
+    filled = ((number, file) for number, file in enumerate(files) if file.stat().st_size)
+    for number, (item, row) in ((number, each) for number, file in filled for each in objects(file, _EXPECTED)):
         identity, title, text = _fields(row)
         content = _digest(json.dumps([title, text]))
         fault = None
@@ -196,25 +198,10 @@ def _lines(path: Path, files: Sequence[Path]) -> Iterator[_Line]:
             detail = f"an earlier document has the id {quote(str(identity))} and another text; that one is kept"
             fault = "duplicate_id", detail
         if fault and not first:
-            first = f" (line {position + 1} of {files[number].name}: {fault[1]})"
-        yield _Line(number, offset, position, None if identity is None else str(identity), title, text, fault)
+            first = f" ({item.where} of {files[number].name}: {fault[1]})"
+        yield _Line(number, item, None if identity is None else str(identity), title, text, fault)
     if not contents:
         raise InputError(f"The corpus {path} holds no usable document{first}. A line is {{id, text, title?}}.")
-
-
-def _rows(files: Sequence[Path]) -> Iterator[tuple[int, int, int, dict[str, Any]]]:
-    """Yield (file number, byte offset where that is a file of lines, line from 0, row)."""
-    for number, path in enumerate(files):
-        with _reading(path):
-            if begins_with(path, PARQUET):
-                yield from ((number, 0, position, row) for position, row in enumerate(parquet_rows(path)))
-                continue
-            with open_bytes(path) as file:
-                offset = 0
-                for position, line in enumerate(file):
-                    if line.strip():
-                        yield number, offset, position, json_object(line, f"The corpus {path}, line {position + 1}")
-                    offset += len(line)
 
 
 def _fields(row: dict[str, Any]) -> tuple[Any, str, str]:

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.ids import draw
-from quit.common.json_lines import keyed_lines
 from quit.common.rows import tuples
 from quit.errors import InputError
 from quit.review.items import ReviewItem
 from quit.settings import Review
+from quit.sources.lines import keyed_lines
 from quit.text.answers import answer_key
 
 _EXPECTED = '{"question_id": "...", "correct": [...], "incorrect": [...]}'
@@ -40,17 +40,13 @@ def load_controls(path: str | Path) -> Controls:
     answer that is said to be both.
     """
     verdicts: dict[str, dict[str, bool]] = {}
-    for where, row in keyed_lines(
-        Path(path), "the control questions", _EXPECTED, ("question_id", "correct", "incorrect")
-    ):
+    for where, row in keyed_lines(Path(path), _EXPECTED, ("question_id", "correct", "incorrect")):
         right, wrong = (_answers(row, name, where) for name in ("correct", "incorrect"))
         if both := right & wrong:
             raise InputError(f"{where}: {min(both)!r} is said to be both correct and incorrect.")
         if not right | wrong:
             raise InputError(f"{where}: neither a correct nor an incorrect answer is given.")
         verdicts[row["question_id"]] = dict.fromkeys(right, True) | dict.fromkeys(wrong, False)
-    if not verdicts:
-        raise InputError(f"The control questions {path} hold no line.")
     return Controls(verdicts)
 
 

@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.ids import content_hash
-from quit.common.json_lines import json_lines
 from quit.engine.logs import KEY, WITHDRAWN, Log, in_force
 from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, did_you_mean, shell_word
+from quit.sources.lines import json_lines
 
 KINDS: dict[str, tuple[str, ...]] = {"leak": ("leak", "no_leak")}
 """Kind of override to the decisions that a person can take. A new kind is a line here and a stage that applies it."""
@@ -88,7 +88,7 @@ def read_decisions(path: Path) -> list[Decision]:
     Raises :class:`InputError` that names the line.
     """
     keys, decisions = [field.name for field in fields(Decision)], []
-    for number, row in json_lines(path):
+    for number, row in json_lines(path, "JSON Lines of overrides"):
         where = f"{path}, line {number}"
         for key, value in row.items():
             if key not in keys:

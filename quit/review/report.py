@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.arithmetic import sum_in_order
-from quit.common.json_lines import keyed_lines
 from quit.common.rows import tuples
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
@@ -26,6 +25,7 @@ from quit.review.audit import audit_figures, audit_pieces
 from quit.review.controls import Controls, control_scores, load_controls
 from quit.review.store import ReviewStore
 from quit.settings import Review
+from quit.sources.lines import keyed_lines
 from quit.stages.labelling.verdicts import (
     FLAGS,
     decide,
@@ -173,7 +173,7 @@ def load_people(path: str | Path) -> dict[str, dict[str, str | None]]:
     """
     people: dict[str, dict[str, str | None]] = {}
     facts = ("gender", "age", "education")
-    for where, row in keyed_lines(Path(path), "the annotators' data", _PERSON, ("annotator", *facts)):
+    for where, row in keyed_lines(Path(path), _PERSON, ("annotator", *facts)):
         person = {}
         for name in facts:
             value = row.get(name)

@@ -13,6 +13,7 @@ from itertools import repeat
 from pathlib import Path
 
 from quit.common.files import file_mark, known_checksum
+from quit.common.opening import ending
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.sources import csv, hinteval, huggingface, jsonl, triviahg, wikihint
 from quit.sources.fields import plain
@@ -99,7 +100,7 @@ def split_source(text: str) -> tuple[str, str]:
     kind, colon, rest = text.partition(":")
     if colon and "/" not in kind:
         return kind, rest
-    return BARE.get(Path(text.lower().removesuffix(".gz")).suffix, ""), text
+    return BARE.get(ending(text), ""), text
 
 
 def parse_source(text: str) -> SourceRef:

@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from quit.common.opening import ending
 from quit.errors import InputError
 from quit.sources.leftovers import listed
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
@@ -48,7 +49,8 @@ class BadRecord(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One raw value of a file: where it is, its key if it was in an object, or why it could not be read."""
+    """One raw value of a file: where it is, its key if it was in an object, or why it could not be read. ``offset``:
+    bytes before it in a file of lines."""
 
     value: Any
     position: int
@@ -56,6 +58,7 @@ class Item:
     where: str
     key: str | None = None
     fault: BadRecord | None = None
+    offset: int = 0
 
 
 @dataclass(slots=True)
@@ -127,7 +130,7 @@ def shown_file(file: str) -> str:
 
 def unit(kind: str, file: str) -> str:
     """Return what positions in a file of a source kind count: its lines, rows or records."""
-    suffix = Path(file.lower().removesuffix(".gz")).suffix
+    suffix = ending(file)
     if kind in ("csv", "huggingface") or (kind == "jsonl" and suffix == ".parquet"):
         return "row"
     return "line" if kind == "jsonl" and suffix == ".jsonl" and not is_given(file) else "record"

@@ -22,8 +22,8 @@ MAX_LINE = 1 << 24
 """Bytes of one line of JSON Lines, 16 MiB: a thousand hints with scores of a hundred candidates each take a quarter of
 it."""
 MAX_WHOLE = 1 << 31
-"""Bytes of a file that is read whole, 2 GiB: it takes up to four times its size in memory. JSON Lines may be of
-any size."""
+"""Bytes of a file that is read whole, 2 GiB: it takes up to four times its size in memory. JSON Lines and arrays may be
+of any size."""
 
 AT_ONCE = 1 << 22
 """Bytes of an array that are read at a time where it is read record by record."""
@@ -80,8 +80,8 @@ def read_bytes(path: Path, expected: str) -> bytes:
             data = file.read(MAX_WHOLE + 1)
     if (size := max(size, len(data))) > MAX_WHOLE:
         raise InputError(
-            f"{path} has {size:,} bytes or more, and all but JSON Lines is read whole, up to {MAX_WHOLE:,}: split the "
-            "file."
+            f"{path} has {size:,} bytes or more, and all but JSON Lines and arrays is read whole, up to "
+            f"{MAX_WHOLE:,}: split the file."
         )
     return data
 
@@ -102,9 +102,11 @@ def read_text(path: Path, expected: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path} is not UTF-8 text (byte {error.start}): save it in the encoding UTF-8; expected {expected}."
-        ) from None
+        raise _not_utf8(path, error.start, expected) from None
+
+
+def _not_utf8(path: Path, byte: int, expected: str) -> InputError:
+    return InputError(f"{path} is not UTF-8 text (byte {byte}): save it in the encoding UTF-8; expected {expected}.")
 
 
 def read_json(path: Path, expected: str) -> Any:
@@ -112,7 +114,7 @@ def read_json(path: Path, expected: str) -> Any:
     text = read_text(path, expected)
     value, end = _decode(text, _skip(text, 0), path, expected, "the file")
     if (rest := _skip(text, end)) < len(text):
-        raise _broken(text, rest, path, expected, "after the end of the value", "unexpected text")
+        raise _broken(text, rest, "unexpected text", path, expected, "after the end of the value")
     return value
 
 
@@ -150,19 +152,15 @@ def json_items(path: Path, expected: str, marks: frozenset[str]) -> Iterator[Ite
     """Yield the records of a file: a JSON array, object of id -> record or of split -> array, one record, JSON Lines,
     or Parquet.
 
-    ``marks`` are keys that tell a record from an object of records. An array is decoded record by record, so that 100
-    MB of it need little more memory than its text. Raises ``InputError`` for what is not JSON, with line and column.
+    ``marks`` are keys that tell a record from an object of records. Raises ``InputError`` for what is not JSON, with
+    line and column.
     """
     check_file(path, expected)
-    if begins_with(path, PARQUET):
-        yield from row_items(path, expected)
+    if begins_with(path, PARQUET) or is_array(path):
+        yield from line_items(path, expected)
         return
     text = read_text(path, expected)
-    start = _skip(text, 0)
-    if text.startswith("[", start):
-        yield from _array(text, start, path, expected)
-        return
-    value, end = _decode(text, start, path, expected, "the file")
+    value, end = _decode(text, _skip(text, 0), path, expected, "the file")
     if _skip(text, end) < len(text):
         del text, value
         yield from line_items(path, expected)
@@ -175,18 +173,26 @@ def json_items(path: Path, expected: str, marks: frozenset[str]) -> Iterator[Ite
     yield from _object(value, path)
 
 
-def array_values(file: IO[bytes], at_once: int = AT_ONCE, pairs: Pairs | None = None) -> Iterator[Any]:
-    """Yield the values of a JSON array one at a time: in memory are one of them and ``at_once`` bytes.
+def array_items(
+    file: IO[bytes], path: Path, expected: str, pairs: Pairs | None = None, at_once: int = AT_ONCE
+) -> Iterator[Item]:
+    """Yield the records of a JSON array one at a time: in memory are one of them and ``at_once`` bytes.
 
-    Raises ``ValueError`` with what is wrong, in words, for anything else; also for text that is not UTF-8.
+    Raises ``InputError`` for anything else, with record, line and column, after the records before.
     """
-    decode = codecs.getincrementaldecoder("utf-8-sig")().decode
-    text, at, more, decoder = "", 0, True, _decoder(pairs)
+    decode, decoder = codecs.getincrementaldecoder("utf-8-sig")().decode, _decoder(pairs)
+    text, at, more, position = "", 0, True, 0
+    size, line, column = 0, 1, 1  # bytes read so far; place of the text's first character
 
     def read() -> None:
-        nonlocal text, at, more
+        nonlocal text, at, more, size, line, column
         piece = file.read(max(at_once, len(text) - at))
-        text, at, more = text[at:] + decode(piece, not piece), 0, bool(piece)
+        size += len(piece)
+        line, column = _place(text, at, line, column)
+        try:
+            text, at, more = text[at:] + decode(piece, not piece), 0, bool(piece)
+        except UnicodeDecodeError as error:
+            raise _not_utf8(path, size - len(error.object) + error.start, expected) from None
 
     def mark() -> str:
         """Return the next character that is no space."""
@@ -195,34 +201,35 @@ def array_values(file: IO[bytes], at_once: int = AT_ONCE, pairs: Pairs | None = 
             read()
         return text[at : at + 1]
 
+    def broken(at: int, what: str, where: str) -> InputError:
+        return _broken(text, at, what, path, expected, where, line, column)
+
     if mark() != "[":
-        raise ValueError("it holds no JSON array")
+        raise broken(at, "no array", "at its beginning")
     at += 1
-    if mark() != "]":
-        while True:
+    while mark() != "]":
+        if position:
+            if mark() != ",":
+                raise broken(at, "expected ',' or ']'", f"after record {position}")
+            at += 1
             mark()
+        while True:
             try:
                 value, end = decoder.raw_decode(text, at)
-            except json.JSONDecodeError as error:
-                cut = error.msg.startswith("Unterminated") or error.pos + _TOKEN >= len(text)
-                if not (cut and more):
-                    raise ValueError(error.msg.removesuffix(" starting at")) from None
+            except (ValueError, RecursionError) as error:
+                place, what = _fault(error, at)
+                if not (more and (what.startswith("Unterminated") or place + _TOKEN >= len(text))):
+                    raise broken(place, what, f"in record {position + 1}") from None
                 end = len(text)
-            except RecursionError:
-                raise ValueError("nesting too deep") from None
-            if end + _TOKEN >= len(text) and more:
-                read()  # a number may go on
-                continue
-            at = end
-            yield value
-            if mark() != ",":
+            if end + _TOKEN < len(text) or not more:
                 break
-            at += 1
-        if mark() != "]":
-            raise ValueError("expected ',' or ']'")
+            read()  # a number may go on
+        at = end
+        yield Item(value, position, path.name, f"record {position + 1}")
+        position += 1
     at += 1
     if mark():
-        raise ValueError("unexpected text after the array")
+        raise broken(at, "unexpected text", "after the end of the array")
 
 
 def line_items(path: Path, expected: str, pairs: Pairs | None = None) -> Iterator[Item]:
@@ -232,24 +239,24 @@ def line_items(path: Path, expected: str, pairs: Pairs | None = None) -> Iterato
     bytes is a fault; no more of it is held in memory. Raises ``InputError`` for a missing or empty file.
     """
     check_file(path, expected)
-    decoder = _decoder(pairs)
     if begins_with(path, PARQUET):
         yield from row_items(path, expected)
         return
-    if is_array(path):
-        text = read_text(path, expected)
-        yield from _array(text, _skip(text, 0), path, expected, decoder)
-        return
+    array, decoder, offset = is_array(path), _decoder(pairs), 0
     with reading(path, expected) as file:
+        if array:
+            yield from array_items(file, path, expected, pairs)
+            return
         for index, line in enumerate(iter(lambda: file.readline(MAX_LINE), b"")):
-            if len(line) == MAX_LINE and not line.endswith(b"\n"):
+            size = len(line)
+            if size == MAX_LINE and not line.endswith(b"\n"):
                 while (more := file.readline(MAX_LINE)) and not more.endswith(b"\n"):
-                    pass
+                    size += len(more)
+                size += len(more)
                 yield Item(None, index, path.name, _where(index, path.name), fault=_TOO_LONG)
-                continue
-            line = line.removeprefix(codecs.BOM_UTF8) if index == 0 else line
-            if line.strip():
-                yield _line(line, index, path.name, decoder)
+            elif (content := line.removeprefix(b"" if index else codecs.BOM_UTF8)).strip():
+                yield _line(content, index, path.name, decoder, offset)
+            offset += size
 
 
 def row_items(path: Path, expected: str, columns: list[str] | None = None) -> Iterator[Item]:
@@ -268,10 +275,10 @@ def _where(index: int, file: str) -> str:
     return f"record {index + 1} of your records" if is_given(file) else f"line {index + 1}"
 
 
-def _line(line: bytes, index: int, file: str, decoder: json.JSONDecoder) -> Item:
+def _line(line: bytes, index: int, file: str, decoder: json.JSONDecoder, offset: int) -> Item:
     where = _where(index, file)
     try:
-        return Item(decoder.decode(line.decode("utf-8")), index, file, where)
+        return Item(decoder.decode(line.decode("utf-8")), index, file, where, offset=offset)
     except UnicodeDecodeError as error:
         fault = BadRecord(
             "not_utf8", f"The line is not UTF-8 text (byte {error.start}): save the file in the encoding UTF-8."
@@ -294,42 +301,35 @@ def _object(value: dict[str, Any], path: Path) -> Iterator[Item]:
             position += 1
 
 
-def _array(text: str, start: int, path: Path, expected: str, decoder: json.JSONDecoder = _DECODER) -> Iterator[Item]:
-    at = _skip(text, start + 1)
-    position = 0
-    while not text.startswith("]", at):
-        value, at = _decode(text, at, path, expected, f"record {position + 1}", decoder)
-        yield Item(value, position, path.name, f"record {position + 1}")
-        position += 1
-        at = _skip(text, at)
-        if text.startswith(",", at):
-            at = _skip(text, at + 1)
-        elif not text.startswith("]", at):
-            raise _broken(text, at, path, expected, f"after record {position}", "expected ',' or ']'")
-    if (rest := _skip(text, at + 1)) < len(text):
-        raise _broken(text, rest, path, expected, "after the end of the array", "unexpected text")
-
-
 def _skip(text: str, at: int) -> int:
     blank = _SPACE.match(text, at)
     return blank.end() if blank else at
 
 
-def _decode(
-    text: str, at: int, path: Path, expected: str, where: str, decoder: json.JSONDecoder = _DECODER
-) -> tuple[Any, int]:
+def _decode(text: str, at: int, path: Path, expected: str, where: str) -> tuple[Any, int]:
     try:
-        return decoder.raw_decode(text, at)
-    except json.JSONDecodeError as error:
-        what = error.msg.removesuffix(" starting at")
-        raise _broken(text, error.pos, path, expected, f"in {where}", what) from None
-    except (ValueError, RecursionError):
-        raise _broken(text, at, path, expected, f"in {where}", "a number too long or nesting too deep") from None
+        return _DECODER.raw_decode(text, at)
+    except (ValueError, RecursionError) as error:
+        raise _broken(text, *_fault(error, at), path, expected, f"in {where}") from None
 
 
-def _broken(text: str, at: int, path: Path, expected: str, where: str, what: str) -> InputError:
-    line = text.count("\n", 0, at) + 1
-    column = at - text.rfind("\n", 0, at)
+def _fault(error: Exception, at: int) -> tuple[int, str]:
+    """Return the place of a decoder's fault, and what it is."""
+    if isinstance(error, json.JSONDecodeError):
+        return error.pos, error.msg.removesuffix(" starting at")
+    return at, "a number too long or nesting too deep"
+
+
+def _place(text: str, at: int, line: int, column: int) -> tuple[int, int]:
+    """Return line and column of a character of a text that begins at ``line`` and ``column``."""
+    lines = text.count("\n", 0, at)
+    return line + lines, at - text.rfind("\n", 0, at) if lines else column + at
+
+
+def _broken(
+    text: str, at: int, what: str, path: Path, expected: str, where: str, line: int = 1, column: int = 1
+) -> InputError:
+    line, column = _place(text, at, line, column)
     cut = (
         " The file ends in the middle: is it cut off?"
         if what.startswith("Unterminated") or at >= len(text.rstrip())

@@ -23,12 +23,12 @@ import pyarrow.parquet as pq
 from quit import contracts
 from quit.common.arithmetic import products
 from quit.common.ids import draw
-from quit.common.json_lines import json_lines
 from quit.common.rows import grouped
 from quit.errors import InputError, SettingsError
 from quit.evaluate.labels import SPLITS
 from quit.models.protocols import Encoder
 from quit.settings import Split
+from quit.sources.lines import json_lines
 from quit.stages.probe import parametric
 from quit.stages.stage import Context, Tables, stage
 from quit.text.answers import answer_key
@@ -36,7 +36,7 @@ from quit.text.normalize import STOP_WORDS, normalize_question
 
 PARAPHRASE = 0.8
 """Cosine of two questions from which one may paraphrase the other."""
-_PIN = "an object with content_key and split"
+_PIN = "objects with content_key and split"
 
 
 @stage("split", outputs=("splits", "rejects"), sections=("split",), scope="collection", version=2)
@@ -187,7 +187,7 @@ def read_pins(path: str | None) -> dict[str, str]:
     if Path(path).is_dir():
         return _pins_of_release(Path(path))
     pins: dict[str, str] = {}
-    for number, row in json_lines(Path(path), "split.pinned:", _PIN):
+    for number, row in json_lines(Path(path), _PIN):
         key, split = row.get("content_key"), row.get("split")
         if not isinstance(key, str) or split is None:
             raise InputError(f"{path}, line {number}: expected {_PIN}.")

@@ -38,17 +38,17 @@ def test_those_that_are_no_question_here_are_named() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "line 1: expected"),
+        ("{", "line 1: The line is not JSON.*; expected {"),
         ('{"question_id": "q"}', "line 1: neither"),
         ('{"question_id": "q", "correct": ["The Nile"], "incorrect": ["nile"]}', "'nile' is said to be both"),
-        ('["q"]', "line 1: expected"),
+        ('["q"]', "record 1 is the text 'q'; expected {"),
         ('{"question_id": 7, "correct": ["x"]}', "line 1: .*'question_id' must be a text"),
         ('{"question_id": "q", "correct": "Paris"}', "line 1: 'correct' must be a list of texts, found 'Paris'"),
         ('{"question_id": "q", "incorrect": [3]}', "line 1: 'incorrect' must be a list of texts"),
         ('{"question_id": "q", "corect": ["x"]}', "line 1: 'corect' is no key here. Did you mean 'correct'"),
         ('{"question_id": "q", "correct": ["x"]}\n' * 2, "line 2: 'q' has a line already"),
         ('{"question_id": "q", "correct": ["x", " "]}', "line 1: 'correct' has a blank answer"),
-        ("", "hold no line"),
+        ("", "holds nothing"),
     ],
 )
 def test_a_bad_file_is_said_with_its_line(tmp_path, line: str, message: str) -> None:

@@ -153,7 +153,7 @@ def test_bad_decisions_name_the_nearest_right_one_and_write_nothing(workspace, w
         ('{"hint": "x"}', "'hint' is not a key of an override. Did you mean 'hint_id'"),
         ('{"hint_id": "x", "decision": "leak", "by": "a"}', "'reason' is missing"),
         ('{"hint_id": 3}', "'hint_id' must be a text"),
-        ("[]", "expected an object"),
+        ("[]", "line 2 is a list of 0"),
     ],
 )
 def test_bad_lines_of_a_file_are_named(tmp_path: Path, line: str, message: str) -> None:

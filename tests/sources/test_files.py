@@ -2,13 +2,16 @@
 
 import io
 import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from quit.errors import InputError
-from quit.sources.files import array_values
+from quit.sources.files import AT_ONCE, array_items
 from tests.sources.records import dataset, good, read
 
 TEXTS = st.text('"\\[]{}é\u2028x😀', max_size=6)
@@ -16,27 +19,34 @@ PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) |
 VALUES = st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3))
 
 
+def values_of(data: bytes, at_once: int = AT_ONCE) -> Iterator[Any]:
+    return (item.value for item in array_items(io.BytesIO(data), Path("s.json"), "an array", None, at_once))
+
+
 @given(st.lists(VALUES, max_size=4), st.integers(1, 9), st.sampled_from([None, 2]), st.booleans(), st.booleans())
 def test_values_are_those_of_the_whole_wherever_reads_end(values, at_once, indent, escaped, marked) -> None:
     data = json.dumps(values, ensure_ascii=escaped, indent=indent).encode("utf-8-sig" if marked else "utf-8")
-    assert list(array_values(io.BytesIO(data), at_once)) == values
-    with pytest.raises(ValueError):
-        list(array_values(io.BytesIO(data[:-1]), at_once))
-    with pytest.raises(ValueError, match="unexpected text after the array"):
-        list(array_values(io.BytesIO(data + b"\n1"), at_once))
+    assert list(values_of(data, at_once)) == values
+    with pytest.raises(InputError):
+        list(values_of(data[:-1], at_once))
+    line = data.count(b"\n") + 2
+    with pytest.raises(InputError, match=rf"unexpected text after the end of the array \(line {line}, column 3\)"):
+        list(values_of(data + b"\n  1", at_once))
 
 
 @pytest.mark.parametrize(("text", "count", "message"), [
-    (b"", 0, "no JSON array"), (b'{"a": []}', 0, "no JSON array"), (b"[1, 2 3]", 2, "expected ',' or ']'"),
-    (b"[1, ]", 1, "Expecting value|trailing comma"), (b'["\xff"]', 0, "codec can't decode"),
-    (b'["a\nb"]', 0, "control character"), (b"[1, {a: 1}" + b" " * 99 + b"]", 1, "Expecting property name"),
-    (b"[" * 200_000 + b"]" * 200_000, 0, "nesting too deep"), (b"[1, " + b"9" * 5000 + b"]", 1, "limit"),
+    (b"", 0, "no array at its beginning"), (b'{"a": []}', 0, "no array at its beginning"),
+    (b"[1,\n2 3]", 2, r"expected ',' or '\]' after record 2 \(line 2, column 3\)"),
+    (b"[1, ]", 1, "Expecting value|trailing comma"), (b'["\xff"]', 0, r"UTF-8 text \(byte 2\)"),
+    (b'["a\nb"]', 0, "control character"),
+    (b"[1,\n{a: 1}" + b" " * 99 + b"]", 1, r"Expecting property name .* in record 2 \(line 2, column 2\)"),
+    (b"[" * 200_000 + b"]" * 200_000, 0, "nesting too deep"), (b"[1, " + b"9" * 5000 + b"]", 1, "number too long"),
 ])  # fmt: skip
 def test_what_is_no_array_is_refused_after_the_values_before(text: bytes, count: int, message: str) -> None:
     for at_once in (1, 1 << 20):
         values = []
-        with pytest.raises(ValueError, match=message):
-            for value in array_values(io.BytesIO(text), at_once):
+        with pytest.raises(InputError, match=message):
+            for value in values_of(text, at_once):
                 values.append(value)
         assert values == [1, 2][:count]
 

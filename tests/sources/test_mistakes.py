@@ -153,10 +153,10 @@ def test_a_line_without_end_costs_itself_alone_and_no_memory(tmp_path, monkeypat
 def test_a_json_file_beyond_memory_is_refused(tmp_path):
     path = tmp_path / "hints.jsonl"
     with path.open("wb") as file:
-        file.write(b"[")
+        file.write(b"{")
         file.truncate(files.MAX_WHOLE + 1)  # no byte of it is on the disk
     with pytest.raises(InputError, match="split the file"):
-        list(files.line_items(path, "JSON Lines"))
+        list(files.json_items(path, "JSON", frozenset()))
 
 
 def test_parquet_that_is_no_utf_8_is_one_line_with_the_files_name(tmp_path):

@@ -136,8 +136,8 @@ def test_pinned_questions_keep_their_split_whatever_their_draw(tmp_path) -> None
     ("line", "message"),
     [
         ("{", "content_key and split"),
-        ('{"content_key": ["a"], "split": "dev"}', "expected an object with content_key and split"),
-        ('{"content_key": null, "split": "dev"}', "expected an object with content_key and split"),
+        ('{"content_key": ["a"], "split": "dev"}', "expected objects with content_key and split"),
+        ('{"content_key": null, "split": "dev"}', "expected objects with content_key and split"),
         ('{"content_key": "a", "split": "x"}', "train, dev or test"),
         ('{"content_key": "b", "split": "test"}', "split is 'test', and an earlier line says 'dev' .*: keep one"),
     ],

@@ -25,12 +25,12 @@ from typing import Any
 
 from quit.common.cache import cache_folder, open_wal, select_keys
 from quit.common.files import replacing, writing
-from quit.common.json_lines import json_lines
 from quit.common.progress import note
 from quit.errors import InputError, SettingsError, WorkspaceError, refuse_newer
 from quit.models.generation.base import ChatRequest, Completion, Generator, cache_key, canonical
 from quit.models.generation.meter import Meter
 from quit.settings import RunSettings
+from quit.sources.lines import json_lines
 from quit.text.words import counted
 
 COLUMNS = "key, model, prompt, label, sample, reply, finish_reason, prompt_tokens, completion_tokens, created, origin"
@@ -298,7 +298,7 @@ def _row(entry: Entry) -> tuple[Any, ...]:
 
 
 def _read_export(path: Path) -> Iterator[tuple[Any, ...]]:
-    for number, fields in json_lines(path):
+    for number, fields in json_lines(path, "an exported cache of replies"):
         try:
             row = [fields[name] for name in _NAMES]
             row[0] = bytes.fromhex(row[0])

@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from quit.common.json_lines import json_lines
 from quit.errors import InputError
 from quit.qa.bandits.decompose import DecompositionRequest, LLMDecomposition
 from quit.qa.bandits.request import Request
@@ -22,6 +21,7 @@ from quit.qa.opening import Question
 from quit.qa.settings.bandits import Bandits
 from quit.retrieval.complexity import AnswerHead
 from quit.retrieval.protocols import FirstStage, Ranking
+from quit.sources.lines import json_lines
 from quit.text.normalize import normalize_question
 
 KINDS = ("sub-questions", "two-level", "written")
@@ -68,7 +68,7 @@ def of_file(path: Path, questions: Sequence[Question]) -> list[Decomposition]:
     by_id = {question.query_id: question for question in questions}
     decompositions: list[Decomposition] = []
     numbers, left_out = Counter[str](), 0
-    for line, row in json_lines(path, "the arms"):
+    for line, row in json_lines(path, "JSON Lines of arms"):
         name, arms = str(row.get("query_id")), row.get("arms", ())
         texts = isinstance(arms, list) and bool(arms) and all(isinstance(arm, str) and arm.strip() for arm in arms)
         if "query_id" not in row or not texts:

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from quit.common.files import write_json
-from quit.common.json_lines import json_lines
 from quit.common.progress import advance
 from quit.errors import InputError
 from quit.evaluate import association
@@ -23,6 +22,7 @@ from quit.qa.experiment import write_table
 from quit.qa.opening import Opened, Question
 from quit.qa.settings.complexity import Complexity
 from quit.retrieval.complexity import AnswerHead, Retrieved, TokenHead, measure
+from quit.sources.lines import json_lines
 
 _log = logging.getLogger(__name__)
 MAX_HOPS = 32_767
@@ -132,7 +132,7 @@ def read_questions(path: Path) -> list[ComplexityQuestion]:
     """
     questions = []
     query_ids: set[str] = set()
-    for number, row in json_lines(path, "the questions"):
+    for number, row in json_lines(path, "JSON Lines of questions"):
         text, answers = row.get("question") or row.get("text"), row.get("answers")
         hops, kind, label = row.get("hops"), row.get("kind"), row.get("complex")
         texts: list[Any] = [text, *answers] if isinstance(answers, list) and answers else [None]
@@ -149,8 +149,6 @@ def read_questions(path: Path) -> list[ComplexityQuestion]:
         query_ids.add(identity)
         group = identity if row.get("group") is None else str(row["group"])
         questions.append(ComplexityQuestion(identity, texts[0], tuple(texts[1:]), hops, kind, group, label))
-    if not questions:
-        raise InputError(f"{path} holds no question.")
     return questions
 
 

@@ -1,5 +1,5 @@
 """A folder in BEIR's layout as a corpus with questions: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/*.tsv``, also in
-gzip; the first two as Parquet too.
+gzip or zstd; the first two as Parquet too.
 
 A line of ``queries.jsonl`` is {_id, text}; beside these or in ``metadata``: ``answers`` (a list, or one text; also
 ``answer``), ``kind``, and of a sub-question ``parent_id`` and ``hop``, as ``quit corpus export`` writes them.
@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from quit.common.json_lines import json_lines
+from quit.common.opening import PACKED
 from quit.errors import InputError
 from quit.retrieval import corpus
 from quit.retrieval.records import STAGE, CorpusRecord, RawDocument, RawQuery, clean, clean_id
 from quit.sources.fields import plain
 from quit.sources.files import read_text
+from quit.sources.lines import json_lines
 from quit.sources.records import Reject
 
 HOPS = range(1, 1 << 15)
@@ -57,7 +58,7 @@ def read(folder: Path) -> Iterator[CorpusRecord]:
     whole: dict[str, tuple[int, dict[str, Any]]] = {}
     steps: dict[str, list[tuple[int, dict[str, Any]]]] = {}
     ids: set[str | tuple[str, int]] = set()
-    for line, row in json_lines(queries_file, "the queries"):
+    for line, row in json_lines(queries_file, "JSON Lines of queries"):
         metadata = row.get("metadata")
         fields = {**metadata, **row} if isinstance(metadata, dict) else row
         name = next((row[key] for key in ("_id", "id") if row.get(key) is not None), None)
@@ -104,7 +105,7 @@ def _fault(
 def files(folder: Path) -> list[Path]:
     """Return a folder's files: corpus, queries, qrels. Raises :class:`InputError` for those that are missing."""
     every = [corpus.one_of(folder, stem) or folder / f"{stem}.jsonl" for stem in ("corpus", "queries")]
-    every += sorted(path for end in ("", ".gz") for path in (folder / "qrels").glob(f"*.tsv{end}")) or [
+    every += sorted(path for end in ("", *PACKED) for path in (folder / "qrels").glob(f"*.tsv{end}")) or [
         folder / "qrels" / "*.tsv"
     ]
     for path in every:

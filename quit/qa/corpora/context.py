@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from quit.common.json_lines import once_each
-from quit.common.opening import PARQUET, begins_with
-from quit.errors import InputError
 from quit.retrieval.records import STAGE, CorpusRecord, RawDocument, RawQuery, clean
-from quit.sources.fields import BadRecord, Item, as_record, plain, reject, unusable
-from quit.sources.files import array_values, check_file, is_array, line_items, reading
+from quit.sources.fields import BadRecord, as_record, plain, reject, unusable
+from quit.sources.files import line_items
+from quit.sources.lines import once_each
 from quit.sources.records import Reject
 
 
@@ -44,25 +42,6 @@ class Draft:
         return tuple((self.rows[number], 1) for number in dict.fromkeys(numbers))
 
 
-def streamed_items(path: Path, expected: str) -> Iterator[Item]:
-    """Yield the values of a JSON array, or of JSON Lines, one at a time: memory does not grow with the file.
-
-    Raises ``InputError`` for a file that cannot be read, and for a damaged array, with the record it is damaged in.
-    """
-    check_file(path, expected)
-    if begins_with(path, PARQUET) or not is_array(path):
-        yield from line_items(path, expected, once_each)
-        return
-    position = 0
-    with reading(path, expected) as file:
-        try:
-            for value in array_values(file, pairs=once_each):
-                yield Item(value, position, path.name, f"record {position + 1}")
-                position += 1
-        except ValueError as error:
-            raise InputError(f"{path} is not JSON: {error} (record {position + 1}). Expected {expected}.") from None
-
-
 def corpus_records(
     path: Path,
     source: str,
@@ -80,7 +59,7 @@ def corpus_records(
     usable = 0
     reasons: Counter[str] = Counter()
     first: dict[str, str] = {}
-    for item in streamed_items(path, expected):
+    for item in line_items(path, expected, once_each):
         draft: Draft | None = None
         rejects: list[Reject] = []
         try:

@@ -11,11 +11,10 @@ from quit.common.files import file_checksum
 from quit.dataset.release import open_release
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.qa.corpora import beir, musique, questions, release, twowiki
-from quit.qa.corpora.context import streamed_items
 from quit.qa.settings import Corpora
 from quit.retrieval import corpus
 from quit.retrieval.records import CorpusRecord
-from quit.sources.files import check_file
+from quit.sources.files import check_file, line_items
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class CorpusRef:
     @cached_property
     def first_fields(self) -> set[str]:
         """The fields of the first record that is an object."""
-        items = streamed_items(self.path, self.source.expected)
+        items = line_items(self.path, self.source.expected)
         return set(next((item.value for item in items if isinstance(item.value, dict)), ()))
 
     def check_data(self) -> None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from quit.common.json_lines import json_lines
 from quit.errors import InputError
 from quit.qa.indexes.built import BuiltCorpus
 from quit.qa.opening import Question
+from quit.sources.lines import json_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,12 @@ def of_file(path: Path, corpus_queries: Sequence[Query] = ()) -> list[Query]:
     """
     by_id = {query.query_id: query for query in corpus_queries}
     queries: dict[str, Query] = {}
-    for number, row in json_lines(path, "the queries"):
+    for number, row in json_lines(path, "JSON Lines of {query_id, text, answers}"):
         where = f"{path}, line {number}"
         query = _query(row, by_id, where)
         if query.query_id in queries:
             raise InputError(f"{where}: the id {query.query_id!r} occurs twice.")
         queries[query.query_id] = query
-    if not queries:
-        raise InputError(f"The file {path} holds no question. A line is {{query_id, text, answers}}.")
     return list(queries.values())
 
 

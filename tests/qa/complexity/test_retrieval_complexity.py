@@ -187,11 +187,11 @@ GOOD = '{"id": 7, "question": "Who?", "answers": ["x"], "hops": 2}\n'
      *((GOOD + f'{{"id": 1, "question": "q", "answers": ["a"], "hops": {hops}}}', "line 2.*hops .*0 to 32,767")
        for hops in ("32768", "-1", "2.0", "true", "1e400")),
      (GOOD + '{"id": 1, "question": "q", "answers": ["a"], "complex": 1}', "complex"),
-     (GOOD + GOOD, "line 2: the id '7' occurs twice"), ("\n", "holds no question")],
+     (GOOD + GOOD, "line 2: the id '7' occurs twice"), ("\n", "holds nothing")],
 )  # fmt: skip
 def test_bad_question_files_name_the_line(tmp_path: Path, text: str, named: str) -> None:
     path = tmp_path / "q.jsonl"
-    with pytest.raises(InputError, match="Cannot read the questions"):
+    with pytest.raises(InputError, match="does not exist; expected JSON Lines of questions"):
         rrcp.read_questions(path)
     path.write_text(text)
     with pytest.raises(InputError, match=named):

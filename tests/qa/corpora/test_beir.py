@@ -79,7 +79,7 @@ def test_folders_as_they_are_in_the_wild(tmp_path: Path) -> None:
             built(tmp_path / "D", f"beir:{folder}")
     (folder / "queries.jsonl.gz").write_bytes((folder / "queries.jsonl.gz").read_bytes()[:-9])
     (folder / "qrels" / "test.tsv").unlink()
-    with pytest.raises(InputError, match=r"queries\.jsonl\.gz: its gzip is damaged or cut off"):
+    with pytest.raises(InputError, match=r"queries\.jsonl\.gz cannot be read \(its gzip is damaged or cut off"):
         built(tmp_path / "D", f"beir:{folder}")
 
 
@@ -163,8 +163,8 @@ def test_lines_that_cannot_be_used_are_rejects_with_file_and_line(tmp_path: Path
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\n1\td0\thigh\n", r"test.tsv, line 2: .*'1\\td0\\thigh'"),
         ("qrels/test.tsv", "1\t0\t12\t1\n", r"test.tsv, line 1: expected query-id, corpus-id"),
         ("qrels/test.tsv", "1\td0\t40000\n", r"test.tsv, line 1: relevance 40000 is above 32,767"),
-        ("queries.jsonl", '{"_id": "1", "text": "A?"}\n[1]\n', r"queries.jsonl, line 2: expected an object"),
-        ("corpus.jsonl", "{\n", r"corpus.jsonl, line 1: no JSON"),
+        ("queries.jsonl", '{"_id": "1", "text": "A?"}\n[1]\n', r"queries.jsonl, line 2 is a list of 1; expected"),
+        ("corpus.jsonl", "{\n", r"corpus.jsonl, line 1: The line is not JSON"),
         ("queries.jsonl", None, "There is no .*queries.jsonl; expected a folder with corpus.jsonl"),
         ("qrels/test.tsv", None, "There is no .*qrels/.*tsv; expected a folder"),
     ],

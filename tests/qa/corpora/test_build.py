@@ -151,7 +151,7 @@ def test_files_whose_names_are_no_unicode(tmp_path: Path) -> None:
     documents = [{"id": "1", "text": "One."}, {"id": "1", "text": "Two."}]
     file = write_lines(tmp_path / f"{odd}.jsonl", documents)
     folder = write_lines(tmp_path / odd / "corpus.jsonl", documents).parent
-    write_lines(folder / "queries.jsonl", [])
+    write_lines(folder / "queries.jsonl", [{"_id": "p", "text": "Which?"}])
     write_lines(folder / "qrels" / f"{odd}.tsv", []).write_text("q\t1\t1\n")
     corpus = built(tmp_path / "C", f"beir:{folder}", f"jsonl:{file}")
     assert [source["file"] for source in corpus.manifest["sources"]] == ["caf?", "caf?.jsonl"]

@@ -122,7 +122,7 @@ def test_faults_are_rejects(tmp_path: Path, change: dict, reason: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (json.dumps([RECORD, RECORD])[:-200], r"w\.json is not JSON: .*\(record 2\)"),
+        (json.dumps([RECORD, RECORD])[:-200], r"w\.json is not JSON: .* in record 2 \(line 1, column "),
         ("[1, 2]", r"w\.json"),
         ('[{"_id": 1, "context": []}]', r"w\.json"),
     ],

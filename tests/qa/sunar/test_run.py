@@ -223,5 +223,5 @@ def test_a_bad_file_of_questions_is_said_line_by_line(tmp_path: Path, text: str,
     path.write_text(text)
     with pytest.raises(InputError, match=said):
         of_file(path)
-    with pytest.raises(InputError, match="Cannot read the queries"):
+    with pytest.raises(InputError, match="absent.jsonl does not exist"):
         of_file(tmp_path / "absent.jsonl")
