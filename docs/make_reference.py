@@ -166,12 +166,20 @@ def formats() -> str:
     return NOTE + page()
 
 
+def fidelity() -> str:
+    """Return the page on fidelity with its commands."""
+    from make_papers import page
+
+    return page()
+
+
 PAGES = {
     "tables.md": tables,
     "settings.md": settings,
     "commands.md": commands,
     "formats.md": formats,
     "python.md": python,
+    "../research/fidelity.md": fidelity,
     "../../schemas/tables.json": contracts,
 }
 

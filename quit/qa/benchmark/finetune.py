@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from quit.common.files import read_json, write_json, writing
@@ -110,7 +111,7 @@ def finetune(kind: str, base: str, positives: int, dataset: Dataset, settings: Q
 @dataclass(frozen=True)
 class TuningRequest:
     """One fine-tuning. ``base``: a model, or ``QUESTIONS,PASSAGES`` for two towers. ``positives``: the
-    numbers of positives per question that are tried. ``retrievers``: their passages are reranked, beside the oracle's
+    numbers of positives per question that are tried; ``epochs``: of these, where they are not the settings'. ``retrievers``: their passages are reranked, beside the oracle's
     (tables 7 and 12)."""
 
     release: Path
@@ -119,12 +120,15 @@ class TuningRequest:
     positives: tuple[int, ...] = (1, 5, 10)
     split: str = "test"
     retrievers: tuple[str, ...] = ()
+    epochs: Mapping[int, float] = field(default_factory=dict)
 
 
 def run_finetune(request: TuningRequest, settings: QaSettings, out: Path) -> tuple[Outcome, list[Tuned]]:
     """Fine-tune with every number of positives and benchmark the models beside the one they were made from.
 
     A base without a head of its own (a plain encoder made into a cross-encoder) has no row: its scores would be noise.
+    So are those of another base that was never trained for the task, such as BERT's as an encoder or T5's as MonoT5;
+    nothing tells these from trained ones.
     Raises as :func:`finetune` and :func:`quit.qa.benchmark.benchmark.run_benchmark`, and ``SettingsError`` for an
     unknown kind.
     """
@@ -135,8 +139,13 @@ def run_finetune(request: TuningRequest, settings: QaSettings, out: Path) -> tup
     for number in request.positives:
         FineTuning(number, number)  # refuses a number out of range before anything is read
     dataset = Dataset.of_release(request.release)
+
+    def with_epochs(number: int) -> QaSettings:
+        epochs = request.epochs.get(number, settings.finetune.epochs)
+        return settings.model_copy(update={"finetune": settings.finetune.model_copy(update={"epochs": epochs})})
+
     tunings = [
-        finetune(request.kind, request.base, number, dataset, settings, out / "models")
+        finetune(request.kind, request.base, number, dataset, with_epochs(number), out / "models")
         for number in dict.fromkeys(request.positives)
     ]
     names = [f"{SPEC[request.kind]}:{model.folder}" for model in tunings]

@@ -10,9 +10,11 @@ import typer
 from quit.commands.declaring import Group
 from quit.commands.options import show, working
 from quit.common.terminal import echo
+from quit.errors import SettingsError
 from quit.qa.commands import options
 from quit.qa.commands.options import load_settings
 from quit.render.table import Table
+from quit.text.words import split_names
 
 app = Group("Run QA systems over a release, and fine-tune them.")
 
@@ -92,7 +94,7 @@ def finetune(
     release: ReleaseOption,
     kind: str = "bi-encoder",
     base: str = "minilm",
-    positives: list[int] | None = None,
+    positives: list[str] | None = None,
     out: OutOption = Path("finetuned"),
     split: SplitOption = "test",
     retriever: list[str] | None = None,
@@ -109,13 +111,15 @@ def finetune(
     Args:
         kind: bi-encoder, two-tower (DPR), multi-vector (ColBERT), cross-encoder or monot5.
         base: Model to start from: minilm, a folder or a hub name; two-tower: also QUESTIONS,PASSAGES.
-        positives: Positives (and negatives) a question, 1 to 200. Repeat for several models.
+        positives: Positives (and negatives) a question, 1 to 200; several with commas. N:EPOCHS: with other epochs than
+            finetune.epochs, as 1:10,5:5,50.
         retriever: Whose passages cross-encoders and MonoT5 rerank, beside the oracle's. Repeat for several.
     """
     from quit.qa.benchmark.finetune import TuningRequest, run_finetune
     from quit.qa.jobs import settings_for
 
-    request = TuningRequest(release, kind, base, tuple(positives or (1, 5, 10)), split, tuple(retriever or ()))
+    numbers, epochs = _positives(positives or ["1,5,10"])
+    request = TuningRequest(release, kind, base, numbers, split, tuple(retriever or ()), epochs)
     with working("finetune", quiet or as_json):
         outcome, tuned = run_finetune(request, settings_for(release, profile, set_ or ()), out)
     _print({"results": outcome.results.to_pylist(), "seconds": outcome.seconds}, out, as_json)
@@ -125,6 +129,18 @@ def finetune(
                 f"{encoder.folder}: {encoder.positives} positives per question, {encoder.examples} examples, "
                 f"{encoder.seconds:.0f} s"
             )
+
+
+def _positives(texts: list[str]) -> tuple[tuple[int, ...], dict[int, float]]:
+    """Return the numbers of positives in ``1:10,5``, and the epochs of those that have some."""
+    parts = [part.partition(":") for text in texts for part in split_names(text)]
+    try:
+        epochs = {int(number): float(count) for number, colon, count in parts if colon}
+        if any(not count > 0 for count in epochs.values()):
+            raise ValueError
+        return tuple(int(number) for number, _, _ in parts), epochs
+    except ValueError:
+        raise SettingsError(f"--positives {' '.join(texts)}: write numbers, or N:EPOCHS, as 1:10,5:5,50.") from None
 
 
 @app.command()

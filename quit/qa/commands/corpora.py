@@ -120,6 +120,7 @@ def index_evaluate(
     folders: list[Path],
     graph: Annotated[Path | None, typer.Option("-g")] = None,
     kind: options.QuestionKind = None,
+    questions: options.QuestionLimit = None,
     profile: options.NamedProfile = "embedded",
     set_: options.Set = None,
     as_json: options.Json = False,
@@ -141,7 +142,7 @@ def index_evaluate(
     stages = _first_stages(folders, documents, load_settings(profile, set_))
     if len(stages) > 1:
         stages[" + ".join(stages)] = FusedStage(list(stages.values()))
-    rows = [row for name, stage in stages.items() for row in reach(documents, name, stage, neighbour_graph, kind)]
+    rows = [row for name, stage in stages.items() for row in reach(documents, name, stage, neighbour_graph, kind, questions)]
     show(rows, as_json, [reach_table(rows)])
 
 

@@ -12,6 +12,7 @@ from quit.commands.options import show, working
 from quit.qa.commands import options
 from quit.qa.commands.options import load_settings
 from quit.render.table import Table, number
+from quit.text.words import split_names
 
 app = Group("Answer complex questions with SUNAR, and compare it with its ablations.")
 
@@ -44,7 +45,7 @@ def run(
         graph: Folder of its graph: quit graph build.
         first: Rankings of the questions in place of --index: a TREC run, or `.json` of {id: {document: score}}.
         queries: JSONL of {query_id, text, answers}; the corpus's own questions if not given.
-        variant: What to run; repeat for several. See `quit sunar variants`.
+        variant: What to run; repeat for several, or put commas between them. See `quit sunar variants`.
     """
     from quit.models.factory import Models
     from quit.qa.sunar.experiment import open_library, run_variants
@@ -65,7 +66,8 @@ def run(
     )
 
     with working("sunar", as_json):
-        figures = run_variants(settings, models, library, selection, variant or ["sunar"], out)
+        names = [name for text in variant or ["sunar"] for name in split_names(text)]
+        figures = run_variants(settings, models, library, selection, names, out)
     show(figures, as_json, _pieces(figures))
 
 

@@ -32,9 +32,10 @@ def reach(
     stage: FirstStage,
     graph: NeighbourhoodGraph | None,
     kind: str | None = None,
+    count: int | None = None,
 ) -> list[dict[str, Any]]:
     """Return one row per query set: mean nDCG at 10, recall at 10 and at :data:`DEPTH`, after one and two hops, and
-    what hops cost. ``kind``: only queries of this type of the source.
+    what hops cost. ``kind``: only queries of this type of the source; ``count``: the first so many of each set.
 
     A row has ``dataset``, ``stage``, ``queries``, ``nDCG@10``, ``recall@10``, ``recall@depth``, ``all@depth`` (the
     share of queries with every relevant document in the list) and, with a graph, ``recall@depth+1``,
@@ -50,7 +51,7 @@ def reach(
         kinds = sorted({row["kind"] for row in rows} - {None})
         known = did_you_mean(kind, kinds) if kinds else " Leave --kind out: this corpus has none."
         raise InputError(f"No question with a relevant document is of the kind {kind!r}.{known}")
-    figures = {key: _measure(stage, queries, relevant, graph) for key, queries in groups.items()}
+    figures = {key: _measure(stage, queries[:count], relevant, graph) for key, queries in groups.items()}
     return [{"dataset": key, "stage": name, **row} for key, row in figures.items()]
 
 

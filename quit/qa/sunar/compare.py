@@ -19,7 +19,8 @@ from quit.qa.sunar.run import by_substring, read_trace, trace_ids
 def compare(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], top: int = 10) -> dict[str, Any]:
     """Return what ``after`` gains and loses against ``before``; traces of the same questions in the same order.
 
-    Only questions with a relevant document count. ``gained`` and ``lost``: relevant documents that only one pool holds.
+    Only questions with a relevant document count. ``gained`` and ``lost``: relevant documents that only one pool holds;
+    ``gained_in_top`` and ``lost_from_top``: those that only one ``top`` holds.
     ``by_graph``: gained ones that came through an edge; ``parent_relevant``: those of them whose parent is relevant
     itself, the clustering hypothesis at work; ``parent_rank``: mean place of the parent in its batch, from 1.
     ``kinds``: both recalls (pool and ``top``) for each kind of question.
@@ -37,7 +38,7 @@ def compare(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, An
         figures["gained"] += len(gain)
         figures["lost"] += len((set(earlier["pool"]) - set(later["pool"])) & relevant)
         tops = [set(trace["evidence"][:top]) & relevant for trace in (earlier, later)]
-        figures["gained_in_top"] += len(gain & tops[1])
+        figures["gained_in_top"] += len(tops[1] - tops[0])
         figures["lost_from_top"] += len(tops[0] - tops[1])
         for document in sorted(gain & parents.keys()):
             parent, rank = parents[document]

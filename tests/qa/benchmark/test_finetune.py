@@ -10,13 +10,16 @@ from quit.dataset.dataset import Dataset
 from quit.errors import InputError, SettingsError
 from quit.export.training import FineTuning
 from quit.qa.benchmark import finetune as module
+from quit.qa.benchmark.benchmark import Outcome
 from quit.qa.benchmark.finetune import Tuned, TuningRequest, finetune, run_finetune, triples
 from quit.qa.benchmark.plugins import make_reranker
 from quit.qa.benchmark.train import train
+from quit.qa.contracts.benchmark import RESULTS
 from quit.qa.indexes.encoders import SentenceEncoder
 from quit.qa.settings import FineTune, FirstStages, load
 from tests.qa.benchmark import tiny
 from tests.release import small
+from tests.running import call_quit
 
 
 def test_examples_are_of_the_train_split_with_negatives_of_other_questions(world) -> None:
@@ -117,6 +120,22 @@ def test_tuned_models_have_their_rows_beside_the_base(release, tmp_path, monkeyp
     request, models = run_finetune(TuningRequest(release, kind, "minilm", (2, 2)), QUICK, tmp_path)
     assert models == [model] and (request.retrievers, request.rerankers) == (retrievers, rerankers)
     assert request.bounds == bool(rerankers)
+
+
+def test_a_number_of_positives_may_have_its_own_epochs(release, tmp_path, monkeypatch) -> None:
+    epochs: list[tuple[int, float]] = []
+
+    def tuned(kind, base, number, dataset, settings, out):
+        epochs.append((number, settings.finetune.epochs))
+        return Tuned(Path("TUNED"), number, 4, 1.0)
+
+    monkeypatch.setattr(module, "finetune", tuned)
+    monkeypatch.setattr(module, "run_benchmark", lambda *_: Outcome(RESULTS.schema.empty_table(), None, {}, {}))
+    options = ["-r", release, "-o", tmp_path, "--set", "finetune.epochs=3", "--positives"]
+    call_quit("benchmark", "finetune", *options, "1:10,5:0.5", "--positives", "7")
+    assert epochs == [(1, 10.0), (5, 0.5), (7, 3.0)]
+    for text in ("1:", "1:0", "x", "1:ten", "1:-2"):
+        assert "write numbers, or N:EPOCHS" in call_quit("benchmark", "finetune", *options, text, code=4).err
 
 
 @pytest.mark.slow

@@ -58,6 +58,7 @@ def test_recall_by_hand(tmp_path: Path) -> None:
     # Ranks 1 and 5 of the list are relevant: (1 + 1 / log2 6) / (1 + 1 / log2 3).
     assert whole["nDCG@10"] == 0.8503
     assert len(reach(_corpus(tmp_path), "fixed", FIXED, None, "2hop")) == 2
+    assert [row["queries"] for row in reach(_corpus(tmp_path), "fixed", FIXED, None, count=1)] == [1, 1]
     with pytest.raises(InputError, match="of the kind '3hop1'.*'2hop'"):
         reach(_corpus(tmp_path), "fixed", FIXED, None, "3hop1")
     table = reach_table([whole, steps])

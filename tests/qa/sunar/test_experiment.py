@@ -209,7 +209,7 @@ def test_the_commands_run_show_and_compare(place: Place, corpus: Path, tmp_path:
     first, out = place[1][0].query_id, tmp_path / "out"
     queries = write_lines(tmp_path / "q.jsonl", [{"id": first}, {"id": "mine", "text": "Where is Port Blair?"}])
     changes = ["run", "--corpus", corpus, "--queries", queries, "--set", "sunar.c=8", "--set", "sunar.b=4"]
-    report = json.loads(_quit(*changes, "--out", out, "--variant", "read", "--variant", "rerank-read", "--json"))
+    report = json.loads(_quit(*changes, "--out", out, "--variant", "read,rerank-read", "--json"))
     assert report["read"]["questions"] == 2 and report["read"]["judged"] == report["read"]["answered_for"] == 1
     again = _quit(*changes, "--out", out, "--variant", "read")
     assert "2 questions, 1 with answers, 1 with relevant documents" in again

@@ -1,0 +1,145 @@
+"""A published table beside what our runs wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from quit.common.files import read_json
+from quit.errors import InputError
+from quit.qa.papers.items import Item, Row, Selector
+from quit.render.table import Table, number
+
+FILES = ("results.parquet", "figures.parquet", "bandits.json", "reports.json", "complexity.json", "release.json")
+"""What runs write; ``quit sunar run`` also ``VARIANT/scores.json``."""
+NUMBERED = ("k", "budget")
+"""Numbers that tell rows apart."""
+Record = tuple[dict[str, str], float]
+"""A number of ours with what tells it apart: the texts beside and above it, ``field`` (its path in the file),
+``variant`` (the file's folder) and ``part``."""
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """A row as published, with our values, one per column. ``missing``: why it has none, empty where it has."""
+
+    row: Row
+    here: tuple[float | None, ...]
+    missing: str
+
+    def differences(self) -> list[float | None]:
+        """Return ours minus the published ones, rounded as these are; None where either is missing."""
+        pairs = zip(self.row.published, self.here, strict=True)
+        return [
+            None if here is None or not text else round(here - _number(text), _decimals(text)) for text, here in pairs
+        ]
+
+
+def compare(item: Item, folders: Sequence[tuple[str, Path]]) -> list[ComparedRow]:
+    """Return a table's rows with our values from the folders (or files of JSON) of runs, each with the part of the
+    table that it is of, empty where the table has no parts.
+
+    Raises :class:`InputError` for a place that no run wrote, and for a folder without a part where the table has some.
+    """
+    for part, path in folders:
+        if item.parts and not part:
+            raise InputError(f"{item.id} is of several runs: say of what {path} is, {item.parts[0]}={path}")
+    records = [record for part, path in folders for record in records_of(path, part)]
+    rows = []
+    for row in item.rows:
+        here = tuple(None if row.why else _value(records, row.selector + column) for column in item.columns)
+        nothing = "no run has it" if folders and here.count(None) == len(here) else ""
+        rows.append(ComparedRow(row, here, row.why or nothing))
+    return rows
+
+
+def records_of(path: Path, part: str = "") -> list[Record]:
+    """Return every number that a run wrote. Raises :class:`InputError` where there is no run."""
+    files = [path] if path.is_file() else [path / name for name in FILES] + sorted(path.glob("*/scores.json"))
+    records: list[Record] = []
+    for file in filter(Path.is_file, files):
+        rows = pq.read_table(file).to_pylist() if file.suffix == ".parquet" else read_json(file)
+        records += _numbers(rows, {"variant": file.parent.name, "part": part}, "")
+    if not records:
+        raise InputError(f"{path} has no results of a run: it lacks {', '.join(FILES)} and VARIANT/scores.json.")
+    return records
+
+
+def _numbers(value: Any, names: dict[str, str], field: str) -> Iterator[Record]:
+    if isinstance(value, dict):
+        texts = {key: text for key, text in value.items() if isinstance(text, str)}
+        texts |= {key: f"{value[key]:g}" for key in NUMBERED if isinstance(value.get(key), int | float)}
+        for key, below in value.items():
+            yield from _numbers(below, names | texts, f"{field}.{key}".removeprefix("."))
+    elif isinstance(value, list):
+        for each in value:
+            yield from _numbers(each, names, field)
+    elif isinstance(value, int | float):
+        yield names | {"field": field}, float(value)
+
+
+def _value(records: Iterable[Record], selector: Selector) -> float | None:
+    """Return our number, the first that fits the first alternatives; None where none does."""
+    keys = [key for key, _ in selector if key != "times"]
+    times = float(dict(selector).get("times", 1))
+    for patterns in product(*(pattern.lower().split("|") for key, pattern in selector if key != "times")):
+        for names, number in records:
+            if all(fnmatchcase(names.get(key, "").lower(), pattern) for key, pattern in zip(keys, patterns, strict=True)):
+                return number * times
+    return None
+
+
+def _number(text: str) -> float:
+    return float(text.partition(" ")[0])
+
+
+def _decimals(text: str) -> int:
+    """Return how many decimals a published value has; 3 for a blank."""
+    return len(text.partition(" ")[0].partition(".")[2]) if text else 3
+
+
+def as_json(item: Item, rows: Sequence[ComparedRow]) -> dict[str, Any]:
+    """Return the comparison for scripts: labels of each row, and of each column what is published, ours, and the
+    difference."""
+    listed = [
+        {"labels": list(compared.row.labels), "missing": compared.missing, "values": _values(item, compared)}
+        for compared in rows
+    ]
+    commands = [run.command for run in item.runs]
+    described = {"id": item.id, "title": item.title, "here": item.here, "note": item.note}
+    return {**described, "commands": commands, "rows": listed}
+
+
+def _values(item: Item, compared: ComparedRow) -> dict[str, dict[str, Any]]:
+    columns = (compared.row.published, compared.here, compared.differences())
+    heads = item.heads[len(item.heads) - len(item.columns) :]
+    cells = (dict(zip(("published", "here", "difference"), values, strict=True)) for values in zip(*columns, strict=True))
+    return dict(zip(heads, cells, strict=True))
+
+
+def pieces(item: Item, rows: Sequence[ComparedRow]) -> list[Table | str]:
+    """Return the table in the paper's shape, ours and the difference below what is published, and which rows lack ours,
+    with the reason."""
+    if not rows:
+        return [f"{item.id}: {item.title}. {item.note}".strip()]
+    count = len(item.heads) - len(item.columns)
+    lines: list[tuple[str, ...]] = []
+    missing: dict[str, list[str]] = {}
+    for compared in rows:
+        published = compared.row.published
+        lines.append((*compared.row.labels, "paper", *(text or "–" for text in published)))
+        if any(value is not None for value in compared.here):
+            for name, sign, values in (("here", "", compared.here), ("difference", "+", compared.differences())):
+                forms = [f"{sign},.{_decimals(text)}f" for text in published]
+                lines.append((*[""] * count, name, *map(number, values, forms)))
+        if compared.missing:
+            missing.setdefault(compared.missing, []).append(" + ".join(compared.row.labels))
+    heads = (*item.heads[:count], "", *item.heads[count:])
+    table = Table(f"{item.id}: {item.title}", heads, lines, text=tuple(range(1, count + 1)), note=item.note)
+    return [table, *(f"{', '.join(labels)}: {why}" for why, labels in missing.items())]
