@@ -30,8 +30,8 @@ COMMANDS = {
     "From sources to a published dataset": "build:build status:show review qa/release export:export",
     "Look closer": "build:check build:plan status:status report:report report:browse query:query overrides:override",
     "Run and measure QA systems": (
-        "qa/corpora:corpus qa/corpora:index qa/corpora:graph qa/benchmark qa/evaluate qa/complexity qa/sunar qa/bandits "
-        "qa/papers"
+        "qa/corpora:corpus qa/corpora:index qa/corpora:graph qa/benchmark qa/evaluate qa/complexity qa/sunar "
+        "qa/bandits qa/papers"
     ),
     "Set up and operate": "qa/settings:settings setup:doctor models:models models:cache workspace serve:serve",
 }

@@ -1,5 +1,5 @@
 """Whatever code and docs say of a figure, table, section, equation, algorithm, footnote or appendix of a paper is an
-item of docs/research/fidelity.md, under that paper.
+item of docs/research/fidelity.md, under that paper, or a table or figure that is declared (:mod:`quit.qa.papers`).
 
 Which paper is meant: the one that the line names, else the one in the file's path, else any. Our own figures and tables
 have no numbers, so they cannot be taken for a paper's.
@@ -8,6 +8,7 @@ have no numbers, so they cannot be taken for a paper's.
 import re
 from collections.abc import Iterable, Iterator
 
+from quit.qa.papers.items import items
 from tests.paths import ROOT
 
 PAGE = ROOT / "docs" / "research" / "fidelity.md"
@@ -50,13 +51,17 @@ def mentions(text: str, path: str) -> Iterator[Item]:
 
 
 def missing(text: str, path: str, page: str) -> list[Item]:
-    """Return the mentions in ``text`` that are in the first two columns of no table of that paper."""
+    """Return the mentions in ``text`` that are neither in the first column of a table of that paper nor declared."""
     rows = [
-        (_named(section.partition("\n")[0]), _whole(" | ".join(line.split("|")[1:3])).lower())
+        (_named(section.partition("\n")[0]), _whole(line.split("|")[1]).lower())
         for section in page.split("\n## ")
         for line in section.splitlines()
         if line.startswith("| ")
     ]
+    for item in items():
+        paper, _, name = item.id.partition("-")
+        kind, _, number = name.partition("-") if name[0].isalpha() else ("table", "", name)
+        rows.append((_named(paper), _whole(f"{kind.removesuffix('s')} {number}")))
 
     def listed(paper: str | None, kind: str, number: str) -> bool:
         """A number without a kind is a section's; a section is listed where one of its subsections is."""

@@ -110,9 +110,9 @@ def finetune(kind: str, base: str, positives: int, dataset: Dataset, settings: Q
 
 @dataclass(frozen=True)
 class TuningRequest:
-    """One fine-tuning. ``base``: a model, or ``QUESTIONS,PASSAGES`` for two towers. ``positives``: the
-    numbers of positives per question that are tried; ``epochs``: of these, where they are not the settings'. ``retrievers``: their passages are reranked, beside the oracle's
-    (tables 7 and 12)."""
+    """One fine-tuning. ``base``: a model, or ``QUESTIONS,PASSAGES`` for two towers. ``positives``: the numbers of
+    positives per question that are tried; ``epochs``: of these, where they are not the settings'. ``retrievers``: their
+    passages are reranked, beside the oracle's (tables 7 and 12)."""
 
     release: Path
     kind: str

@@ -142,7 +142,9 @@ def index_evaluate(
     stages = _first_stages(folders, documents, load_settings(profile, set_))
     if len(stages) > 1:
         stages[" + ".join(stages)] = FusedStage(list(stages.values()))
-    rows = [row for name, stage in stages.items() for row in reach(documents, name, stage, neighbour_graph, kind, questions)]
+    rows = [
+        row for name, stage in stages.items() for row in reach(documents, name, stage, neighbour_graph, kind, questions)
+    ]
     show(rows, as_json, [reach_table(rows)])
 
 

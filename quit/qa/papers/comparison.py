@@ -86,12 +86,13 @@ def _numbers(value: Any, names: dict[str, str], field: str) -> Iterator[Record]:
 
 def _value(records: Iterable[Record], selector: Selector) -> float | None:
     """Return our number, the first that fits the first alternatives; None where none does."""
-    keys = [key for key, _ in selector if key != "times"]
     times = float(dict(selector).get("times", 1))
-    for patterns in product(*(pattern.lower().split("|") for key, pattern in selector if key != "times")):
-        for names, number in records:
-            if all(fnmatchcase(names.get(key, "").lower(), pattern) for key, pattern in zip(keys, patterns, strict=True)):
-                return number * times
+    pairs = [(key, pattern.lower().split("|")) for key, pattern in selector if key != "times"]
+    for patterns in product(*(alternatives for _, alternatives in pairs)):
+        conditions = list(zip((key for key, _ in pairs), patterns, strict=True))
+        for names, value in records:
+            if all(fnmatchcase(names.get(key, "").lower(), pattern) for key, pattern in conditions):
+                return value * times
     return None
 
 
@@ -119,7 +120,9 @@ def as_json(item: Item, rows: Sequence[ComparedRow]) -> dict[str, Any]:
 def _values(item: Item, compared: ComparedRow) -> dict[str, dict[str, Any]]:
     columns = (compared.row.published, compared.here, compared.differences())
     heads = item.heads[len(item.heads) - len(item.columns) :]
-    cells = (dict(zip(("published", "here", "difference"), values, strict=True)) for values in zip(*columns, strict=True))
+    cells = (
+        dict(zip(("published", "here", "difference"), values, strict=True)) for values in zip(*columns, strict=True)
+    )
     return dict(zip(heads, cells, strict=True))
 
 

@@ -124,7 +124,9 @@ def _item(item_id: str, paper: Mapping[str, Any], values: Mapping[str, Any]) -> 
 
     rows = tuple(row(line[:count], line[count:]) for line in lines)
     columns = tuple(_selector([words.get(part, {}) for part in head.split(BETWEEN)]) for head in heads[count:])
-    labels = [part for text in (*heads, *(text for each in rows for text in each.labels)) for part in text.split(BETWEEN)]
+    labels = [
+        part for text in (*heads, *(text for each in rows for text in each.labels)) for part in text.split(BETWEEN)
+    ]
     parts = tuple(label for label in dict.fromkeys(labels) if "part" in words.get(label, ()))
     return Item(*declared, tuple(heads), columns, rows, parts)
 

@@ -75,9 +75,10 @@ def test_parts_of_a_table_come_from_their_own_runs(tmp_path: Path) -> None:
 
 
 def test_json_of_bandits_is_read_by_budget_and_structure(tmp_path: Path) -> None:
-    rows = [{"policy": "bernoulli", "structure": structure, "budget": budget, "metric": metric, "value": value}
-            for structure, budget, metric, value in (("flat", 0.1, "precision", 0.3), ("tree", 0.1, "precision", 0.4),
-                                                     ("flat", 0.2, "precision", 0.2), ("flat", 0.1, "recall", 0.9))]  # fmt: skip
+    values = (("flat", 0.1, "precision", 0.3), ("tree", 0.1, "precision", 0.4), ("flat", 0.2, "precision", 0.2),
+              ("flat", 0.1, "recall", 0.9))  # fmt: skip
+    names = ("policy", "structure", "budget", "metric", "value")
+    rows = [dict(zip(names, ("bernoulli", *row), strict=True)) for row in values]
     alpha = [{"policy": "bernoulli", "structure": "flat", "alpha_ndcg@5": 0.44}]
     (tmp_path / "bandits.json").write_text(json.dumps({"rows": rows, "alpha_ndcg": alpha, "corpus": "c"}))
     [row] = [row for row in compare(item("bandits-4"), [("", tmp_path)]) if not row.missing]

@@ -167,7 +167,9 @@ def test_what_the_graph_gains_is_counted_by_its_parents() -> None:
     assert (comparison["gained_in_top"], comparison["lost_from_top"]) == (1, 1)
     again = compare([before], [before | {"evidence": ["x", "c", "a"]}], top=2)  # c and a were in the pool before
     there = compare([before | {"evidence": ["x", "c", "a"]}], [before], top=2)
-    assert (again["gained_in_top"], again["lost_from_top"]) == (0, 1) == (there["lost_from_top"], there["gained_in_top"])
+    assert (
+        (again["gained_in_top"], again["lost_from_top"]) == (0, 1) == (there["lost_from_top"], there["gained_in_top"])
+    )
     assert comparison["kinds"] == {"2hop": {"questions": 1, "pool": [0.6667, 0.6667], "top_2": [0.6667, 0.6667]}}
 
 
