@@ -26,7 +26,7 @@ def list_(as_json: options.Json = False) -> None:
     from quit.qa.papers.comparison import as_json as described
     from quit.qa.papers.items import items
 
-    rows = [(item.id, item.title, item.here) for item in items()]
+    rows = [(item.id, item.title, ". ".join(filter(None, (item.here, item.note)))) for item in items()]
     show([described(item, ()) for item in items()], as_json, [Table("", ("id", "what", "here"), rows, text=(1, 2))])
 
 
@@ -50,7 +50,7 @@ def table(item_id: str, results: Results = None, as_json: options.Json = False) 
     folders = [_placed(text) for text in results or ()]
     rows = comparison.compare(named, folders)
     commands = [] if folders else [each.command for each in named.runs]
-    show(comparison.as_json(named, rows), as_json, [*comparison.pieces(named, rows), named.here, *commands])
+    show(comparison.as_json(named, rows), as_json, [*comparison.pieces(named, rows), *commands])
 
 
 def _placed(text: str) -> tuple[str, Path]:

@@ -130,7 +130,7 @@ def pieces(item: Item, rows: Sequence[ComparedRow]) -> list[Table | str]:
     """Return the table in the paper's shape, ours and the difference below what is published, and which rows lack ours,
     with the reason."""
     if not rows:
-        return [f"{item.id}: {item.title}. {item.note}".strip()]
+        return [". ".join(filter(None, (f"{item.id}: {item.title}", item.here, item.note)))]
     count = len(item.heads) - len(item.columns)
     lines: list[tuple[str, ...]] = []
     missing: dict[str, list[str]] = {}

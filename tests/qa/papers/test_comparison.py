@@ -96,6 +96,7 @@ def test_the_commands_print_tables_and_say_what_is_wrong(tmp_path: Path) -> None
     assert told["commands"][0].startswith("quit benchmark finetune") and not told["rows"][0]["missing"]
     assert "the paper prints no numbers" in call_quit("papers", "table", "quit-figure-5").out
     listed = {row["id"]: row["here"] for row in json.loads(call_quit("papers", "list", "--json").out)}
+    assert "Auto-ARGUE is not run here" in " ".join(call_quit("papers", "list").out.split())
     assert "LiT5" in listed["quit-7"] and "Bing" in listed["rrcp-search-engine"] and listed["quit-6"] == "run here"
     assert "no results of a run" in call_quit("papers", "table", "quit-6", tmp_path, code=3).err
     assert "quit-6" in call_quit("papers", "table", "quit-66", code=4).err
