@@ -22,7 +22,7 @@ from quit.common.progress import advance
 from quit.dataset.dataset import SPLITS, Block, Dataset
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import buffer_of
-from quit.export.release_json import nested_order, published_subsets, reader_keys
+from quit.export.release_json import PublishedNames, names_facts, nested_order, published_names, reader_keys
 
 SHUFFLED = ("train", "test", "dev")
 """The order in which the scripts put the splits together before they shuffle."""
@@ -41,12 +41,13 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     """
     keys = reader_keys(dataset, options.paper_keys)
     infos = {key: info for key, info in keys.items() if info.role != "labeler"}
-    passages = _Passages(dataset)
+    names = published_names(dataset, options.paper_keys)
+    passages = _Passages(dataset, names)
     for split in SPLITS:
         _write_split(dataset, split, passages, list(infos), folder)
     _write_corpus(dataset, passages, folder)
     return {
-        "paper_keys": options.paper_keys,
+        **names_facts(dataset, names, options.paper_keys),
         "shuffle": {"order": list(SHUFFLED), "seed": SEED},
         "readers": [
             {"key": key, "name": info.name, "kind": info.kind, "identity": info.identity} for key, info in infos.items()
@@ -58,7 +59,7 @@ class _Passages:
     """Every passage as JSON text. ``order``: the rows of the permutation table in the order of the nested JSON; a
     passage's number is its position there. ``at_once``: how many to join at a time."""
 
-    def __init__(self, dataset: Dataset) -> None:
+    def __init__(self, dataset: Dataset, names: PublishedNames) -> None:
         permutations = dataset.permutations
         self.order = nested_order(permutations)
         self._n = permutations.n
@@ -67,9 +68,9 @@ class _Passages:
         self._members = permutations.indices[_ranges(starts, self._sizes)].astype(np.int64)
         self._starts = np.cumsum(self._sizes) - self._sizes
         rows = pa.array(self.order)
-        subsets = pa.array(published_subsets(dataset))
+        subsets = pa.array(names.subsets)
         self._tails = pc.binary_join_element_wise("", subsets.take(rows), permutations.permutation.take(rows), "_")
-        self._names = pa.array([_escape(question_id) for question_id in dataset.ids])
+        self._names = pa.array([_escape(question_id) for question_id in names.ids])
         hints = [[_escape(row["hint"]) for row in hint_rows] for hint_rows in dataset.selected_hints]
         self._hints = pa.array([hint for texts in hints for hint in texts])
         longest = max(sum(map(len, texts)) for texts in hints)

@@ -3,14 +3,15 @@
 ``train.json``, ``dev.json`` and ``test.json`` are arrays of ``{id, question, answers, hints: [{hint, convergence,
 origin}], subsets: {subset: {permutation: {reader: answer}}}}`` with labelers before the other readers; ``answers``
 are the valid answers, so label 2 = one of the labelers' answers (the first three, with three labelers) is among them.
-``corpus.jsonl`` has one line a passage: ``{id, contents, title: question id}``.
+``corpus.jsonl`` has one line a passage: ``{id, contents, title: question id}``. With ``paper_keys``, readers, subsets
+and ids have the paper's names (:mod:`quit.dataset.paper_names`).
 
 Each text is escaped once; a question is then one ``join`` over ready pieces. So 14.4 million answers take seconds.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from operator import itemgetter
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from quit.common.safe import json_text
 from quit.dataset.dataset import SPLITS, Dataset
+from quit.dataset.paper_names import paper_ids, subset_mask
 from quit.errors import SettingsError
 from quit.export.files import ExportFolder, Options
 from quit.stages.labelling.passages import PermutationTable
@@ -32,11 +34,12 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     Raises ``SettingsError`` when ``paper_keys`` is asked for without exactly three labelers and three readers.
     """
     keys = reader_keys(dataset, options.paper_keys)
+    names = published_names(dataset, options.paper_keys)
     for split in SPLITS:
-        _write_split(dataset, split, list(keys), folder)
-    _write_corpus(dataset, folder)
+        _write_split(dataset, split, names, list(keys), folder)
+    _write_corpus(dataset, names, folder)
     return {
-        "paper_keys": options.paper_keys,
+        **names_facts(dataset, names, options.paper_keys),
         "label_rule": f"2 if one of the first {len(dataset.labelers)} answers of a passage is in 'answers', else 1",
         "readers": [{"key": key, **asdict(info)} for key, info in keys.items()],
     }
@@ -56,10 +59,36 @@ def reader_keys(dataset: Dataset, paper_keys: bool) -> dict[str, Any]:
     return dict(zip((*PAPER_LABELERS, *PAPER_READERS), readers, strict=True))
 
 
-def _write_split(dataset: Dataset, split: str, keys: list[str], folder: ExportFolder) -> None:
+@dataclass(frozen=True)
+class PublishedNames:
+    """Ids of the questions, and of each permutation the name of its subset."""
+
+    ids: list[str]
+    subsets: list[str]
+
+
+def published_names(dataset: Dataset, paper_keys: bool) -> PublishedNames:
+    """Return what questions and subsets are called in the files: as here (``024``), as an imported release names its
+    subsets, or with ``paper_keys`` as in the paper's files. Raises ``SettingsError`` as ``paper_ids`` does."""
+    names = dataset.provenance.get("imported", {}).get("subsets", {})
+    hints = dataset.permutations.n
+    subsets = [
+        names.get(subset, subset_mask(subset, hints) if paper_keys else subset)
+        for subset in dataset.permutations.subset.to_pylist()
+    ]
+    return PublishedNames(paper_ids(dataset.ids) if paper_keys else dataset.ids, subsets)
+
+
+def names_facts(dataset: Dataset, names: PublishedNames, paper_keys: bool) -> dict[str, Any]:
+    """Return for the manifest whether names are the paper's, and id in the files -> question id, where they differ."""
+    pairs = zip(names.ids, dataset.ids, strict=True)
+    return {"paper_keys": paper_keys, "question_ids": {name: own for name, own in pairs if name != own}}
+
+
+def _write_split(dataset: Dataset, split: str, names: PublishedNames, keys: list[str], folder: ExportFolder) -> None:
     positions = dataset.positions(split)
     order = nested_order(dataset.permutations)
-    pieces = _subset_pieces(dataset, order, keys)
+    pieces = _subset_pieces(dataset, order, names.subsets, keys)
     name = f"{split}.json"
     with folder.path(name).open("wb") as file:
         file.write(b"[")
@@ -68,19 +97,19 @@ def _write_split(dataset: Dataset, split: str, keys: list[str], folder: ExportFo
             texts = np.array([_dump(value) for value in block.values], dtype=object)
             for position, codes in zip(block.positions, block.codes, strict=True):
                 pieces[1::2] = texts[codes[order].ravel()].tolist()
-                file.writelines((before, _head(dataset, position), b"".join(pieces), b"}"))
+                file.writelines((before, _head(dataset, names.ids[position], position), b"".join(pieces), b"}"))
                 before = b",\n"
         file.write(b"\n]\n" if len(positions) else b"]\n")
     folder.record(name, len(positions))
 
 
-def _head(dataset: Dataset, position: int) -> bytes:
+def _head(dataset: Dataset, name: str, position: int) -> bytes:
     hints = [
         {"hint": row["hint"], "convergence": row["convergence"], "origin": row["source"]}
         for row in dataset.selected_hints[position]
     ]
     record = {
-        "id": dataset.ids[position],
+        "id": name,
         "question": dataset.question_of[position],
         "answers": dataset.valid_answers_of[position],
         "hints": hints,
@@ -94,16 +123,10 @@ def nested_order(permutations: PermutationTable) -> np.ndarray:
     return np.array(sorted(range(len(subset)), key=lambda row: (len(subset[row]), subset[row], permutation[row])))
 
 
-def published_subsets(dataset: Dataset) -> list[str]:
-    """Return what the subset of each row is called in the files: ours (``024``), or as an imported release names it."""
-    names = dataset.provenance.get("imported", {}).get("subsets", {})
-    return [names.get(subset, subset) for subset in dataset.permutations.subset.to_pylist()]
-
-
-def _subset_pieces(dataset: Dataset, order: np.ndarray, keys: list[str]) -> list[bytes]:
+def _subset_pieces(dataset: Dataset, order: np.ndarray, subset: list[str], keys: list[str]) -> list[bytes]:
     """Return the text of ``subsets`` around the answers: constants at even places, room for an answer at odd ones."""
     names = [_dump(key) + b": " for key in keys]
-    subset, permutation = published_subsets(dataset), dataset.permutations.permutation.to_pylist()
+    permutation = dataset.permutations.permutation.to_pylist()
     pieces: list[bytes] = []
     before, last = b"{", None
     for row in order.tolist():
@@ -121,16 +144,16 @@ def _subset_pieces(dataset: Dataset, order: np.ndarray, keys: list[str]) -> list
     return [*pieces, b"}}}"]
 
 
-def _write_corpus(dataset: Dataset, folder: ExportFolder) -> None:
+def _write_corpus(dataset: Dataset, published: PublishedNames, folder: ExportFolder) -> None:
     permutations = dataset.permutations.permutation.to_pylist()
     names: list[str] = []
     pieces: dict[str, bytes] = {}
-    for subset, permutation in zip(published_subsets(dataset), permutations, strict=True):
+    for subset, permutation in zip(published.subsets, permutations, strict=True):
         pieces[permutation] = f'_{subset}_{permutation}", "contents": "'.encode()
         names += ["start", permutation, f"hint {permutation[0]}", *(f"next {i}" for i in permutation[1:]), "end"]
     lines = itemgetter(*names)
     with folder.path("corpus.jsonl").open("wb") as file:
-        for position, question_id in enumerate(dataset.ids):
+        for position, question_id in enumerate(published.ids):
             name = _dump(question_id)[1:-1]
             pieces |= {"start": b'{"id": "' + name, "end": b'", "title": "' + name + b'"}\n'}
             for place, row in enumerate(dataset.selected_hints[position]):
