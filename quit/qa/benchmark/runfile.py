@@ -1,7 +1,8 @@
 """Somebody's run file, scored as the benchmark scores its own systems (``quit evaluate run``).
 
-Its lines are read by :func:`quit.retrieval.trec.read_run`, ids as in our exports or as they are. As in trec_eval, the
-score alone orders the passages of a question, equal ones by id, later ids first; the column ``rank`` is not read.
+Its lines are read by :func:`quit.retrieval.trec.read_run`, ids as in our exports, as they are, or as in the paper's
+files. As in trec_eval, the score alone orders the passages of a question, equal ones by id, later ids first; the column
+``rank`` is not read. A JSON array is a file of the paper's own results (:mod:`quit.qa.benchmark.published`).
 """
 
 from __future__ import annotations
@@ -11,20 +12,26 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from quit.common.safe import safe_id
 from quit.dataset.dataset import FULLY, Dataset
+from quit.dataset.paper_names import paper_id
 from quit.errors import InputError
 from quit.evaluate.metrics import measures
 from quit.qa.benchmark.plugins import ORACLE
+from quit.qa.benchmark.published import PublishedResults, read_results
 from quit.qa.benchmark.results import Scores
-from quit.qa.benchmark.run import System
+from quit.qa.benchmark.run import ReaderAnswers, System
 from quit.qa.benchmark.task import ReleasePassages, ReleaseRelevance, release_task
+from quit.qa.contracts.benchmark import RESULTS
+from quit.qa.experiment import write_table
 from quit.qa.settings.benchmark import Benchmark
 from quit.retrieval.protocols import Ranking
 from quit.retrieval.records import clean_id
 from quit.retrieval.trec import best_first, read_run
 from quit.sources.fields import quote
+from quit.sources.files import is_array
 
 
 @dataclass(frozen=True)
@@ -51,19 +58,27 @@ class RunScores:
     sets: str
 
 
-def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> RunScores:
-    """Score a run file over a split's questions.
+def score_run(
+    path: Path, dataset: Dataset, split: str, settings: Benchmark, retriever: str = "", reranker: str = ""
+) -> RunScores:
+    """Score a run file over a split's questions, or the answers of a ``rag.json``.
+
+    ``retriever``, ``reranker``: the system's name in the table; if not given, the run's.
 
     Raises ``InputError`` for a line that is not as expected, with its number, for a run without a question of the split
     or without a known passage, and for a split without questions; ``SettingsError`` for an unknown metric.
     """
     metrics = measures(settings.metrics, settings.by)
-    name, lines = read_run(path)
+    published = read_results(path) if path.is_file() and is_array(path) else PublishedResults()
+    name, lines = ("", published.ranked) if published.ranked else read_run(path)
     task = release_task(dataset, split)
     passages, relevance = task.passages, task.relevance
     assert isinstance(passages, ReleasePassages) and isinstance(relevance, ReleaseRelevance)
-    spellings = [(clean_id(safe_id(name)), clean_id(name)) for name in task.question_ids]
-    question_ids = [safe if safe in lines or name not in lines else name for safe, name in spellings]
+    spellings = [
+        [*map(clean_id, (safe_id(own), own, paper_id(own), query.question))]
+        for own, query in zip(task.question_ids, task.queries, strict=True)
+    ]
+    question_ids = [next((name for name in names if name in lines), names[0]) for names in spellings]
     names = {*question_ids}
     if not lines.keys() & names:
         raise InputError(
@@ -72,14 +87,18 @@ def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> 
         )
     rankings = [ranking_of(lines.get(question, {}), passages) for question in question_ids]
     unknown = sum(int((ranking.rows < 0).sum()) for ranking in rankings)
-    if unknown == sum(map(len, rankings)):
+    if unknown == sum(map(len, rankings)) and not published.answers:
         example = next(iter(next(lines[question] for question in question_ids if question in lines)))
         raise InputError(
             f"{path} ranks no passage of the release: it has {quote(example)}, the release "
             f"{quote(passages.ids([0])[0])}. Ids are those of quit export."
         )
     scores = Scores(task)
-    scores.add_system(System(task, name, "", "", "", rankings), metrics)
+    system = System(task, retriever or name or path.stem, reranker, "", "", rankings)
+    if not published.answers:
+        scores.add_system(system, metrics)
+    for reading, answers in published.answers.items():
+        scores.add_reading(ReaderAnswers(system, *reading, [answers.get(question, "") for question in question_ids]))
     ideal = Scores(task)
     if settings.by == "subset":
         ideal_rankings = [Ranking(*relevance.judgements(query)) for query in range(len(rankings))]
@@ -91,7 +110,7 @@ def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> 
         for rank in np.flatnonzero(ranking.rows < 0)
     )
     return RunScores(
-        name=name or path.stem,
+        name=system.name,
         results=scores.results(settings),
         split=len(question_ids),
         missing=missing,
@@ -109,3 +128,17 @@ def ranking_of(scores: dict[str, float], passages: ReleasePassages) -> Ranking:
     """Return a question's passages in trec_eval's order; -1 for unknown ones."""
     ranked = best_first(scores)
     return Ranking(passages.rows([*ranked]), np.array([*ranked.values()], dtype=np.float32))
+
+
+def add_results(results: pa.Table, folder: Path) -> None:
+    """Add rows to ``folder/results.parquet``, the table of ``quit benchmark run``; those of an equal key are replaced.
+
+    Raises ``InputError`` for the folder of a benchmark.
+    """
+    if (folder / "run.json").exists():
+        raise InputError(f"{folder} is of quit benchmark run, whose results are its own: name another folder.")
+    path = folder / "results.parquet"
+    rows = [*(pq.read_table(path).to_pylist() if path.exists() else ()), *results.to_pylist()]
+    by_key = {tuple(row[name] for name in RESULTS.key): row for row in rows}
+    folder.mkdir(parents=True, exist_ok=True)
+    write_table(path, RESULTS.from_rows([*by_key.values()]))

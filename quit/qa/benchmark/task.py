@@ -22,12 +22,13 @@ from quit.common.ids import passage_id
 from quit.common.progress import note
 from quit.common.safe import safe_id
 from quit.dataset.dataset import SPLITS, Dataset
+from quit.dataset.paper_names import paper_id, subset_mask
 from quit.errors import InputError
 from quit.qa.indexes.built import BuiltCorpus
 from quit.retrieval.corpus import Corpus
 from quit.retrieval.protocols import Documents, Ranking
 from quit.retrieval.records import clean_id
-from quit.stages.labelling.passages import passage_hints
+from quit.stages.labelling.passages import passage_hints, subset_of
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
 
@@ -97,13 +98,13 @@ class ReleasePassages:
         return [passage_id(self._names[group], self._permutations[permutation]) for group, permutation in pairs]
 
     def rows(self, ids: Sequence[str]) -> np.ndarray:
-        """Return the rows of passage ids, whose question's id is as in exports or as it is, int64; -1 for an id that no
-        passage has."""
+        """Return the rows of passage ids, int64; -1 for an id that no passage has. The question's id is as in exports,
+        as it is, or as in the paper's files, whose subsets have one bit per hint."""
         rows = []
         for name in map(clean_id, ids):
-            question, _, permutation = name.rsplit("_", 2) if name.count("_") > 1 else ("", "", "")
+            question, subset, permutation = name.rsplit("_", 2) if name.count("_") > 1 else ("", "", "")
             group, place = self._groups.get(question, -1), self._places.get(permutation, -1)
-            exists = min(group, place) >= 0 and passage_id(question, permutation) == name
+            exists = min(group, place) >= 0 and subset in self._subset_names[place]
             rows.append(group * self.size + place if exists else -1)
         return np.array(rows, dtype=np.int64)
 
@@ -116,8 +117,13 @@ class ReleasePassages:
 
     @cached_property
     def _groups(self) -> dict[str, int]:
-        groups = {clean_id(name): group for group, name in enumerate(self._ids)}
-        return groups | {clean_id(name): group for group, name in enumerate(self._names)}
+        spellings = (map(paper_id, self._ids), self._ids, self._names)
+        return {clean_id(name): group for names in spellings for group, name in enumerate(names)}
+
+    @cached_property
+    def _subset_names(self) -> list[tuple[str, str]]:
+        subsets = map(subset_of, self._permutations)
+        return [(subset, subset_mask(subset, len(self._hints[0]))) for subset in subsets]
 
     @cached_property
     def _places(self) -> dict[str, int]:

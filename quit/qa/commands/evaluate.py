@@ -30,6 +30,9 @@ def run(
     split: str = "test",
     by: options.By = None,
     set_: options.Set = None,
+    retriever: str = "",
+    reranker: str = "",
+    out: Path | None = None,
     as_json: options.Json = False,
 ) -> None:
     """Score a ranking of passages by any system, with the metrics and intervals of `quit benchmark run`.
@@ -39,22 +42,28 @@ def run(
     Example: `quit evaluate run bm25.run --release W/releases/v1`
 
     Args:
-        run_file: A line: question Q0 passage rank score name.
+        run_file: A line: question Q0 passage rank score name; or a result file of the paper's programs, whose layout
+            no such file has confirmed: retriever.json, reranker.json, or rag.json with answers of readers.
         release: Folder of a release.
         split: Questions: train, dev, test or all.
+        retriever: Its name in the table; if not given, the run's.
+        reranker: Its name in the table.
+        out: Folder: the scores are added to its results.parquet, as of `quit benchmark run`.
     """
     from quit.dataset.dataset import Dataset
     from quit.dataset.workspace import dataset_of
     from quit.engine.planning import last_build
-    from quit.qa.benchmark.runfile import score_run
+    from quit.qa.benchmark.runfile import add_results, score_run
 
     settings = load_settings("embedded", [*(set_ or ()), *filter(None, [by])]).benchmark
     with working("evaluate", as_json):
         dataset = Dataset.of_release(release) if release else dataset_of(last_build(open_workspace(workspace)))
-        scores = score_run(run_file, dataset, split, settings)
+        scores = score_run(run_file, dataset, split, settings, retriever, reranker)
+        if out is not None:
+            add_results(scores.results, out)
     if as_json:
         results = {"metrics": scores.results, "ideal": scores.ideal}
-        columns = ["metric", "value", "low", "high", "questions"]
+        columns = ["reader", "strategy", "k", "metric", "value", "low", "high", "questions"]
         rows = {name: table.select(columns).to_pylist() for name, table in results.items() if len(table)}
         counts = {name: value for name, value in vars(scores).items() if name not in ("results", "ideal", "sets")}
         print_json({**counts, **rows})
@@ -125,7 +134,8 @@ def _print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> Non
     ideal = {row["metric"]: f"{100 * row['value']:.2f}" for row in scores.ideal.to_pylist()}
     for row in scores.results.to_pylist():
         value, low, high = (f"{100 * row[name]:.2f}" for name in ("value", "low", "high"))
-        rows.append((row["metric"], value, f"{low} to {high}", *([ideal[row["metric"]]] if ideal else [])))
+        read_by = f"{row['reader']} {row['strategy']} k={row['k']}: " if row["reader"] else ""
+        rows.append((read_by + row["metric"], value, f"{low} to {high}", *([ideal[row["metric"]]] if ideal else [])))
     terminal.show(
         [Table("", ("metric", "value", "95% interval", *(["ideal ranking"] if ideal else [])), rows)], terminal.OUT
     )
