@@ -63,7 +63,8 @@ def export(
         push: Publish huggingface on the hub, with the token in HF_TOKEN; private.
         public: --push: let everyone see it.
         dry_run: --push: list what would be published; needs no token.
-        paper_keys: release-json, paper-index: put answers under the paper's six names.
+        paper_keys: release-json, paper-index: the paper's names of readers and subsets, ids in three parts; tevatron:
+            the question's id as title.
         positives: tevatron, colbert, monot5: passages of label 2 per question, at most.
         negatives: tevatron, colbert, monot5: negative passages per question, at most.
         negative_kind: other (label 2 of other questions: the paper's), any (of theirs), partial (label 1) or hard

@@ -37,7 +37,7 @@ FLUSHED = 1 << 28
 class Options:
     """What a format may be asked for.
 
-    ``paper_keys``: whether answers stand under the paper's six names; ``encoder``: similarity in the card, hard
+    ``paper_keys``: whether readers, ids and titles are the paper's; ``encoder``: similarity in the card, hard
     negatives; ``fine_tuning``: which passages tevatron, colbert, monot5 and the tasks of huggingface take; ``card``:
     what the publisher says, for cards; ``benchmark``: folder of ``quit benchmark run``, whose figures the card of
     huggingface has; ``evaluation``: whether huggingface has tasks for Inspect, lm-evaluation-harness and MTEB.
@@ -52,7 +52,7 @@ class Options:
 
 
 _READ_BY = {
-    "paper_keys": ("paper-keys", ("release-json", "paper-index")),
+    "paper_keys": ("paper-keys", ("release-json", "paper-index", "tevatron")),
     "benchmark": ("benchmark", ("huggingface",)),
     "evaluation": ("eval", ("huggingface",)),
     "fine_tuning": ("a choice of positives and negatives", ("tevatron", "colbert", "monot5", "huggingface")),

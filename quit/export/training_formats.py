@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from quit.common.safe import json_inside, json_text, one_line
 from quit.dataset.dataset import SPLITS, Dataset
+from quit.dataset.paper_names import paper_id
 from quit.export import training
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import LABELS, Lines, PassageTexts, line_file, write_texts
 from quit.export.training import PAIRS, Selection
-from quit.retrieval.records import whole
 
 
 def write_tevatron(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
@@ -23,9 +23,13 @@ def write_tevatron(dataset: Dataset, folder: ExportFolder, options: Options) -> 
     of each split (Gao et al. 2022); return the choices.
 
     A record has one pair, since Tevatron takes one positive of a record per epoch. Titles are empty, as in ``beir``,
-    and for the same reason.
+    and for the same reason; with ``paper_keys`` they are the question's id, as in the inputs of the paper's programs.
     """
     lines = Lines(dataset)
+
+    def title(question_id: str) -> str:
+        return json_inside(paper_id(question_id)) if options.paper_keys else ""
+
     selection = Selection(dataset, options.fine_tuning, options.encoder)
     texts = PassageTexts(lines, json_inside)
 
@@ -33,7 +37,8 @@ def write_tevatron(dataset: Dataset, folder: ExportFolder, options: Options) -> 
         return json_text({"query_id": f"{lines.ids[position]}{suffix}", "query": dataset.question_of[position]})
 
     def passage(number: int) -> str:
-        return f'{{"docid": "{texts.id(number)}", "title": "", "text": "{texts.text(number)}"}}'
+        name = title(lines.ids[number // len(dataset.permutations)])
+        return f'{{"docid": "{texts.id(number)}", "title": "{name}", "text": "{texts.text(number)}"}}'
 
     counts = {}
     for split in training.TUNING_SPLITS:
@@ -47,7 +52,11 @@ def write_tevatron(dataset: Dataset, folder: ExportFolder, options: Options) -> 
     for split in SPLITS:
         queries = (query(position) + "\n" for position in dataset.positions(split))
         write_texts(folder, f"queries.{split}.jsonl", queries)
-    passages = lines.write_passages(folder, "corpus.jsonl", '{"docid": "', '", "title": "", "text": "', '"}', whole)
+    with line_file(folder, "corpus.jsonl") as put:
+        for part in lines.ranges():
+            ids, titles = lines.passage_ids(part, json_inside), lines.question_ids(part, title)
+            columns = ('{"docid": "', ids, '", "title": "', titles, '", "text": "', lines.texts(part, json_inside))
+            passages = put(pc.binary_join_element_wise(*columns, '"}\n', ""))
     escapes = lines.escapes(texts=False)
     facts = {"passages": passages, "triples": counts, "triple_rule": PAIRS, "fine_tuning": selection.facts()}
     return {**facts, "escaped": escapes}

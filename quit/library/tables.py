@@ -211,7 +211,8 @@ class Tables:
             out: Folder to write into; one subfolder per format.
             card: TOML file with a block ``[card]``; that of the build's profile or of the release if not given.
             benchmark: Folder of ``quit benchmark run``, for baselines in the card.
-            paper_keys: Put answers under the paper's six names (release-json, paper-index).
+            paper_keys: The paper's names of readers and subsets, and ids in three parts (release-json, paper-index);
+                the question's id as title (tevatron).
             evaluation: Write tasks for Inspect, lm-evaluation-harness and MTEB beside the data (huggingface).
             push: ``ORG/NAME``: publish huggingface on the hub, with the token in ``HF_TOKEN``; private. The name
                 of a release becomes a tag there.

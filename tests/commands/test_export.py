@@ -62,7 +62,10 @@ def test_it_is_published_and_told(release, monkeypatch) -> None:
         (["--push", "org/x"], "HF_TOKEN is not set"),
         (["--push", "org/x", "-f", "beir"], "push publishes the format huggingface"),
         (["--eval", "-f", "beir"], "eval is for huggingface: name that format too"),
-        (["--paper-keys", "-f", "huggingface"], "paper-keys is for release-json or paper-index: name that format"),
+        (
+            ["--paper-keys", "-f", "huggingface"],
+            "paper-keys is for release-json or paper-index or tevatron",
+        ),
         (["--benchmark", "DIR", "-f", "csv"], "benchmark is for huggingface: name that format too"),
         (["--negatives", "5", "-f", "beir"], "a choice of positives and negatives is for tevatron or colbert or"),
         (["--public"], "public goes with push"),

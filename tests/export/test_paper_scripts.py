@@ -90,3 +90,15 @@ def test_the_manifest_names_each_question_whose_id_changed(tmp_path) -> None:
     assert manifest.facts["question_ids"] == {
         "a_b_c-d": "a_b_c_d", "plain_0_0": "plain", "wikihint-test_2_0": "wikihint-test_2"
     }  # fmt: skip
+
+
+def test_tevatrons_titles_are_the_questions_ids(tmp_path) -> None:
+    """Tevatron reads title, space and text of every passage, in training and encoding."""
+    export(make_tables(PUBLISHED), ["tevatron"], tmp_path, paper_keys=True)
+    corpus = jsonl(tmp_path / "tevatron" / "corpus.jsonl")
+    assert all(passage["title"] == paper_id(passage["docid"].rsplit("_", 2)[0]) for passage in corpus)
+    title_of = {passage["docid"]: passage["title"] for passage in corpus}
+    for record in jsonl(tmp_path / "tevatron" / "train.jsonl"):
+        for passage in [*record["positive_passages"], *record["negative_passages"]]:
+            assert passage["title"] == title_of[passage["docid"]]
+        assert record["positive_passages"][0]["title"] == paper_id(record["query_id"].rsplit("_", 1)[0])

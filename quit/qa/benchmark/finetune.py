@@ -22,7 +22,7 @@ from quit.export.training import FineTuning, Selection
 from quit.models.loading import located, model_identity
 from quit.qa.benchmark.benchmark import BenchmarkRequest, Outcome, run_benchmark
 from quit.qa.benchmark.results import file_stem
-from quit.qa.benchmark.task import ReleasePassages
+from quit.qa.benchmark.task import ReleasePassages, TitledPassages
 from quit.qa.benchmark.train import train
 from quit.qa.indexes.encoders import is_multi_vector
 from quit.qa.indexes.scorers import has_head
@@ -52,13 +52,14 @@ class Tuned:
     seconds: float
 
 
-def triples(dataset: Dataset, tuning: FineTuning) -> list[tuple[str, str, str]]:
-    """Return (question, positive, negative) of the training split, questions in order.
+def triples(dataset: Dataset, tuning: FineTuning, id_titles: bool = False) -> list[tuple[str, str, str]]:
+    """Return (question, positive, negative) of the training split, questions in order; ``id_titles``: passages with
+    their question's id.
 
     Raises ``InputError`` when no question of it has both a positive and a negative.
     """
     selection = Selection(dataset, tuning)
-    passages = ReleasePassages(dataset)
+    passages = TitledPassages(dataset) if id_titles else ReleasePassages(dataset)
     triples = []
     for example in selection.examples("train"):
         question = dataset.question_of[example.position]
@@ -83,7 +84,7 @@ def finetune(kind: str, base: str, positives: int, dataset: Dataset, settings: Q
     tuning, benchmark = settings.finetune, settings.benchmark
     numbers = FineTuning(positives, positives, tuning.negative_kind)
     vector_options = {"pooling": benchmark.pooling, "similarity": benchmark.similarity}
-    examples = triples(dataset, numbers)
+    examples = triples(dataset, numbers, tuning.id_titles)
     key = {
         "version": VERSION,
         "kind": kind,
@@ -152,6 +153,11 @@ def run_finetune(request: TuningRequest, settings: QaSettings, out: Path) -> tup
     if can_rank(request.kind, request.base):
         names.insert(0, f"{SPEC[request.kind]}:{request.base}")
     reranks = request.kind in RERANKERS
+    if settings.finetune.id_titles:
+        titled = (*settings.benchmark.id_titles, *names)
+        settings = settings.model_copy(
+            update={"benchmark": settings.benchmark.model_copy(update={"id_titles": titled})}
+        )
     benchmark = BenchmarkRequest(
         request.release,
         request.split,

@@ -99,12 +99,11 @@ class DenseRetriever:
             yield stored_array(self._folder / f"{number:06d}.npy", partial(self._encode, part))
 
     def _encode(self, part: range) -> np.ndarray:
-        passages = self._passages
-        if self._granularity == "subset":
-            parts = [passages.parts(group) for group in part]
-            texts = [" ".join(hints[index] for index in subset) for hints in parts for subset in passages.subsets]
-        else:
-            texts = passages.texts(part)
+        rows: Sequence[int] = part
+        if self._granularity == "subset":  # a subset's first permutation is in rank order
+            firsts = [int(members[0]) for members in self._passages.members]
+            rows = [group * self._passages.size + first for group in part for first in firsts]
+        texts = self._passages.texts(rows)
         vectors = self._encoder.documents(texts)
         check_finite(vectors, self._encoder.name, lambda row: texts[row])
         return vectors

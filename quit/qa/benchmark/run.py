@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,15 @@ from quit.qa.benchmark.plugins import (
     valid_scores,
 )
 from quit.qa.benchmark.stages import CheckpointedTables
-from quit.qa.benchmark.task import BenchmarkQuery, Passages, ReleaseRelevance, Relevance, Task
+from quit.qa.benchmark.task import (
+    BenchmarkQuery,
+    Passages,
+    ReleasePassages,
+    ReleaseRelevance,
+    Relevance,
+    Task,
+    TitledPassages,
+)
 from quit.qa.contracts.benchmark import ANSWERS, RANKINGS, RELABELLED
 from quit.retrieval.protocols import Ranking, Scorer
 from quit.text.words import counted
@@ -102,6 +111,15 @@ class Runner:
             self._plugins[key] = make(name, replace(self.context, passages=passages))
         return self._plugins[key]
 
+    def _passages(self, task: Task, name: str) -> Passages:
+        """Return a task's passages as a retriever or reranker reads them."""
+        titled = name in self.settings.id_titles and isinstance(task.passages, ReleasePassages)
+        return self._titled if titled else task.passages
+
+    @cached_property
+    def _titled(self) -> Passages:
+        return TitledPassages(self.dataset)
+
     def retrieve(self, task: Task, name: str) -> System:
         """Return what a retriever finds for every question."""
         depth = self.settings.depth
@@ -110,11 +128,12 @@ class Runner:
             assert isinstance(task.relevance, ReleaseRelevance)
             rankings = [task.relevance.oracle(position) for position in range(len(texts))]
             return System(task, name, "", ORACLE_IDENTITY, f"{ORACLE_IDENTITY}/{task.passages.identity}", rankings)
-        retriever = self._plugin(make_retriever, name, task.passages)
+        passages = self._passages(task, name)
+        retriever = self._plugin(make_retriever, name, passages)
         key = {
             "version": VERSION,
             "retriever": retriever.identity,
-            "passages": task.passages.identity,
+            "passages": passages.identity,
             "depth": depth,
             "questions": texts,
         }
@@ -147,11 +166,14 @@ class Runner:
             ]
             fingerprint = f"{system.fingerprint}+{ORACLE_IDENTITY}/{depth}"
             return System(task, system.retriever, name, ORACLE_IDENTITY, fingerprint, rankings)
-        reranker = self._plugin(make_reranker, name, task.passages)
+        passages = task.passages if system.retriever == ORACLE else self._passages(task, name)
+        reranker = self._plugin(make_reranker, name, passages)
         key = {"version": VERSION, "reranker": reranker.identity, "of": system.fingerprint, "depth": depth}
+        if passages is not task.passages:
+            key["passages"] = passages.identity
 
         def rerank_places(places: range) -> list[Ranking]:
-            return [self._rerank(name, reranker, system, query, depth) for query in places]
+            return [self._rerank(name, reranker, passages, system, query, depth) for query in places]
 
         label = f"{task.name}: {system.retriever} + {name}"
         counter = reranker.counts if isinstance(reranker, ListwiseReranker) else None
@@ -177,10 +199,12 @@ class Runner:
         fingerprint, table = self.stages.table(stage, label, key, task.question_ids, RANKINGS, rows, counter)
         return fingerprint, rankings_of(table, task.question_ids)
 
-    def _rerank(self, name: str, reranker: Scorer, system: System, query: int, depth: int) -> Ranking:
+    def _rerank(
+        self, name: str, reranker: Scorer, passages: Passages, system: System, query: int, depth: int
+    ) -> Ranking:
         task, ranking = system.task, system.rankings[query]
         if rows := ranking.rows[:depth].tolist():
-            texts = task.passages.texts(rows)
+            texts = passages.texts(rows)
             with user_code(f"The reranker {name!r} raised"):
                 scores = reranker.score(task.queries[query].question, texts)
             ranking = reorder(ranking, valid_scores(name, scores, len(texts)))

@@ -143,6 +143,20 @@ class ReleasePassages:
         return [passage_hints(self._hints[group], self._permutations[place]) for group, place in places]
 
 
+class TitledPassages(ReleasePassages):
+    """The same with the question's id, as in the paper's files, before each text: the authors' code reads it as the
+    passage's title."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        super().__init__(dataset)
+        self.identity += "/titles"
+
+    def texts(self, rows: Sequence[int]) -> list[str]:
+        """Return each question's id and passage."""
+        names = [paper_id(self._ids[int(row) // self.size]) for row in rows]
+        return [f"{name} {text}" for name, text in zip(names, super().texts(rows), strict=True)]
+
+
 class DocumentPassages:
     """The documents of any corpus as passages: one each."""
 

@@ -90,6 +90,10 @@ class BuiltCorpus:
         """Return what systems read: title, one space and text (the text alone where there is no title)."""
         return _texts(self._taken("title", rows), self._taken("text", rows))
 
+    def bodies(self, rows: Sequence[int]) -> list[str]:
+        """Return the documents' texts without titles."""
+        return self._taken("text", rows).to_pylist()
+
     def titles(self, rows: Sequence[int]) -> list[str]:
         """Return the documents' titles, empty where there is none."""
         return self._taken("title", rows).to_pylist()

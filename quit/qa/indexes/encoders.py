@@ -225,9 +225,18 @@ class SentenceEncoder(_SentenceModel):
 
 
 class SpladeEncoder(_SentenceModel):
-    """A weight per vocabulary entry, most of them 0 (as SPLADE)."""
+    """A weight per vocabulary entry, most of them 0 (as SPLADE); of unit length where the settings say ``cosine``."""
 
     kind, prefix = "SparseEncoder", "sparse:"
+
+    @cached_property
+    def identity(self) -> str:
+        """Changes with all that its vectors depend on."""
+        return super().identity + ("/cosine" if self._cosine else "")
+
+    @property
+    def _cosine(self) -> bool:
+        return self._settings.sparse_similarity == "cosine"
 
     @cached_property
     def dimension(self) -> int:
@@ -239,6 +248,8 @@ class SpladeEncoder(_SentenceModel):
         for start in range(0, len(texts), self._settings.batch):
             batch = texts[start : start + self._settings.batch]
             dense = self._run(method, batch, convert_to_sparse_tensor=False, convert_to_tensor=True, **options)
+            if self._cosine:
+                dense = dense / dense.norm(dim=1, keepdim=True).clamp_min(1e-12)
             for row in dense.float().cpu().numpy():
                 entries = np.flatnonzero(row).astype(np.int32)  # NaN counts as non-zero: it is found, not lost
                 pairs.append((entries, row[entries]))

@@ -155,7 +155,8 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _facts(corpus: BuiltCorpus, name: str, settings: FirstStages) -> dict[str, Any]:
-    values = settings.model_dump(include={"bm25_k1", "bm25_b"} if name == "bm25" else {"precision"})
+    read = {"bm25_k1", "bm25_b"} if name == "bm25" else {"precision"}
+    values = settings.model_dump(include=read | ({"sparse_similarity"} if name.startswith("sparse:") else set()))
     facts = {"version": VERSION, "encoder": name, "corpus": corpus.identity, "documents": len(corpus)}
     return {**facts, "identity": encoder_identity(name, settings), "settings": values}
 

@@ -10,7 +10,7 @@ from quit.qa.settings.bandits import Bandits, Reports
 from quit.qa.settings.benchmark import Benchmark, FineTune
 from quit.qa.settings.complexity import Complexity
 from quit.qa.settings.corpora import Corpora, FirstStages, Graph
-from quit.qa.settings.sunar import Sunar
+from quit.qa.settings.sunar import AUTHORS_CODE, Sunar
 from quit.settings import Loaded, Settings
 from quit.settings.loading import read, validated
 
@@ -36,5 +36,14 @@ def load(profile: str | Path = "embedded", overrides: Sequence[str] = ()) -> Loa
 
 
 def parse(values: Mapping[str, Any]) -> QaSettings:
-    """Return validated settings, as :func:`quit.settings.parse` does."""
-    return validated(values, QaSettings)
+    """Return validated settings, as :func:`quit.settings.parse` does; ``sunar.authors_code`` gives what is not named
+    its values."""
+    settings = validated(values, QaSettings)
+    if not settings.sunar.authors_code:
+        return settings
+    sections = {}
+    for name, of_code in AUTHORS_CODE.items():
+        section = getattr(settings, name)
+        unnamed = {key: value for key, value in of_code.items() if key not in section.model_fields_set}
+        sections[name] = section.model_copy(update=unnamed)
+    return settings.model_copy(update=sections)

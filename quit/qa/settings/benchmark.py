@@ -28,6 +28,9 @@ class FineTune(Section):
     """Longest text (cross-encoder: pair), in tokens; the model keeps it."""
     negative_kind: Literal["other", "any", "partial", "hard"] = "other"
     """Kind of negatives, as in `quit export`; `other` is the paper's (footnote 11)."""
+    id_titles: bool = False
+    """Whether each passage has its question's id before its text, as the authors' inputs of Tevatron have it; the
+    benchmark of the tuned models then has it too."""
     optimizer: Literal["adamw", "adafactor"] = "adamw"
     """Optimiser; PyGaggle's MonoT5 takes adafactor."""
     seed: int = Field(0, ge=0)
@@ -106,6 +109,9 @@ class Benchmark(Section):
     granularity: Literal["permutation", "subset"] = "permutation"
     """What dense retrievers encode: every passage (2.4 million at the paper's size), or each subset once, in rank
     order, for all its permutations (229,431)."""
+    id_titles: tuple[str, ...] = ()
+    """Neural retrievers and rerankers, as they are named, that read the question's id before a passage of the release:
+    the authors' code gives it as a title to fine-tuned DPR and, behind a retriever, to UPR."""
     batch: int = Field(32, ge=1)
     """Texts or pairs that a neural model takes at a time."""
     chunk: int = Field(8192, ge=1)

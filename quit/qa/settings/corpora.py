@@ -40,6 +40,8 @@ class FirstStages(Section):
     """Where encoders and searches run: `cpu`, `cuda`, `cuda:1`, or `auto`."""
     threads: int = Field(0, ge=0)
     """Threads of encoders and searches; 0: one per core."""
+    sparse_similarity: Literal["dot", "cosine"] = "dot"
+    """How vectors of a sparse encoder are compared; SUNAR's code takes the cosine."""
 
 
 class Graph(Section):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -60,6 +61,9 @@ class Sunar(Section):
     """Answers sampled per batch."""
     literal: bool = False
     """Divide raw scores by s, as printed, which promotes negative ones; else their sigmoid."""
+    divisor: Literal["sets", "contradictions"] = "sets"
+    """s: the number of sets of one meaning (equation 3); or half the number of pairs of distinct answers that
+    contradict each other, at least 1/2, as in the authors' code."""
     max_hops: int = Field(6, ge=0)
     """Sub-questions at most."""
     feedback_documents: int = Field(3, ge=0)
@@ -88,10 +92,35 @@ class Sunar(Section):
     prompt_files: dict[str, str] = Field(default_factory=dict)
     """Part -> its prompt in place of the set's: a name, or a .txt file. The parts: `self_ask`, `meta_reasoner`,
     `searchain`, `react`, `decomp`, `chain_of_thought`, `zero_shot`, `ircot`, `sub_answer`."""
+    titles: bool = True
+    """Whether scorer and reader get a document's title before its text; in the authors' code only encoders do."""
+    relevant: Literal["document", "title"] = "document"
+    """What is relevant: a document; or the corpus's first document with its title, as in the authors' code."""
     cover_em: Literal["tokens", "substring"] = "tokens"
     """When an answer covers a gold answer, both normalised: by whole tokens, or also within a word (`12` in *2012*), as
     in the authors' code."""
+    authors_code: bool = False
+    """All that the authors' code does otherwise than the paper, of corpora, indexes and SUNAR, except for prompts; a
+    setting that you name has your value."""
     max_tokens: int = Field(1000, ge=1)
     """Longest reply, in tokens."""
     workers: int = Field(1, ge=1)
     """Questions at a time; changes nothing in the result."""
+
+
+AUTHORS_CODE: Mapping[str, Mapping[str, Any]] = {
+    "corpora": {"all_context": True, "aliases": False},
+    "first_stages": {"sparse_similarity": "cosine"},
+    "sunar": {
+        "initial": "question",
+        "priority": "raw",
+        "frontier": "bounded",
+        "mer_documents": 2,
+        "literal": True,
+        "divisor": "contradictions",
+        "titles": False,
+        "relevant": "title",
+        "cover_em": "substring",
+    },
+}
+"""Section -> values that ``sunar.authors_code`` stands for."""

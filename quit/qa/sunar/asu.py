@@ -9,17 +9,19 @@ they pass a sigmoid first. ``literal`` keeps the printed form.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import combinations
 
 import numpy as np
 
 from quit.common.arithmetic import exp
+from quit.qa.settings import Sunar
 from quit.qa.sunar.entailment import Entailment
 from quit.qa.sunar.nar import Rescore, Rescored
 from quit.qa.sunar.reading import AnswerModel
 from quit.text.answers import answer_key
 
 
-def rescored(scores: np.ndarray, s: int, literal: bool = False) -> np.ndarray:
+def rescored(scores: np.ndarray, s: float, literal: bool = False) -> np.ndarray:
     """Return RESCORE(B, 1/s), float64, of the batch's shape. Never grows with s, unless ``literal``."""
     values = np.asarray(scores, dtype=np.float64)
     if not literal:
@@ -45,25 +47,34 @@ def semantic_sets(question: str, answers: Sequence[str], entailment: Entailment)
     return sets
 
 
+def half_contradictions(question: str, answers: Sequence[str], entailment: Entailment) -> float:
+    """Return half the number of pairs of distinct answers that contradict each other, at least 1/2: the divisor of the
+    authors' code."""
+    pairs = combinations(dict.fromkeys(answers), 2)
+    return max(1, sum(entailment.contradicts(question, *pair) for pair in pairs)) / 2
+
+
 def asu(
     question: str,
     texts: Callable[[Sequence[int]], list[str]],
     reader: AnswerModel,
     entailment: Entailment,
-    *,
-    m: int,
-    literal: bool = False,
+    settings: Sunar,
 ) -> Rescore:
     """Return the feedback on batches retrieved for a sub-question.
 
-    ``texts``: rows to what is read. ``m``: answers sampled per batch. s is 1 where no answer came back.
+    ``texts``: rows to what is read. Of ``settings``, ``m``, ``divisor`` and ``literal``. s is 1 where no answer came
+    back.
     """
 
     def rescore(rows: Sequence[int], scores: np.ndarray) -> Rescored:
-        answers = reader.samples(question, texts(rows), m)
+        answers = reader.samples(question, texts(rows), settings.m)
+        if settings.divisor == "contradictions":
+            s = half_contradictions(question, answers, entailment)
+            return Rescored(rescored(scores, s, settings.literal), {"s": s, "answers": answers})
         sets = semantic_sets(question, answers, entailment)
         s = max(1, len(sets))
         trace = {"s": s, "sets": [[answers[number] for number in each] for each in sets]}
-        return Rescored(rescored(scores, s, literal), trace)
+        return Rescored(rescored(scores, s, settings.literal), trace)
 
     return rescore

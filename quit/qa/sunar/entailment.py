@@ -23,6 +23,9 @@ class Entailment(Protocol):
     def mutual(self, question: str, answer: str, other: str) -> bool:
         """Return whether each answer entails the other. Symmetric."""
 
+    def contradicts(self, question: str, answer: str, other: str) -> bool:
+        """Return whether an answer contradicts the other, either way. Symmetric."""
+
 
 EQUIVALENT = 0.5
 """Probability from which two answers are equivalent."""
@@ -40,12 +43,16 @@ class EquivalentAnswers:
         both = self._equivalence.probability([Pair(question, answer, other), Pair(question, other, answer)])
         return bool((both >= EQUIVALENT).all())
 
+    def contradicts(self, question: str, answer: str, other: str) -> bool:
+        """Return whether the answers are not equivalent: the model knows no neutral answers."""
+        return not self.mutual(question, answer, other)
+
 
 class NaturalLanguageInference:
-    """A sequence classifier of transformers with a label ``entailment``, such as roberta-large-mnli, which the paper's
-    authors use in their code (the paper names no model).
+    """A sequence classifier of transformers with the labels ``entailment`` and, to be asked for it, ``contradiction``,
+    such as roberta-large-mnli, which the paper's authors use in their code (the paper names no model).
 
-    ``model``: a hub name or a folder. Raises :class:`InputError` where it cannot be loaded or has no such label.
+    ``model``: a hub name or a folder. Raises :class:`InputError` where it cannot be loaded or lacks a label.
     """
 
     def __init__(self, model: str, *, revision: str = "", device: str = "cpu") -> None:
@@ -56,22 +63,30 @@ class NaturalLanguageInference:
 
     def mutual(self, question: str, answer: str, other: str) -> bool:
         """See :class:`Entailment`."""
+        return all(self._says("entailment", question, *pair) for pair in ((answer, other), (other, answer)))
+
+    def contradicts(self, question: str, answer: str, other: str) -> bool:
+        """See :class:`Entailment`."""
+        return any(self._says("contradiction", question, *pair) for pair in ((answer, other), (other, answer)))
+
+    def _says(self, label: str, question: str, premise: str, hypothesis: str) -> bool:
         import torch
 
         with self._lock:
-            model, tokenizer, label = self._loaded
-            says = True
-            for premise, hypothesis in ((answer, other), (other, answer)):
-                inputs = tokenizer(
-                    f"{question} {premise}", f"{question} {hypothesis}", truncation=True, return_tensors="pt"
-                ).to(self._device)
-                with torch.inference_mode():
-                    says = says and int(model(**inputs).logits[0].argmax()) == label
-            return says
+            model, tokenizer, labels = self._loaded
+            if label not in labels:
+                raise InputError(
+                    f"The model {self._model!r} has no label {label!r} (it has {', '.join(labels)}): "
+                    "it is not an NLI model."
+                )
+            pair = (f"{question} {premise}", f"{question} {hypothesis}")
+            inputs = tokenizer(*pair, truncation=True, return_tensors="pt").to(self._device)
+            with torch.inference_mode():
+                return int(model(**inputs).logits[0].argmax()) == labels[label]
 
     @cached_property
-    def _loaded(self) -> tuple[Any, Any, int]:
-        """The model, its tokenizer and the number of the label."""
+    def _loaded(self) -> tuple[Any, Any, dict[str, int]]:
+        """The model, its tokenizer and the numbers of its labels."""
         model, tokenizer = load_pretrained(
             "AutoModelForSequenceClassification",
             self._model,
@@ -79,10 +94,4 @@ class NaturalLanguageInference:
             device=self._device,
             what="The entailment model",
         )
-        labels = {name.casefold(): number for name, number in model.config.label2id.items()}
-        if "entailment" not in labels:
-            raise InputError(
-                f"The model {self._model!r} has no label 'entailment' (it has {', '.join(labels)}): "
-                "it is not an NLI model."
-            )
-        return model, tokenizer, labels["entailment"]
+        return model, tokenizer, {name.casefold(): number for name, number in model.config.label2id.items()}

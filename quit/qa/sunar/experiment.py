@@ -21,7 +21,7 @@ from quit.qa.opening import check_selection, open_collection, questions, select_
 from quit.qa.settings import QaSettings, Sunar
 from quit.qa.sunar.assembly import Assembly
 from quit.qa.sunar.queries import Query, of_corpus, of_file
-from quit.qa.sunar.retrieval import NOTHING, SearchStack
+from quit.qa.sunar.retrieval import NOTHING, SearchStack, Untitled
 from quit.qa.sunar.run import Run
 from quit.retrieval.protocols import FirstStage, Ranking, Scorer
 from quit.sources.fields import quote
@@ -108,7 +108,7 @@ def open_library(
         raise SettingsError("A run has its first stage by --first or by --index, not by both.")
     documents = BuiltCorpus.open(corpus)
     selection = questions(documents) if queries else select_questions(documents, source, kind)
-    selected_queries = of_corpus(documents, selection)
+    selected_queries = of_corpus(documents, selection, by_title=sunar.relevant == "title")
     if queries:
         selected_queries = of_file(queries, selected_queries)
     selected_queries = selected_queries[:count]
@@ -127,7 +127,8 @@ def open_library(
         scorer = CrossEncoderScorer(
             sunar.scorer_model, revision=sunar.scorer_revision, device=sunar.device, batch=sunar.batch
         )
-    return SearchStack(documents, stage, neighbour_graph, scorer), selected_queries
+    read = documents if sunar.titles else Untitled(documents)
+    return SearchStack(read, stage, neighbour_graph, scorer), selected_queries
 
 
 def _ranking_stage(path: Path, corpus: BuiltCorpus, queries: Sequence[Query]) -> RankingStage:

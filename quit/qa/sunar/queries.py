@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,17 @@ class Query:
     relevant_rows: tuple[int, ...] = ()
 
 
-def of_corpus(collection: BuiltCorpus, questions: Sequence[Question]) -> list[Query]:
-    """Return whole questions of a corpus with their decompositions and relevant documents."""
+def of_corpus(collection: BuiltCorpus, questions: Sequence[Question], *, by_title: bool = False) -> list[Query]:
+    """Return whole questions of a corpus with their decompositions and relevant documents; ``by_title``: in place of
+    each, the corpus's first document with its title."""
     qrels = collection.relevant_rows()
+    titles = collection.titles(range(len(collection))) if by_title else []
+    first = {title: row for row, title in reversed([*enumerate(titles)])}
     queries = []
     for question in questions:
         relevance = {row: grade for row, grade in qrels.get(question.query_id, {}).items() if grade > 0}
+        if by_title:
+            relevance = {first[titles[row]]: grade for row, grade in sorted(relevance.items(), key=itemgetter(1))}
         relevant = dict(zip(collection.ids(list(relevance)), relevance.values(), strict=True))
         steps = tuple(step.text for step in question.steps)
         rows = tuple(sorted(relevance))

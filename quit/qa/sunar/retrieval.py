@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from quit.qa.indexes.built import BuiltCorpus
 from quit.qa.settings import Sunar
 from quit.qa.sunar.nar import Pool, Rescore, Scored, nar
 from quit.qa.sunar.queries import Query
@@ -15,6 +16,28 @@ from quit.retrieval.protocols import Documents, FirstStage, NeighbourGraph, Rank
 
 NOTHING = Ranking(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
 """A ranking without a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Untitled:
+    """A corpus whose documents are read without titles. Implements :class:`quit.retrieval.protocols.Documents`."""
+
+    corpus: BuiltCorpus
+
+    @property
+    def identity(self) -> str:
+        return f"{self.corpus.identity}/untitled"
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    def ids(self, rows: Sequence[int]) -> list[str]:
+        """Return the documents' ids."""
+        return self.corpus.ids(rows)
+
+    def texts(self, rows: Sequence[int]) -> list[str]:
+        """Return the documents' texts alone."""
+        return self.corpus.bodies(rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,9 +107,7 @@ class SunarSystem:
     def _step(self, query: Query, sub_question: str, with_answer: bool = True) -> tuple[Evidence, dict[str, Any]]:
         settings, rescore = self.settings, None
         if self.entailment is not None:
-            rescore = asu(
-                sub_question, self._texts, self.reader, self.entailment, m=settings.m, literal=settings.literal
-            )
+            rescore = asu(sub_question, self._texts, self.reader, self.entailment, settings)
         evidence = self._retrieval.evidence(query, sub_question, rescore)
         rows = evidence.rows[: settings.top]
         answer = self.reader.answer(sub_question, self._texts(rows)) if with_answer else ""

@@ -53,6 +53,11 @@ def test_a_sparse_encoder_gives_the_entries_of_its_dense_rows(masked: Path) -> N
         vectors = np.zeros(encoder.dimension, dtype=np.float32)
         vectors[entries] = weights
         assert np.allclose(vectors, row, atol=1e-5) and (np.diff(entries) > 0).all() and len(entries)
+    unit = encoders.sparse_encoder(f"sparse:{masked}", SETTINGS.model_copy(update={"sparse_similarity": "cosine"}))
+    assert unit.identity != encoder.identity
+    for (entries, weights), (of_unit, unit_weights) in zip(documents, unit.documents(TEXTS), strict=True):
+        assert (entries == of_unit).all()
+        assert unit_weights == pytest.approx(weights / np.linalg.norm(weights), abs=1e-5)
 
 
 def test_late_interaction_models_and_minilms_tokens(masked: Path, tmp_path: Path) -> None:

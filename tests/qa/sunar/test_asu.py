@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quit.qa.sunar.asu import asu, rescored, semantic_sets
+from quit.qa.settings import Sunar
+from quit.qa.sunar.asu import asu, half_contradictions, rescored, semantic_sets
 from quit.qa.sunar.entailment import EquivalentAnswers
 
 ONE_WAY = SimpleNamespace(  # an equivalence model for which only longer answers mean shorter ones
@@ -20,7 +21,11 @@ ONE_WAY = SimpleNamespace(  # an equivalence model for which only longer answers
 def entailment(*pairs: str) -> Mock:
     """An entailment that knows its pairs."""
     equal = {frozenset(pair) for pair in pairs}
-    return Mock(identity="pairs", mutual=Mock(side_effect=lambda _, *answers: frozenset(answers) in equal))
+    return Mock(
+        identity="pairs",
+        mutual=Mock(side_effect=lambda _, *answers: frozenset(answers) in equal),
+        contradicts=Mock(side_effect=lambda _, *answers: frozenset(answers) not in equal),
+    )
 
 
 def reader(*answers: str) -> Mock:
@@ -68,10 +73,22 @@ def test_entailment_in_one_direction_is_not_enough() -> None:
 
 def test_a_batch_is_read_best_first_and_divided_by_its_sets() -> None:
     fixed = reader("1990", "1991", "1990.", "unknown")
-    rescore = asu("when?", lambda rows: [f"text {row}" for row in rows], fixed, entailment(), m=4)
+    rescore = asu("when?", lambda rows: [f"text {row}" for row in rows], fixed, entailment(), Sunar(m=4))
     batch = rescore([7, 3], np.array([0.0, np.log(1 / 3)]))
     assert [tuple(call.args[1]) for call in fixed.samples.call_args_list] == [("text 7", "text 3")]
     assert batch.trace == {"s": 3, "sets": [["1990", "1990."], ["1991"], ["unknown"]]}
     assert batch.scores == pytest.approx([0.5 / 3, 0.25 / 3])
-    unsampled = asu("q", lambda rows: [""], reader(), entailment(), m=10)([1], np.array([0.0]))
+    unsampled = asu("q", lambda rows: [""], reader(), entailment(), Sunar())([1], np.array([0.0]))
     assert unsampled.trace["s"] == 1 and unsampled.scores == pytest.approx([0.5]), "nothing is punished"
+
+
+@pytest.mark.parametrize(
+    ("answers", "divisor"),
+    [("", 0.5), ("aaa", 0.5), ("ab", 0.5), ("ac", 0.5), ("acd", 1.5), ("abcc", 0.5), ("abcd", 2)],
+)
+def test_the_authors_code_divides_by_half_the_contradicting_pairs(answers: str, divisor: float) -> None:
+    """a and b, b and c do not contradict each other; all other pairs do."""
+    assert half_contradictions("q", answers, entailment("ab", "bc")) == divisor
+    settings = Sunar(literal=True, divisor="contradictions")
+    batch = asu("q", lambda rows: [""], reader(*answers), entailment("ab", "bc"), settings)([1], np.array([-3.0]))
+    assert batch.scores == pytest.approx([-3 / divisor]) and batch.trace["s"] == divisor

@@ -12,6 +12,7 @@ from quit.models.generation import ChatRequest
 from quit.models.prompting import load_prompt
 from quit.qa.corpora.graph import build_graph
 from quit.qa.settings import QaSettings, Sunar, load, parse
+from quit.qa.settings.sunar import AUTHORS_CODE
 from quit.qa.sunar import mer, planners
 from quit.qa.sunar.assembly import Assembly, prompt_name
 from quit.qa.sunar.experiment import effective, open_library, run_variants
@@ -19,7 +20,7 @@ from quit.qa.sunar.queries import Query
 from quit.qa.sunar.reading import ANSWER_FIELDS
 from quit.qa.sunar.retrieval import SearchStack
 from quit.qa.sunar.show import lines
-from tests.qa.corpora.worlds import built
+from tests.qa.corpora.worlds import built, musique_record
 from tests.qa.scripted import Talks
 from tests.qa.scripted import settings as talking
 from tests.rows import write_lines
@@ -166,6 +167,22 @@ def test_the_profile_paper_has_the_papers_checkpoints_and_numbers() -> None:
     assert (how.entailment, how.literal, how.cover_em, how.priority) == ("nli", True, "substring", "rescored")
     assert (how.first, how.neighbours, how.top, how.max_tokens) == (100, 10, 10, 1000)
     assert (how.initial, how.mer_documents, how.frontier) == ("sub-question", 0, "all"), "the paper's text"
+
+
+def test_one_setting_stands_for_all_that_the_authors_code_does_otherwise(models: Models, tmp_path: Path) -> None:
+    settings = load("paper", ["sunar.authors_code=true", "sunar.mer_documents=3"]).settings
+    for section, values in AUTHORS_CODE.items():
+        of_section = getattr(settings, section)
+        assert {name: getattr(of_section, name) for name in values} == {**values} | (
+            {"mer_documents": 3} if section == "sunar" else {}
+        )
+    paragraphs = [("Lima", "It lies in Peru."), ("Lima", "It is a bean."), ("Oslo", "It lies in Norway.")]
+    write_lines(tmp_path / "one.jsonl", [musique_record("2hop__1", paragraphs, [1, 2])])
+    corpus = built(tmp_path / "C", f"musique:{tmp_path / 'one.jsonl'}")
+    for authors_code, text, rows in ((False, "Lima It is a bean.", (1, 2)), (True, "It is a bean.", (0, 2))):
+        library, (query,) = open_library(parse({"sunar": {"authors_code": authors_code}}), models, corpus.path)
+        assert library.documents.texts([1]) == [text] and query.relevant_rows == rows
+        assert list(query.relevant or ()) == corpus.ids(rows)
 
 
 @pytest.mark.parametrize(

@@ -71,11 +71,15 @@ def test_a_classifier_is_no_scorer_and_a_missing_folder_is_said(tmp_path: Path) 
             NaturalLanguageInference(name).mutual("q", "a", "b")
 
 
-def test_entailment_must_hold_both_ways(tmp_path: Path) -> None:
+def test_entailment_must_hold_both_ways_contradiction_one_way(tmp_path: Path) -> None:
     folder = _tiny(tmp_path / "nli", {0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"})
     model = NaturalLanguageInference(str(folder))
     answers = ["Paris", "Paris, France", "Lyon", "a cat", "1990", "the year 1990", "nobody", "Rome in Italy"]
     pairs = [(f"Where? {one}", f"Where? {other}") for one in answers for other in answers]
-    says = (_logits(folder, pairs).argmax(axis=1) == 2).reshape(len(answers), len(answers))
+    label = _logits(folder, pairs).argmax(axis=1).reshape(len(answers), len(answers))
+    says, denies = label == 2, label == 0
     assert [[model.mutual("Where?", one, other) for other in answers] for one in answers] == (says & says.T).tolist()
+    assert [[model.contradicts("Where?", one, other) for other in answers] for one in answers] == (
+        denies | denies.T
+    ).tolist()
     assert 0 < (says & says.T).sum() < (says | says.T).sum(), "some pairs must hold in one direction only"
