@@ -16,7 +16,7 @@ from quit.common.progress import advance
 from quit.errors import InputError
 from quit.retrieval.records import clean_id
 from quit.sources.fields import describe, quote
-from quit.sources.files import array_values, reading
+from quit.sources.files import array_items, reading
 
 EXPECTED = "retriever.json, reranker.json or rag.json as the paper's programs write them"
 _CONTEXT = re.compile(r"_(un|uf)_([0-9]+)$")
@@ -43,16 +43,13 @@ def read_results(path: Path) -> PublishedResults:
     """
     results = PublishedResults()
     with reading(path, EXPECTED) as file:
-        try:
-            for number, record in enumerate(array_values(file), 1):
-                where = f"{path}, record {number}"
-                try:
-                    _add(results, record, where)
-                except (AttributeError, KeyError, TypeError):
-                    raise InputError(f"{where} is {describe(record)}; expected an object of {EXPECTED}.") from None
-                advance("questions")
-        except ValueError as error:
-            raise InputError(f"{path} is broken: {error}; expected {EXPECTED}.") from None
+        for item in array_items(file, path, EXPECTED):
+            where = f"{path}, {item.where}"
+            try:
+                _add(results, item.value, where)
+            except (AttributeError, KeyError, TypeError):
+                raise InputError(f"{where} is {describe(item.value)}; expected an object of {EXPECTED}.") from None
+            advance("questions")
     return results
 
 
