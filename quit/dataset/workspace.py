@@ -61,9 +61,8 @@ def verification_of(pipeline: Pipeline) -> dict[str, Any]:
 def check_finished(pipeline: Pipeline) -> None:
     """Raise :class:`WorkspaceError` unless every stage is complete and belongs to these sources and settings."""
     workspace = pipeline.workspace
-    current = workspace.current()
     for run in pipeline.runs:
-        if run.key not in current or workspace.state[run.key] != pipeline.fingerprints[run.key]:
+        if not pipeline.is_current(run):
             pipeline.check_not_empty(run)
             raise WorkspaceError(
                 f"The stage {run.key!r} of {workspace} is not finished. Run: quit build -w {shell_word(workspace)}"

@@ -83,9 +83,18 @@ class Pipeline(BuildPlan):
             self.workspace.discard(folder)
 
     @property
+    def left_to_do(self) -> list[StageRun]:
+        """The stage runs that are not done, in their order."""
+        return [run for run in self.runs if not self.is_done(run)]
+
+    def is_current(self, run: StageRun) -> bool:
+        """Whether the stage run is done, and its tables are the workspace's."""
+        return self.workspace.state.get(run.key) == self.fingerprints[run.key] and self.is_done(run)
+
+    @property
     def up_to_date(self) -> bool:
         """Whether nothing has to run."""
-        return all(self.is_done(run) for run in self.runs) and self.workspace.state == self.fingerprints
+        return self.workspace.state == self.fingerprints and not self.left_to_do
 
     def shards(self, run: StageRun) -> list[Range]:
         """Return the shards of a stage run: contiguous ranges of the collection's sorted question ids."""

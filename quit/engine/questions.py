@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 from quit.common.progress import note
 from quit.common.ranges import WHOLE
 from quit.common.rows import grouped, tuples
-from quit.engine.logs import Log
 from quit.engine.parts import part_name, read_part
 from quit.engine.reading import TableReader
 from quit.engine.usage import totals
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
-from quit.stages.labelling.verdicts import fitting, live_reviews
+from quit.settings import Review
+from quit.stages.labelling.verdicts import fitting, live_reviews, settled_rows, under_review
 from quit.text.words import counted
 
 
@@ -28,6 +28,20 @@ def fitting_rows(workspace: TableReader, rows: pa.Table) -> pa.Table:
     questions = workspace.read_questions("questions", ids, ("question_id", "question", "answers"))
     hints = workspace.read_questions("ranked_hints", ids, ("question_id", "hint", "selected"))
     return fitting(rows, questions, hints)
+
+
+def counting_reviews(workspace: TableReader, question_ids: Sequence[str] | None = None) -> pa.Table:
+    """Return the rows of all pulled reviews that count and whose question still shows what its annotators saw; of some
+    questions, if these are named."""
+    among = None if question_ids is None else pa.array(question_ids, pa.string())
+    return fitting_rows(workspace, live_reviews(workspace.read("reviews", among=among)))
+
+
+def decision_counts(workspace: TableReader, decisions: pa.Table, settings: Review) -> tuple[int, int]:
+    """Return how many decisions on questions of the splits under review are settled, and how many are open."""
+    rows = under_review(decisions, workspace.read("splits", runs=["split"]), settings)
+    settled = len(settled_rows(rows))
+    return settled, len(rows) - settled
 
 
 def check_questions(workspace: Workspace, folder: Path, sources: Sequence[Mapping[str, str]], replace: bool) -> None:
@@ -41,8 +55,7 @@ def check_questions(workspace: Workspace, folder: Path, sources: Sequence[Mappin
     part = folder / "questions" / part_name(WHOLE)
     before, after = _texts(workspace.read("questions")), _texts(read_part(part))
     departures, arrivals = dict(before.items() - after.items()), after.items() - before.items()
-    reviews = live_reviews(Log(workspace, "reviews").read())
-    losses = sorted(departures.keys() & {*reviews["question_id"].to_pylist()})
+    losses = sorted(departures.keys() & {*counting_reviews(workspace)["question_id"].to_pylist()})
     by_source = _by_source(workspace, sources, before.keys() - after.keys())
     unnamed = {one for ids in by_source.values() for one in ids}
     what = ", ".join(f"{name} with {counted(len(ids), 'question')}" for name, ids in by_source.items())

@@ -38,14 +38,15 @@ class PartialPlan:
 
 
 def partial_plan(pipeline: Pipeline, passages: int, costs: Mapping[str, float | None]) -> PartialPlan | None:
-    """Return what the labelers will be asked; None where ``labels.partial`` is off or all of them were asked.
+    """Return what the labelers will be asked; None where ``labels.partial`` is off or none of them is left to ask.
 
     ``passages``: of the build. ``costs``: language model -> what asking it about all passages costs, None where it has
     no price; other labelers cost nothing.
     """
     strategy = pipeline.strategy
     labelers = strategy.labelers
-    if not strategy.in_turn or all(pipeline.is_done(pipeline.stage_run(f"read:{name}")) for name in labelers):
+    left = {run.reader for run in pipeline.left_to_do if run.stage.name == "read"} & {*labelers}
+    if not strategy.in_turn or not left:
         return None
     patterns = _measured_patterns(pipeline, labelers)
     notes = ["Least: the first labeler is always right. Most: only the last labeler is ever right."]
@@ -54,10 +55,10 @@ def partial_plan(pipeline: Pipeline, passages: int, costs: Mapping[str, float | 
         share = share_open(patterns, range(position)) if position else 1.0
         expected = None if share is None else round(share * passages)
         cost = costs.get(name, 0.0)
-        counts = (0 if position else passages, expected, passages)
+        counts = (0 if position else passages, expected, passages) if name in left else (0, 0, 0)
         money = [None if count is None or cost is None else cost * count / max(1, passages) for count in counts]
         ranges.append(Range(name, *counts, *money))
-    if any(entry.expected not in (None, passages) for entry in ranges):
+    if share_open(patterns, range(1)) is not None:
         notes.append(
             "Expected: labelers are right as often as in the workspace's last build, of "
             f"{sum(patterns.values()):,} passages."

@@ -8,7 +8,7 @@ without a prefix cache: the most.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -99,6 +99,7 @@ def plan(pipeline: Pipeline, *, throughput: float | None = None) -> Plan:
         cache,
         totals(pipeline.workspace.path),
         notes,
+        {run.key for run in pipeline.left_to_do},
     )
     lines = []
     try:
@@ -127,15 +128,9 @@ def plan(pipeline: Pipeline, *, throughput: float | None = None) -> Plan:
     return Plan(len(questions), passages, tuple(lines), total, tuple(notes), partial)
 
 
-def is_current(pipeline: Pipeline, stage: str) -> bool:
-    """Return whether the workspace's tables of a stage are those that this build would make."""
-    key = pipeline.stage_run(stage).key
-    return pipeline.workspace.state.get(key) == pipeline.fingerprints[key]
-
-
 def planned_questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
     """Return the questions that a build will ask about, with their hints, and how they are known, in a sentence."""
-    if is_current(pipeline, "rank"):
+    if pipeline.is_current(pipeline.stage_run("rank")):
         table, ranked = pipeline.workspace.read("questions"), pipeline.workspace.read("ranked_hints")
         note = "Questions and hints: those the workspace's last build kept."
     else:
@@ -145,7 +140,7 @@ def planned_questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
         ranked = hints.rename_columns({"rank": "source_rank", "position": "rank"}).append_column("selected", first)
         note = "Questions and hints: as collected; later stages will leave some of them out."
     hints_of = selected_hints(ranked)
-    if is_current(pipeline, "split"):  # near duplicates leave there
+    if pipeline.is_current(pipeline.stage_run("split")):  # near duplicates leave there
         question_ids = set(pipeline.workspace.read("splits").column("question_id").to_pylist())
         hints_of = {question_id: texts for question_id, texts in hints_of.items() if question_id in question_ids}
     rows = table.select(["question_id", "question"]).to_pylist()
@@ -164,7 +159,8 @@ def _collected(pipeline: Pipeline) -> Tables:
 
 @dataclass(frozen=True)
 class _Planner:
-    """What a plan is made from: the sampled questions, and measurements; ``notes`` grows with each model."""
+    """What a plan is made from: the sampled questions, and measurements; ``notes`` grows with each model; ``left``: the
+    stage runs that are left to do."""
 
     pipeline: Pipeline
     questions: int
@@ -173,6 +169,7 @@ class _Planner:
     cache: GenerationCache | None
     measured: Mapping[str, Mapping[str, float]]
     notes: list[str]
+    left: Set[str]
 
     def reader_lines(self, spec: ReaderSettings) -> list[Line]:
         """Return what a reader is asked in the probe and when it reads."""
@@ -186,7 +183,7 @@ class _Planner:
             ("probe", f"probe:{spec.name}", probe, settings.probe.repetitions),
             ("read", f"read:{spec.name}", prompt, 1),
         ):
-            if self.pipeline.is_done(self.pipeline.stage_run(run)):
+            if run not in self.left:
                 lines.append(self._line(spec, role))
                 continue
             requests = prompts = cached = 0
@@ -212,6 +209,8 @@ class _Planner:
     def judge_lines(self, spec: JudgeSettings) -> list[Line]:
         """Return what a judge is asked in the probe and about the answers."""
         pipeline = self.pipeline
+        if not {run.partition(":")[0] for run in self.left} & {"probe", "judge"}:
+            return [self._line(spec, role) for role in ("probe", "judge")]
         if "judge" in pipeline.workspace.current():
             verdicts = pipeline.workspace.read("verdicts")
             judged = pc.sum(pc.equal(verdicts.column("basis"), "model")).as_py() or 0
@@ -227,7 +226,7 @@ class _Planner:
         lines = []
         for role, expected in (("probe", probed), ("judge", round(self.questions * rate))):
             runs = [run for run in pipeline.runs if run.stage.name == role]
-            remaining = sum(not pipeline.is_done(run) for run in runs)
+            remaining = sum(run.key in self.left for run in runs)
             replies = round(expected * remaining / len(runs))
             prompts = round(replies * (frame + mean + 2 * COMPLETION_TOKENS))
             completion = self._reply_tokens(spec, 2) * replies
@@ -240,7 +239,7 @@ class _Planner:
 
     def rank_line(self, spec: ReaderSettings | JudgeSettings) -> Line:
         """Return what a language model is asked about each hint and candidate, and for candidates, by ``rank``."""
-        if self.pipeline.is_done(self.pipeline.stage_run("rank")):
+        if "rank" not in self.left:
             return self._line(spec, "rank")
         settings, tables, count = self.pipeline.settings.convergence, _collected(self.pipeline), self._counter(spec)
         hints, written_count = tables["hints"].to_pylist(), settings.candidate_cap - 1

@@ -33,7 +33,7 @@ def check_servers(pipeline: Pipeline) -> None:
     without address or key, and, where no reply of a model is kept, for a server that refuses the key, and for an object
     of another process. Later stages raise the same once they need a reply.
     """
-    runs = [run for run in pipeline.runs if not pipeline.is_done(run)]
+    runs = pipeline.left_to_do
     kept_models = {row["model"] for row in (pipeline.models.cache.statistics() if pipeline.models.cache else ())}
     for spec in (spec for run in runs if run.reader for spec in _asked(pipeline, run)):
         if is_absent(spec) and generator_identity(spec) not in kept_models:

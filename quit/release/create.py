@@ -33,6 +33,7 @@ from quit.dataset.release import (
 from quit.dataset.statistics import statistics_of
 from quit.dataset.workspace import provenance_of, readers_of, verification_of, workspace_tables
 from quit.engine.pipeline import Pipeline
+from quit.engine.questions import decision_counts
 from quit.engine.usage import origins
 from quit.errors import GateError, InputError, SettingsError, WorkspaceError, shell_word
 from quit.evaluate.labels import SPLITS
@@ -307,16 +308,17 @@ def _reviews(pipeline: Pipeline, files: TableFiles) -> dict[str, Any]:
     live, decisions = pipeline.fitting_reviews, pipeline.fitting_decisions
     review_ids = sorted(live["review_id"].unique().to_pylist())
     set_aside = _set_aside(pipeline)
-    settled = len(decisions) - decisions["decision"].null_count
+    review = pipeline.settings.review
+    settled, undecided = decision_counts(pipeline.workspace, decisions, review)
     return {
         "reviews": len(review_ids),
         "reviews_hash": content_hash(review_ids),
         "decisions_hash": pipeline.decisions_hash if review_ids else None,
         "annotators": hashed_people(live),
         "settled": settled,
-        "open": len(decisions) - settled,
+        "open": undecided,
         **({"set_aside": set_aside} if set_aside else {}),
-        "coverage": coverage(files, pipeline.settings.review.splits),
+        "coverage": coverage(files, review.splits),
     }
 
 

@@ -17,8 +17,9 @@ from quit.dataset.dataset import Dataset
 from quit.dataset.files import TableFiles
 from quit.dataset.release import ReaderInfo
 from quit.errors import InputError, SettingsError, did_you_mean
-from quit.models.protocols import NO_ANSWER, Encoder
+from quit.models.protocols import Encoder
 from quit.settings import Settings, load, of_section
+from quit.stages.labelling import verdicts
 from quit.stages.leaks.containment import contained_in
 from quit.stages.split import near_identical, paraphrases
 
@@ -185,28 +186,8 @@ def tell_paraphrases(subject: Subject, encoder: Encoder) -> None:
 
 
 def coverage(files: TableFiles, splits: Sequence[str]) -> dict[str, Any]:
-    """Return how far people judged the distinct answers of some splits: ``answers``, ``judged``, ``share``,
-    ``questions``, ``reviewed``.
-
-    Gold answers count where a reader gave them; NO ANSWER does not. A question is reviewed when people judged all its
-    answers, and it has any.
-    """
-    split_of = dict(tuples(files.read("splits"), "question_id", "split"))
-    tally = {question: [0, 0] for question, split in split_of.items() if split in splits}
-    for rows in files.batches("verdicts", ["question_id", "basis", "answer"]):
-        for question, basis, answer in tuples(rows, "question_id", "basis", "answer"):
-            if question in tally and answer != NO_ANSWER:
-                tally[question][0] += 1
-                tally[question][1] += basis == "review"
-    answers, judged = (sum(counts[column] for counts in tally.values()) for column in (0, 1))
-    return {
-        "splits": list(splits),
-        "answers": answers,
-        "judged": judged,
-        "share": judged / answers if answers else 1.0,
-        "questions": len(tally),
-        "reviewed": sum(0 < whole == judged_answers for whole, judged_answers in tally.values()),
-    }
+    """Return how far people judged the answers of some splits: :func:`quit.stages.labelling.verdicts.coverage`."""
+    return verdicts.coverage(files.batches("verdicts", verdicts.COVERAGE), files.read("splits"), splits)
 
 
 def _human_coverage(subject: Subject) -> list[str] | str:

@@ -103,7 +103,7 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
     facts["judges"] = _figure([asdict(agreement) for agreement in judge_agreement(workspace)])
     facts["people"] = _figure(judge_against_people(build, settings.review) if build else None)
     status = review_status(build, settings.review) if build else None
-    facts["review"] = _figure(review_progress(build, settings.review, status) if build and status else None)
+    facts["review"] = _figure(review_progress(build, status) if build and status else None)
     facts["audit"] = (release.facts.get("verification", {}) if release else status or {}).get("audit")
     facts["usage"] = _figure(_usage(workspace, settings))
     facts["whatif"] = _figure(whatif_figures(workspace, settings))

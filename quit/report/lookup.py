@@ -14,12 +14,11 @@ import pyarrow as pa
 
 from quit.common.rows import sql_rows
 from quit.dataset.release import Release
-from quit.engine.questions import fitting_rows
+from quit.engine.questions import counting_reviews
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, QuitError
 from quit.release.view import shown_releases
 from quit.sources import parse_source, read_sources
-from quit.stages.labelling.verdicts import live_reviews
 
 ORDERS = {
     "id": "question_id",
@@ -199,8 +198,7 @@ class Lookup:
             version = self.version()
             if self._connection is None or version != self._version:
                 connection = self.workspace.connect()
-                live = fitting_rows(self.workspace, live_reviews(self.workspace.read("reviews")))
-                connection.register("live", live)
+                connection.register("live", counting_reviews(self.workspace))
                 connection.register("texts", _texts_left_out(self.workspace))
                 connection.execute(_OVERVIEW, self._values)
                 self._connection, self._version = connection, version

@@ -10,41 +10,27 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quit.engine.questions import counting_reviews
 from quit.engine.workspace import Workspace
 from quit.evaluate.agreement import cohen_kappa
 from quit.evaluate.significance import accuracy_interval
 from quit.review.report import ReviewStatus
-from quit.review.store import ReviewStore
 from quit.settings import Review
-from quit.stages.labelling.verdicts import decide, live_reviews, rows_of_pages
+from quit.stages.labelling.verdicts import decide, rows_of_pages
 
 
-def review_progress(workspace: Workspace, settings: Review, status: ReviewStatus) -> dict[str, Any] | None:
+def review_progress(workspace: Workspace, status: ReviewStatus) -> dict[str, Any] | None:
     """Return what :func:`quit.review.report.review_status` says (``status``) without anybody's address, or None before
     the first review.
 
-    Annotators are numbered by address. ``splits``: of the splits that people review, ``asked``:
-    questions; ``reviewed``: those of them with a submitted annotation.
+    Annotators are numbered by address.
     """
     if not status["reviews"]["rows"]:
         return None
-    with workspace.connect(tables=["splits"]) as connection:
-        store = ReviewStore(workspace)
-        connection.register("live", store.fitting(live_reviews(store.read())))
-        counts = connection.execute(
-            """
-            SELECT split, count(*), count(*) FILTER (question_id IN (SELECT question_id FROM live))
-            FROM splits WHERE list_contains($splits, split) GROUP BY 1 ORDER BY 1
-            """,
-            {"splits": list(settings.splits)},
-        ).fetchall()
     people = workspace.rows("SELECT DISTINCT annotator FROM reviews ORDER BY 1", ["reviews"])
     numbers = {name: f"annotator {number}" for number, (name,) in enumerate(people, start=1)}
     left_out = ("project", "unclear", "disagreements", "problems", "audit")
-    return {
-        "splits": [{"split": split, "asked": count, "reviewed": reviewed} for split, count, reviewed in counts],
-        **_with_numbers({name: value for name, value in status.items() if name not in left_out}, numbers),
-    }
+    return _with_numbers({name: value for name, value in status.items() if name not in left_out}, numbers)
 
 
 def _with_numbers(value: Any, number: dict[str, str]) -> Any:
@@ -65,8 +51,7 @@ def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, An
     ``kinds``: the same for blind pages and for the others, each a dict with ``blind``. ``others``: the same for each
     other judge, each a dict with ``judge``.
     """
-    store = ReviewStore(workspace)
-    live = store.fitting(live_reviews(store.read()))
+    live = counting_reviews(workspace)
     ids = live["question_id"].unique().to_pylist()
     columns = ("question_id", "answer_key", "correct", "basis")
     verdicts = workspace.read_questions("verdicts", ids, columns, runs=["judge"])

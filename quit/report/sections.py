@@ -346,9 +346,6 @@ def _review(facts: Facts, max_rows: int) -> Pieces:
     if not progress:
         return
     yield from described(progress, max_rows)
-    parts = [f"{row['split']} {row['reviewed']:,} of {row['asked']:,}" for row in progress["splits"]]
-    if parts:
-        yield f"Questions reviewed: {', '.join(parts)}."
 
 
 def _models(facts: Facts, max_rows: int) -> Pieces:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quit.engine.pipeline import Pipeline
+from quit.engine.questions import decision_counts
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, shell_word
 from quit.review.store import ReviewStore
-from quit.stages.labelling.verdicts import disagreements
 
 _SUMS = ("labels_up", "labels_down", "answers_added", "answers_removed")
 
@@ -18,7 +18,8 @@ _SUMS = ("labels_up", "labels_down", "answers_added", "answers_removed")
 @dataclass
 class ApplyReport:
     """What people's verdicts changed, against the labels without any. ``applied``: pulls the labels rest on; ``ran``:
-    whether there was anything to do; ``open``: decisions that wait for more votes or an adjudicator;
+    whether there was anything to do; ``decided`` and ``open``: of the splits under review; ``open`` ones wait for more
+    votes or an adjudicator;
     ``questions_removed``: by reason; ``now``: by how much these sums are more than before the call."""
 
     applied: int = 0
@@ -43,11 +44,9 @@ def plan_update(pipeline: Pipeline, withdraw: bool = False) -> Pipeline:
     kill the next update or build finishes it. Until then the earlier tables stay current, except those that
     ``labels.partial`` makes again. Raises :class:`InputError` where the build is not finished up to the labels.
     """
-    workspace, state = pipeline.workspace, pipeline.workspace.state
+    workspace = pipeline.workspace
     for run in pipeline.runs:
-        if run in pipeline.review_dependent_runs:
-            continue
-        if not pipeline.is_done(run) or state.get(run.key) != pipeline.fingerprints[run.key]:
+        if run not in pipeline.review_dependent_runs and not pipeline.is_current(run):
             raise InputError(
                 f"The stage {run.key!r} of {workspace} is not up to date: there are no labels to update yet. Run: "
                 f"quit build -w {shell_word(workspace)}"
@@ -67,13 +66,13 @@ def report(pipeline: Pipeline, ran: bool) -> ApplyReport:
     """Return what the applied reviews changed; all zero where none are applied."""
     if not pipeline.reviews_applied:
         return ApplyReport(ran=ran)
-    decisions = pipeline.fitting_decisions
+    decided, undecided = decision_counts(pipeline.workspace, pipeline.fitting_decisions, pipeline.settings.review)
     return ApplyReport(
         applied=len(ReviewStore(pipeline.workspace).applied),
         ran=ran,
         fingerprint=pipeline.fingerprints["update"],
-        decided=len(decisions) - decisions.column("decision").null_count,
-        open=len(disagreements(decisions)),
+        decided=decided,
+        open=undecided,
         **change_counts(pipeline.workspace),
     )
 

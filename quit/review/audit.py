@@ -18,15 +18,15 @@ import pyarrow.compute as pc
 from quit.common.columns import positions_in
 from quit.common.ids import content_hash
 from quit.common.state_files import read_state
+from quit.engine.questions import counting_reviews
 from quit.engine.workspace import Workspace
 from quit.evaluate.labels import SPLITS
 from quit.evaluate.proportions import weighted_sum
 from quit.models.protocols import NO_ANSWER
 from quit.render.table import Table, interval, percent
-from quit.review.store import ReviewStore
 from quit.settings import Review, Settings
 from quit.stages.labelling.answers import answers_of, matching_rows
-from quit.stages.labelling.verdicts import decide, live_reviews
+from quit.stages.labelling.verdicts import decide, settled_rows
 from quit.stages.stage import LazyTable
 from quit.text.words import counted
 
@@ -73,8 +73,8 @@ def _passages(workspace: Workspace, labelers: Sequence[str], decisions: pa.Table
 
 def _decisions(live: pa.Table, settings: Review) -> pa.Table:
     """Return people's settled verdicts on answers: question_id, answer_key, decision."""
-    rows = decide(live, settings)
-    rows = rows.filter(pc.and_(pc.equal(rows["kind"], "answer"), rows["decision"].is_valid()))
+    rows = settled_rows(decide(live, settings))
+    rows = rows.filter(pc.equal(rows["kind"], "answer"))
     return rows.select(["question_id", "key", "decision"]).rename_columns(["question_id", "answer_key", "decision"])
 
 
@@ -113,8 +113,8 @@ def draw_audit(workspace: Workspace, settings: Settings) -> dict[str, set[str]]:
 
 
 def _draw_sample(workspace: Workspace, settings: Settings) -> dict[str, Any]:
-    store, labelers = ReviewStore(workspace), [labeler.name for labeler in settings.labelers]
-    decisions = _decisions(store.fitting(live_reviews(store.read())), settings.review)
+    labelers = [labeler.name for labeler in settings.labelers]
+    decisions = _decisions(counting_reviews(workspace), settings.review)
     passages, numbers, answers = _passages(workspace, labelers, decisions)
     stratum = 2 * passages["split"].to_numpy() + passages["label"].to_numpy() - 1
     stratum[passages["state"].to_numpy() != _OPEN] = -1
@@ -145,8 +145,7 @@ def audit_figures(workspace: Workspace, settings: Review, reviews: pa.Table | No
     audit = read_state(workspace.path / _FILE, {}) if settings.audit else {}
     if not audit:
         return {}
-    store, numbers = ReviewStore(workspace), np.array(audit["numbers"])
-    live = store.fitting(live_reviews(store.read())) if reviews is None else reviews
+    numbers, live = np.array(audit["numbers"]), counting_reviews(workspace) if reviews is None else reviews
     decisions, stale = _decisions(live, settings), audit["labels"] != workspace.versions.get("label")
     errors = _errors(audit["sample"], decisions, numbers.shape[:3])
     label_errors, answer_errors = errors.sum(axis=-1)

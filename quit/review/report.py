@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from quit.common.arithmetic import sum_in_order
 from quit.common.rows import tuples
+from quit.engine.questions import decision_counts
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.agreement import alpha_of, cohen_kappa, pair_agreements
@@ -28,6 +29,7 @@ from quit.settings import Review
 from quit.sources.lines import keyed_lines
 from quit.stages.labelling.verdicts import (
     FLAGS,
+    coverage,
     decide,
     disagreements,
     live_reviews,
@@ -35,6 +37,7 @@ from quit.stages.labelling.verdicts import (
     unclear_annotations,
     votes,
 )
+from quit.stages.update import settled_decisions, with_rulings
 from quit.text.words import counted
 
 _LOG = logging.getLogger(__name__)
@@ -115,20 +118,20 @@ def kinds(live: pa.Table, controls: Controls | None) -> list[dict[str, Any]]:
 
 
 def flags(live: pa.Table, settings: Review) -> list[dict[str, Any]]:
-    """Return how often each flag was set, a dict of each; none where nothing was reviewed.
+    """Return how often each flag was set, a dict of each; none without annotations.
 
     Keys: ``flag``, ``questions`` (with it by at least one person), ``agreed`` (on which the owner's rule settles that
-    it holds) and ``share`` (``questions`` of all reviewed ones).
+    it holds) and ``share`` (``questions`` of all annotated ones).
     """
     decisions = decide(live, settings)
     rows = decisions.filter(pc.equal(decisions.column("kind"), "flag")).to_pylist()
     some = Counter(flag for flag, _ in {(row["key"], row["question_id"]) for row in rows})
     agreed = Counter(flag for flag, _ in {(row["key"], row["question_id"]) for row in rows if row["decision"]})
-    reviewed = len(live["question_id"].unique())
+    annotated = len(live["question_id"].unique())
     return [
-        {"flag": flag, "questions": some[flag], "agreed": agreed[flag], "share": some[flag] / reviewed}
+        {"flag": flag, "questions": some[flag], "agreed": agreed[flag], "share": some[flag] / annotated}
         for flag in FLAGS
-        if reviewed
+        if annotated
     ]
 
 
@@ -242,7 +245,9 @@ class Applied(TypedDict):
 
 
 class ReviewStatus(TypedDict):
-    """How far a review is. ``decided`` and ``open``: decisions; ``problems``: in words, each with what to do."""
+    """How far a review is. ``decided`` and ``open``: decisions on the splits under review; ``coverage``: of each of
+    these splits, as of all pulls (:func:`quit.stages.labelling.verdicts.coverage`); ``problems``: in words, each with
+    what to do."""
 
     project: ProjectStatus
     reviews: ReviewCounts
@@ -254,6 +259,7 @@ class ReviewStatus(TypedDict):
     unclear: list[dict[str, Any]]
     decided: int
     open: int
+    coverage: dict[str, dict[str, Any]]
     disagreements: list[dict[str, Any]]
     applied: Applied
     problems: list[str]
@@ -284,7 +290,7 @@ def review_status(workspace: Workspace, settings: Review) -> ReviewStatus:
         person["seconds"] += row["lead_seconds"] or 0.0
     project, sync = store.project, store.sync
     tasks = project.get("tasks") or ()
-    open_decisions = disagreements(decisions)
+    decided, undecided = decision_counts(workspace, decisions, settings)
     status = {
         "project": {
             "id": project.get("id"),
@@ -308,9 +314,10 @@ def review_status(workspace: Workspace, settings: Review) -> ReviewStatus:
         "agreement": agreement(live),
         "controls": control_scores(live, controls),
         "unclear": unclear_annotations(reviews),
-        "decided": len(decisions) - decisions.column("decision").null_count,
-        "open": len(open_decisions),
-        "disagreements": open_decisions,
+        "decided": decided,
+        "open": undecided,
+        "coverage": _coverage(workspace, decisions, settings),
+        "disagreements": disagreements(decisions),
         "applied": {
             "pulls": len(store.applied),
             "waiting": len(set(store.parts) - set(store.applied)) if store.applied else len(store.parts),
@@ -320,6 +327,14 @@ def review_status(workspace: Workspace, settings: Review) -> ReviewStatus:
         **audit_figures(workspace, settings, live),
     }
     return cast(ReviewStatus, status)
+
+
+def _coverage(workspace: Workspace, decisions: pa.Table, settings: Review) -> dict[str, dict[str, Any]]:
+    """Return split under review -> how far people judged it, if these decisions were applied."""
+    splits = workspace.read("splits", runs=["split"])
+    verdicts = workspace.read("verdicts", runs=["judge"])
+    ruled = with_rulings(verdicts, settled_decisions(decisions, splits, settings))
+    return {split: coverage([ruled], splits, [split]) for split in settings.splits}
 
 
 def controls_of(settings: Review) -> Controls | None:
@@ -350,6 +365,7 @@ def described(status: ReviewStatus, most: int = 0) -> list[Table | str]:
     """Return what people did, their agreement and its effects, as sentences and tables. ``most``: rows per table,
     0 for all."""
     reviews, agreement, applied = status["reviews"], status["agreement"], status["applied"]
+    reviewed = [f"{split} {row['reviewed']:,} of {row['questions']:,}" for split, row in status["coverage"].items()]
     kinds = [
         ("yes" if row["blind"] else "no", *(f"{row[name]:,}" for name in ("annotators", "annotations", "questions",
          "twice")), number(row["seconds"], ",.0f"), number(row["alike"], ".1%"), number(row["alpha"]),
@@ -378,7 +394,7 @@ def described(status: ReviewStatus, most: int = 0) -> list[Table | str]:
         (row["flag"].replace("_", " "), row["questions"], percent(row["share"]), row["agreed"])
         for row in status["flags"]
     ]
-    of_flags = "Questions that somebody flagged, of all reviewed ones; agreed: the rule settles that the flag holds."
+    of_flags = "Questions that somebody flagged, of all annotated ones; agreed: the rule settles that the flag holds."
     tables = (
         Table("Blind tasks and others", heads.split(","), kinds, note=blind),
         Table(
@@ -393,7 +409,8 @@ def described(status: ReviewStatus, most: int = 0) -> list[Table | str]:
     return [
         f"{counted(reviews['annotations'], 'annotation')} of {counted(reviews['questions'], 'question')} by "
         f"{counted(len(people), 'person', 'people')}; {status['decided']:,} verdicts settled, {status['open']:,} "
-        "disagreements open.",
+        "open.",
+        f"Questions whose answers people have all judged: {', '.join(reviewed)}.",
         *_set_aside(reviews),
         f"Krippendorff's alpha {number(agreement['alpha'])} over the {agreement['items']:,} answers that two or more "
         "people judged."

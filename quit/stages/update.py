@@ -24,6 +24,7 @@ from quit.common.rows import grouped, tuples
 from quit.settings import Review
 from quit.stages.label import labels_of, valid_answers_of
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of
+from quit.stages.labelling.verdicts import settled_rows, under_review
 from quit.stages.leaks.find import Finding, LeakItem, overrides_by_hint
 from quit.stages.leaks.kept import cached_leaks_of
 from quit.stages.stage import Context, LazyTable, Tables, stage
@@ -68,9 +69,7 @@ def settled_decisions(decisions: pa.Table, splits: pa.Table, settings: Review) -
 
     Only questions of the splits under review count, and only flags that remove.
     """
-    under_review = pc.is_in(splits.column("split"), pa.array(list(settings.splits)))
-    inside = pc.is_in(decisions.column("question_id"), plain(splits.column("question_id").filter(under_review)))
-    rows = decisions.filter(pc.and_(inside, decisions.column("decision").is_valid())).to_pylist()
+    rows = settled_rows(under_review(decisions, splits, settings)).to_pylist()
     answers = {(row["question_id"], row["key"]): row for row in rows if row["kind"] == "answer"}
     flags = {
         (row["question_id"], row["key"]): row
@@ -163,7 +162,7 @@ def update_labels(
     return {
         "labels": _replaced(tables.labels, mask, new, gone),
         "valid_answers": valid.filter(_not_in(valid, gone)),
-        "verdicts": _ruled(tables.verdicts, settled),
+        "verdicts": with_rulings(tables.verdicts, settled),
         "splits": tables.splits.filter(_not_in(tables.splits, gone)),
         "changes": pa.concat_tables([small, label_changes]).sort_by(
             [(name, "ascending") for name in ("question_id", "change", "permutation", "answer")]
@@ -392,7 +391,7 @@ def _merged(old: pa.Table, new: pa.Table, touched: pa.Array) -> pa.Table:
     return both.take(order.sort_by([("question_id", "ascending"), ("place", "ascending")]).column("place"))
 
 
-def _ruled(verdicts: pa.Table, settled: SettledDecisions) -> pa.Table:
+def with_rulings(verdicts: pa.Table, settled: SettledDecisions) -> pa.Table:
     """Return the verdicts with people's in the place of the judge's, wherever there is a settled one."""
     if not settled.answers:
         return verdicts

@@ -20,8 +20,9 @@ _PART = re.compile(r"part-(\d+)-of-(\d+)\.parquet")
 
 @dataclass(frozen=True)
 class StageStatus:
-    """One stage run. ``state``: ``complete``, ``partial`` or ``to do``; ``rows``: of its tables, where it is complete;
-    ``rejects``: ``kind: reason`` -> count; ``shards_done`` of ``shards`` (0 where that is not known yet)."""
+    """One stage run. ``state``: ``complete``, ``outdated`` (the next build makes other tables), ``partial`` or ``to
+    do``; ``rows``: of its tables, where it has all of them; ``rejects``: ``kind: reason`` -> count; ``shards_done`` of
+    ``shards`` (0 where that is not known yet)."""
 
     number: int
     run: str
@@ -55,9 +56,8 @@ def status(workspace: Workspace, pipeline: Any = None) -> list[StageStatus]:
             tables = current[key][1]["tables"]
             counts = {name: facts["rows"] for name, facts in tables.items() if name != "rejects"}
             shards = len(next(iter(tables.values()))["parts"])
-            rows.append(
-                StageStatus(stage.number, key, stage.doc, "complete", counts, reasons.get(key, {}), shards, shards)
-            )
+            state = "outdated" if pipeline and not pipeline.is_current(pipeline.stage_run(key)) else "complete"
+            rows.append(StageStatus(stage.number, key, stage.doc, state, counts, reasons.get(key, {}), shards, shards))
             continue
         shards_done = shards = 0
         if pipeline is None:

@@ -6,18 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypedDict, cast
 
 import duckdb
-import pyarrow as pa
 
 from quit.common.ids import passage_id
 from quit.common.rows import grouped, sql_rows
-from quit.engine.questions import fitting_rows
+from quit.engine.questions import counting_reviews
 from quit.engine.reading import TableReader, settings_of
 from quit.errors import InputError, QuitError
 from quit.render.table import plain_name
 from quit.review.overrides import listed
 from quit.sources.fields import shown_file, unit
 from quit.stages.labelling.passages import passage_hints
-from quit.stages.labelling.verdicts import live_reviews
 
 _MINE = "WHERE question_id IN $ids"
 _QUERIES = {
@@ -157,8 +155,7 @@ def stories(workspace: TableReader, question_ids: Sequence[str]) -> Iterator[Sto
     """Yield the story of each of these questions, as :func:`story` returns it."""
     ids = f"({', '.join(f'${number + 1}' for number in range(len(question_ids))) or 'NULL'})"
     rows_of: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    reviews = workspace.read("reviews", among=pa.array(question_ids, pa.string()))
-    counting = fitting_rows(workspace, live_reviews(reviews))
+    counting = counting_reviews(workspace, question_ids)
     with workspace.connect(question_ids) as connection:
         connection.register("counting", counting.select(["review_id"]))
         for name, query in _QUERIES.items():

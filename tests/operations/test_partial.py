@@ -2,8 +2,10 @@
 
 from collections import Counter
 from types import SimpleNamespace
-from typing import Any
 
+import pytest
+
+from quit.operations import partial
 from quit.operations.partial import partial_plan, share_open
 
 FULL = Counter({(7, 0b001): 1, (7, 0b011): 3, (7, 0b010): 2, (7, 0b100): 1, (7, 0): 3})
@@ -20,7 +22,17 @@ def test_a_partly_asked_build_tells_of_its_own_order_only() -> None:
     assert share_open(waves, [1]) is None
 
 
-def test_a_plan_asks_nothing_of_labelers_that_were_asked() -> None:
+@pytest.mark.parametrize(
+    ("left", "ranges"),
+    [
+        ([("read", "c"), ("label", None)], None),  # of other readers nothing is said
+        ([("read", "b")], [("a", 0, 0), ("b", 0, 325), ("total", 0, 325)]),
+        ([("read", "a"), ("read", "b")], [("a", 325, 325), ("b", 0, 325), ("total", 325, 650)]),
+    ],
+)
+def test_a_plan_asks_nothing_of_labelers_that_were_asked(monkeypatch, left, ranges) -> None:
+    monkeypatch.setattr(partial, "_measured_patterns", lambda *_: Counter())
+    runs = [SimpleNamespace(stage=SimpleNamespace(name=name), reader=reader) for name, reader in left]
     strategy = SimpleNamespace(in_turn=True, labelers=["a", "b"])
-    finished: Any = SimpleNamespace(strategy=strategy, stage_run=str, is_done=lambda run: run.startswith("read:"))
-    assert partial_plan(finished, 325, {}) is None
+    plan = partial_plan(SimpleNamespace(strategy=strategy, left_to_do=runs), 325, {})
+    assert (plan and [(row.labeler, row.least, row.most) for row in plan.ranges]) == ranges

@@ -1,7 +1,9 @@
 """How far the stages of a workspace are, against its files."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
+from quit.stages.order import STAGES
 from quit.status.stages import status
 from tests.report import tiny
 
@@ -15,3 +17,15 @@ def test_a_stage_that_was_killed_is_counted_by_its_parts(tmp_path: Path) -> None
     rows = {one.run: one for one in status(workspace)}
     assert (rows["filter"].state, rows["filter"].shards_done, rows["filter"].shards) == ("partial", 2, 3)
     assert rows["split"].state == "complete"
+
+
+def test_tables_that_the_next_build_replaces_are_outdated(tmp_path: Path) -> None:
+    """As after an override that waits: the filter is planned anew, and all that rests on it."""
+    workspace = tiny.workspace(tmp_path / "W")
+    runs = [SimpleNamespace(stage=run, key=run.name) for run in STAGES[:3]]
+    planned = SimpleNamespace(runs=runs, stage_run=str, is_current=lambda key: key == "collect")
+    rows = status(workspace, planned)
+    assert [(row.run, row.state) for row in rows] == [
+        ("collect", "complete"), ("filter", "outdated"), ("rank", "outdated"),
+    ]  # fmt: skip
+    assert rows[1].rows == status(workspace)[1].rows and rows[1].rows

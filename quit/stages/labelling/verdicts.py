@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
-from quit.common.columns import rows_hash
+from quit.common.columns import is_in, plain, rows_hash
 from quit.common.ids import content_hash
 from quit.common.rows import grouped, sql_rows, tuples
 from quit.models.protocols import NO_ANSWER
@@ -47,6 +48,8 @@ _LATEST = """
     QUALIFY row_number() OVER (PARTITION BY annotator, question_id, content ORDER BY updated DESC, annotation DESC) = 1
 """
 
+COVERAGE = ("question_id", "answer", "basis")
+"""Columns of ``verdicts`` that tell how far people judged."""
 FLAGS = ("leak", "hint_false", "gold_wrong", "ambiguous", "offensive")
 """What annotators can say is wrong with a question. Only those in ``review.removing_flags`` change anything."""
 HINT_FLAGS = ("leak", "hint_false", "offensive")
@@ -217,10 +220,49 @@ def decide(live: pa.Table, settings: Review) -> pa.Table:
     return decisions.cast(DECISIONS)
 
 
+def under_review(decisions: pa.Table, splits: pa.Table, settings: Review) -> pa.Table:
+    """Return the decisions on questions of the splits under review: no other has an effect on labels. ``splits``: those
+    before any label update."""
+    inside = splits["question_id"].filter(pc.is_in(splits["split"], pa.array([*settings.splits])))
+    return decisions.filter(pc.is_in(decisions["question_id"], plain(inside)))
+
+
+def settled_rows(decisions: pa.Table) -> pa.Table:
+    """Return the decisions that the owner's rule settles; the others are open."""
+    return decisions.filter(decisions["decision"].is_valid())
+
+
+def coverage(verdicts: Iterable[pa.Table], splits: pa.Table, among: Sequence[str]) -> dict[str, Any]:
+    """Return how far people judged the distinct answers of the splits ``among``: ``answers``, ``judged``, ``share``,
+    ``questions``, ``reviewed``.
+
+    ``verdicts``: columns of :data:`COVERAGE`; the basis of people's is ``review``. Gold answers count
+    where a reader gave them; NO ANSWER does not. A question is reviewed when people judged all its answers, and it has
+    any.
+    """
+    inside = splits["question_id"].filter(pc.is_in(splits["split"], pa.array([*among])))
+    question_ids, tallies = plain(inside), []
+    for rows in verdicts:
+        counted = pc.and_(is_in(rows["question_id"], question_ids), pc.not_equal(rows["answer"], NO_ANSWER))
+        judged = pc.cast(pc.equal(rows["basis"], "review"), pa.int64())
+        columns = {"question_id": plain(rows["question_id"]), "judged": judged}
+        tallies.append(pa.table(columns).filter(counted))
+    by_question = pa.concat_tables(tallies).group_by("question_id").aggregate([("judged", "count"), ("judged", "sum")])
+    whole, judged = (by_question[f"judged_{name}"] for name in ("count", "sum"))
+    answers, judged_answers = (pc.sum(column).as_py() or 0 for column in (whole, judged))
+    return {
+        "splits": list(among),
+        "answers": answers,
+        "judged": judged_answers,
+        "share": judged_answers / answers if answers else 1.0,
+        "questions": len(question_ids),
+        "reviewed": pc.sum(pc.equal(whole, judged)).as_py() or 0,
+    }
+
+
 def decisions_hash(decisions: pa.Table) -> str:
     """Return a hash of the settled decisions and their reviews: all that a label update depends on."""
-    settled = decisions.filter(decisions.column("decision").is_valid())
-    return rows_hash(settled, lambda piece: ["reviews", piece.to_pydict()], size=8)
+    return rows_hash(settled_rows(decisions), lambda piece: ["reviews", piece.to_pydict()], size=8)
 
 
 def disagreements(decisions: pa.Table) -> list[dict]:
