@@ -16,7 +16,7 @@ from quit.engine.plan import check_labelers
 from quit.engine.reading import as_built, settings_of
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError, WorkspaceError, shell_word
-from quit.models.user_classes import VARIABLE, import_classes, recorded_identities
+from quit.models.user_classes import as_recorded
 from quit.settings import Settings, flatten, load, of_section
 from quit.sources import SOURCES, SourceRef, parse_source
 from quit.stages.order import STAGES
@@ -47,7 +47,6 @@ def locked_build(
     holds it, or for settings that are refused.
     """
     target = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
-    import_classes()
     settings, _ = checked_build(*as_built(target, sources, profile, overrides, add=add))
     Workspace.create(target)
     with target.lock(settings.run.lock_seconds, note):
@@ -106,9 +105,9 @@ def _other_arithmetics(workspace: Workspace) -> list[str]:
 
 @contextmanager
 def locked_last_build(
-    workspace: str | Path | Workspace, review: Sequence[str] = (), *, runs: bool = False
+    workspace: str | Path | Workspace, review: Sequence[str] = (), *, runs: bool = False, compare: Sequence[str] = ()
 ) -> Iterator[Pipeline]:
-    """Hold a workspace and plan its last build; ``runs``: to run stages of it.
+    """Hold a workspace and plan its last build. ``runs``, ``compare``: as of :func:`last_build`.
 
     ``review``: overrides of ``review.*`` settings, remembered from now on. Raises what :func:`last_build` raises,
     ``SettingsError`` for an override of anything else, and ``WorkspaceError`` where another run holds it.
@@ -116,7 +115,7 @@ def locked_last_build(
     target = Workspace.open(workspace)
     changes = of_section("review", review)
     with target.lock(settings_of(target).run.lock_seconds, note):
-        pipeline = last_build(target, changes, runs=runs)
+        pipeline = last_build(target, changes, runs=runs, compare=compare)
         target.set_build(as_built(target, changes=changes)._asdict())
         yield pipeline
 
@@ -169,34 +168,37 @@ def check_buildable(settings: Settings) -> None:
         )
 
 
-def last_build(workspace: Workspace, changes: Sequence[str] = (), *, runs: bool = False) -> Pipeline:
+def last_build(
+    workspace: Workspace, changes: Sequence[str] = (), *, runs: bool = False, compare: Sequence[str] = ()
+) -> Pipeline:
     """Return the plan of a workspace's last build, with ``changes`` over its settings, without holding it; ``runs``: to
-    run stages of it, not only to look at it (:func:`look`).
+    run stages of it, not only to look at it (:func:`as_looked_at`).
 
     Raises ``InputError`` when nothing was built, or a file that it names is gone or cannot be read.
     """
     last_build_options(workspace)
     request = as_built(workspace, changes=changes)
     settings, refs = request.settings, [parse_source(text) for text in request.sources]
-    if runs:
-        import_classes()
-    else:
-        look(workspace, settings)
+    if not runs:
+        settings = as_looked_at(workspace, settings, compare)
     pipeline = Pipeline(workspace, settings, refs, requested=request._asdict())
     _ = pipeline.fingerprints  # reads the sources, so that a missing one shows now
     return pipeline
 
 
-def look(workspace: Workspace, settings: Settings) -> None:
-    """Take the identities of users' classes from the current tables, and say which are not compared with these."""
+def as_looked_at(workspace: Workspace, settings: Settings, compare: Sequence[str] = ()) -> Settings:
+    """Return settings with the identities of users' classes from the current tables, and say which are not compared
+    with these. ``compare``: classes, or their modules, that are imported and compared."""
     current = workspace.current() if workspace.exists else {}
-    names = recorded_identities(settings, {run: manifest.get("models", ()) for run, (_, manifest) in current.items()})
+    models_of_run = {run: manifest.get("models", ()) for run, (_, manifest) in current.items()}
+    settings, names = as_recorded(settings, models_of_run, compare)
     if names:
         note(
             f"Not compared: {', '.join(names)}. To look at a workspace imports none of its classes: what tables say "
-            f"of them counts. To compare: {VARIABLE}={names[0]}",
+            f"of them counts. To compare: quit build, or quit release create --compare {names[0]}",
             loud=True,
         )
+    return settings
 
 
 def last_build_options(workspace: Workspace) -> Mapping[str, Any]:

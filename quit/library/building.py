@@ -138,7 +138,7 @@ def plan(
         SettingsError: A profile or setting is wrong.
     """
     from quit.engine.pipeline import Pipeline
-    from quit.engine.planning import checked_build, look
+    from quit.engine.planning import as_looked_at, checked_build
     from quit.library.progress import working
     from quit.operations.plan import plan as plan_costs
 
@@ -156,8 +156,8 @@ def plan(
     source_context = nullcontext(request.sources) if sources is None else temporary_sources(sources)
     with source_context as source_names, working("plan", not progress):
         effective, refs = checked_build(source_names, request.profile, request.overrides)
-        look(opened, effective)
-        costs = plan_costs(Pipeline(opened, effective, refs), throughput=throughput)
+        pipeline = Pipeline(opened, as_looked_at(opened, effective), refs)
+        costs = plan_costs(pipeline, throughput=throughput)
     return dataclasses.replace(costs, remembered=tuple(remembered))
 
 

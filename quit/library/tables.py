@@ -292,6 +292,7 @@ class Tables:
         *,
         waive: Mapping[str, str] | Iterable[str] = (),
         settings: Overrides | None = None,
+        compare: Sequence[str] = (),
         out: str | Path | None = None,
         progress: bool = True,
     ) -> Tables:
@@ -301,6 +302,8 @@ class Tables:
             name: Name of the version, such as ``v1``.
             waive: Gate -> reason, published with the data.
             settings: Of the section ``release``, for this call.
+            compare: Classes that the workspace's settings name, or their modules, to import and compare with its
+                tables.
             out: Folder of the release; ``WORKSPACE/releases/NAME`` if not given.
             progress: Show how far it is.
 
@@ -318,7 +321,8 @@ class Tables:
         waivers = [f"{gate}={why or ''}" for gate, why in waive.items()] if isinstance(waive, Mapping) else list(waive)
         texts, folder = override_texts(settings), str(Path(out).absolute()) if out else ""
         with working("release", not progress):
-            created = jobs.release(self._workspace, name, waivers, folder=folder, settings=texts).result
+            options: dict[str, Any] = {"folder": folder, "settings": texts, "compare": compare}
+            created = jobs.release(self._workspace, name, waivers, **options).result
         inside = {release.name: release for release in ([] if out else releases_of(self._workspace))}
         return Tables(inside.get(created["name"]) or open_release(created["path"]), created)
 

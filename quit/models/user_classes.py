@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from quit.common.progress import note
 from quit.errors import InputError, QuitError, ServerError, SettingsError, fault_of_the_machine
@@ -38,12 +38,9 @@ class _Source:
 
 _SOURCES: dict[str, _Source] = {}
 """By the name of the module."""
-_RECORDED: dict[tuple[str, str], str] = {}
-"""Name and ``class`` of a model -> the identity that the tables of a workspace that is looked at have of it."""
-VARIABLE = "QUIT_CLASSES"
-"""Environment variable: modules and classes that may be imported where a workspace is only looked at."""
 CAUSE = "The error's cause shows where (quit --debug prints it)."
 """Ends the message of an error that the user's code raised."""
+Spec = TypeVar("Spec", ReaderSettings, JudgeSettings)
 _BY_NAME = 'Put the class into a module and name it in a profile: kind = "python", class = "package.module:Name".'
 
 
@@ -100,38 +97,35 @@ def register_models(
 
 def user_model_identity(spec: ReaderSettings | JudgeSettings) -> str:
     """Return what the replies of a user's model depend on (:func:`class_identity`), or what tables say of it
-    (:func:`recorded_identities`).
+    (:func:`as_recorded`).
 
     Raises :class:`SettingsError` where the class cannot be imported.
     """
     name = spec.class_ or ""
     if name.startswith(_OBJECT):
         return f"python/{name.removeprefix(_OBJECT)}"
-    if (spec.name, name) in _RECORDED:
-        return _RECORDED[spec.name, name]
-    return f"python/{class_identity(imported_class(name, spec.name), spec.extra)}"
+    return spec.recorded_identity or f"python/{class_identity(imported_class(name, spec.name), spec.extra)}"
 
 
-def recorded_identities(settings: Settings, models_of_run: Mapping[str, Sequence[str]]) -> list[str]:
-    """From now on know the classes that settings name by what the current tables say of their models, so that to look
-    at a workspace imports nothing of it. Return these classes: all but those of modules that are imported already, or
-    that the user names in :data:`VARIABLE`."""
-    _RECORDED.clear()
-    named = os.environ.get(VARIABLE, "").replace(",", " ").split()
-    specs: dict[str, ReaderSettings | JudgeSettings] = {f"read:{each.name}": each for each in settings.readers}
-    for run, spec in {**specs, "judge": settings.judge}.items():
+def as_recorded(
+    settings: Settings, models_of_run: Mapping[str, Sequence[str]], compare: Sequence[str]
+) -> tuple[Settings, list[str]]:
+    """Return settings whose classes have the identities that the current tables have of them, so that to look at a
+    workspace imports nothing of it, and these classes: all except those of modules that are imported already, and those
+    to ``compare`` (classes or modules)."""
+    names: dict[str, None] = {}
+
+    def known(run: str, spec: Spec) -> Spec:
         name = spec.class_ or ""
         module = name.partition(":")[0]
-        if spec.kind != "python" or name.startswith(_OBJECT) or module in sys.modules or {name, module} & {*named}:
-            continue
+        if spec.kind != "python" or name.startswith(_OBJECT) or module in sys.modules or {name, module} & {*compare}:
+            return spec
+        names[name] = None
         found = re.search(r"python/.+?\+[0-9a-f]{12}", " ".join(models_of_run.get(run, ())))
-        _RECORDED[spec.name, name] = found[0] if found else f"python/{name}"
-    return [*dict.fromkeys(name for _, name in _RECORDED)]
+        return spec.with_recorded_identity(found[0] if found else f"python/{name}")
 
-
-def import_classes() -> None:
-    """From now on import the classes that settings name, to know and run them."""
-    _RECORDED.clear()
+    readers = tuple(known(f"read:{each.name}", each) for each in settings.readers)
+    return settings.model_copy(update={"readers": readers, "judge": known("judge", settings.judge)}), [*names]
 
 
 def user_model(spec: ReaderSettings | JudgeSettings) -> Any:

@@ -56,11 +56,9 @@ def benchmark(
     """
     from quit.common.files import read_json, write_json, writing
     from quit.common.ids import content_hash
-    from quit.models.user_classes import import_classes
     from quit.qa.benchmark.benchmark import BenchmarkRequest, check, source_identities
     from quit.version import __version__
 
-    import_classes()
     loaded = settings_for(release, profile, settings)
     systems = (tuple(retrievers or ("bm25",)), tuple(rerankers), tuple(readers))
     request = BenchmarkRequest(Path(release), split, *systems, tuple(map(Path, corpora)), bounds)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, PrivateAttr
 
 from quit.errors import SettingsError
 from quit.settings.section import File, Prompt, Section, Variable
@@ -24,6 +24,7 @@ class LanguageModel(Section):
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
+    _recorded_identity: str | None = PrivateAttr(None)
     model: str | None = None
     """A hub name, a folder (on a server: `./NAME`), a server's name for it."""
     revision: str = ""
@@ -56,6 +57,17 @@ class LanguageModel(Section):
     """Price of a million prompt tokens served from a prefix cache; `price_prompt` if not given."""
     price_completion: float = Field(0.0, ge=0)
     """Price of a million completion tokens."""
+
+    @property
+    def recorded_identity(self) -> str | None:
+        """What tables say of a class (kind `python`) that is not imported, if it is only looked at."""
+        return self._recorded_identity
+
+    def with_recorded_identity(self, identity: str) -> Self:
+        """Return these settings of a class that is not imported."""
+        copy = self.model_copy()
+        copy._recorded_identity = identity
+        return copy
 
     @property
     def missing_prices(self) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import quit
+from quit.engine.planning import as_looked_at
 from quit.errors import InputError, ServerError, SettingsError, Stopped
 from quit.models import user_classes, user_models
 from quit.models.factory import language_judge, language_reader, make_generator
@@ -390,7 +391,6 @@ def marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
     yield tmp_path / "imported"
     sys.modules.pop("marked", None)
-    user_classes.import_classes()
 
 
 CLASS = ["readers.0.kind=python", "readers.0.class=marked:Reader"]
@@ -403,7 +403,17 @@ def test_to_look_at_a_workspace_runs_none_of_its_code(tmp_path: Path, marked: Pa
         call_quit(*command.split(), "-w", workspace, code=None)
         assert not marked.exists(), command
     assert "Not compared: marked:Reader" in call_quit("status", "-w", workspace).err
-    call_quit("status", "-w", workspace, QUIT_CLASSES="marked")
+    call_quit("release", "create", "-w", workspace, "--name", "v1", "--compare", "marked", code=None)
+    assert marked.exists()
+
+
+def test_what_is_only_looked_at_is_a_fact_of_its_settings(tmp_path: Path, marked: Path) -> None:
+    """In one process a workspace is looked at, and another planned or built: a class is imported for that one alone."""
+    settings = load("embedded", CLASS).settings
+    looked_at = as_looked_at(tiny.workspace(tmp_path / "W"), settings)
+    assert user_classes.user_model_identity(looked_at.readers[0]) == "python/marked:Reader"
+    assert not marked.exists() and looked_at.model_dump() == settings.model_dump()
+    assert user_classes.user_model_identity(settings.readers[0]).startswith("python/marked:Reader@+")
     assert marked.exists()
 
 
@@ -420,5 +430,5 @@ def test_a_built_class_is_known_by_its_tables_where_it_is_not_imported(
     assert not marked.exists() and "Not compared: marked:Reader" in made.err
     (tmp_path / "marked.py").write_text((tmp_path / "marked.py").read_text().replace("Oslo", "Rome"))
     call_quit("export", "-w", "W", "-f", "csv", "--out", "out")
-    refused = call_quit("export", "-w", "W", "-f", "csv", "--out", "other", code=7, QUIT_CLASSES="marked:Reader").err
+    refused = call_quit("release", "create", "-w", "W", "--name", "v2", "--compare", "marked:Reader", code=7).err
     assert marked.exists() and "is not finished" in refused
