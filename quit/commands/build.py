@@ -92,7 +92,7 @@ def build(
     from quit.library.building import as_built
     from quit.library.progress import BuildConsole
 
-    changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions, "run.max_cost": max_cost}
+    changes = {"shards": shards, "runner": runner, "questions": questions, "max_cost": max_cost}
     opened = Workspace(workspace)
     sources = [named_source(text) for text in source or ()]
     _, profile, texts = as_built(opened, profile, set_, changes, sources, add)

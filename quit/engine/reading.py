@@ -19,8 +19,14 @@ from quit.engine.location import Location, check_build_files
 from quit.engine.parts import joined, read_log_part, read_part
 from quit.settings import Settings, load, without
 
-_LASTING = ("collect.questions=", "run.shards=", "run.runner=", "run.max_cost=", "review.")
-"""Beginnings of settings with an option of their own, or of reviews: they stay where others are replaced."""
+OPTIONS = {
+    "questions": "collect.questions",
+    "shards": "run.shards",
+    "runner": "run.runner",
+    "max_cost": "run.max_cost",
+}
+"""Options of builds that are settings of their own: they stay where others are replaced, as those of reviews do."""
+_LASTING = (*(f"{key}=" for key in OPTIONS.values()), "review.")
 
 
 class TableReader(ABC):
@@ -153,7 +159,7 @@ def as_built(
     ``embedded`` where there is neither. Every command, flow and function asks here.
 
     ``add``: ``sources`` come after those of the last build. Of other sources, its limit of questions is not theirs.
-    ``overrides`` take the place of the last build's, except of :data:`_LASTING`; ``changes`` come over both.
+    ``overrides`` take the place of the last build's, except of reviews and :data:`OPTIONS`; ``changes`` come over both.
     ``files``: options whose files have to be there still. Raises as
     :func:`quit.engine.location.check_build_files`, and ``WorkspaceError`` for a workspace of a newer program.
     """

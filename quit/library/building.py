@@ -79,9 +79,9 @@ def build(
     from quit.library import jobs
     from quit.library.progress import BuildConsole
 
-    changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions}
+    options = {"shards": shards, "runner": runner, "questions": questions}
     opened = Workspace(Path(workspace).absolute())
-    before = as_built(opened, profile, settings, changes)
+    before = as_built(opened, profile, settings, options)
     own = register_models(models or {}, before.profile, before.overrides)
 
     def keep(name: str, data: bytes) -> Path:
@@ -94,11 +94,11 @@ def build(
 
     with BuildConsole(not progress):
         names = [] if sources is None else source_texts(sources, keep)
-        request = as_built(opened, profile, settings, changes, names, add)
+        request = as_built(opened, profile, settings, options, names, add)
         texts = [*without(request.overrides, own), *own]
-        options: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
+        steps: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
         try:
-            jobs.build(opened, names, request.profile, texts, **options)
+            jobs.build(opened, names, request.profile, texts, **steps)
         except QuitError as error:
             # Where a shard found the fault tells a caller nothing; where an own model raised it does.
             raise error.with_traceback(None) from error.__cause__ if CAUSE in str(error) else None
@@ -146,10 +146,9 @@ def plan(
         raise SettingsError(f"throughput is {throughput}: give a number above 0.")
     new = [*override_texts(settings), f"collect.questions={questions}"]
     opened = Workspace(workspace)
-    changes = {"collect.questions": questions}
     names = sources if isinstance(sources, list | tuple) else [sources]
     named = [str(text) for text in names if isinstance(text, str | Path)]
-    request = as_built(opened, profile, settings, changes, named)
+    request = as_built(opened, profile, settings, {"questions": questions}, named)
     remembered = [text for text in request.overrides if text not in new]
     if opened.build and not profile:
         remembered.insert(0, f"profile={request.profile}")
@@ -200,16 +199,16 @@ def as_built(
     workspace: Workspace,
     profile: str | Path | None,
     settings: Overrides | None,
-    changes: Mapping[str, Any],
+    options: Mapping[str, Any],
     sources: Sequence[str] = (),
     add: bool = False,
 ) -> reading.Request:
     """Return what :func:`quit.engine.reading.as_built` does, of settings as Python and the command line take them.
 
-    ``changes``: settings with an argument of their own. None keeps that of the last build.
+    ``options``: those of :data:`quit.engine.reading.OPTIONS`. None keeps that of the last build.
     """
-    if (changes.get("collect.questions") or 0) < 0:
-        raise SettingsError(f"questions is {changes['collect.questions']}: give a number from 1, or 0 for all.")
+    if (options.get("questions") or 0) < 0:
+        raise SettingsError(f"questions is {options['questions']}: give a number from 1, or 0 for all.")
     texts = None if settings is None else override_texts(settings)
-    new = [f"{key}={value}" for key, value in changes.items() if value is not None]
+    new = [f"{reading.OPTIONS[name]}={value}" for name, value in options.items() if value is not None]
     return reading.as_built(workspace, sources, str(profile) if profile else None, texts, new, add=add)

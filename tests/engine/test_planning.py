@@ -9,21 +9,16 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-import quit
 from quit.common.arithmetic import ARITHMETIC, OWN
 from quit.common.progress import listening
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import check_buildable, last_build, locked_build, locked_last_build
-from quit.engine.reading import as_built, settings_of
+from quit.engine.reading import as_built
 from quit.engine.usage import FIELDS, record
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError, WorkspaceError
-from quit.flows.serve import schedule_settings
-from quit.operations import doctor
-from quit.operations import plan as costs
-from quit.qa.jobs import settings_for
 from quit.review.store import ReviewStore
-from quit.settings import Settings, load
+from quit.settings import load
 from quit.sources import parse_source
 from tests.building import carry_out
 from tests.conftest import Notes
@@ -251,40 +246,6 @@ def test_a_build_that_keeps_labels_refuses_settings_that_would_replace_them(prof
         assert workspace.build == before
         with locked_build(workspace, [], profile, overrides):
             pass
-
-
-def test_every_entrance_works_with_the_profile_and_settings_of_the_last_build(tmp_path: Path, monkeypatch) -> None:
-    workspace = Workspace.create(tmp_path / "W")
-    remembered = ["judge.threshold=0.7", "collect.questions=5", 'review.splits=["test"]']
-    workspace.set_build({"profile": str(FEW), "overrides": remembered, "sources": [f"jsonl:{STARTER}"]})
-    seen: list[Settings] = []
-    monkeypatch.setattr(doctor, "servings", lambda settings: seen.append(settings) or [])
-    with locked_build(workspace, (), None, None) as build:
-        pass
-    with locked_last_build(workspace) as reviewed:
-        pass
-    doctor.examine(None, workspace.path)
-    monkeypatch.setattr(
-        costs, "plan", lambda pipeline, **_: seen.append(pipeline.settings) or costs.Plan(0, 0, (), ..., ())
-    )
-    quit.plan(workspace.path, progress=False)
-    entrances = {
-        "build": build.settings,
-        "review, release": reviewed.settings,
-        "doctor": seen[0],
-        "plan": seen[1],
-        "serve": schedule_settings(workspace, None, None),
-        "status, show, report": settings_of(workspace),
-        "benchmark": settings_for(workspace.path, None, ()),
-    }
-    for name, settings in entrances.items():
-        values = (
-            settings.convergence.hints,
-            settings.judge.threshold,
-            settings.collect.questions,
-            settings.review.splits,
-        )
-        assert values == (2, 0.7, 5, ("test",)), name
 
 
 def test_a_build_that_waits_takes_what_the_build_before_it_took(tmp_path: Path) -> None:

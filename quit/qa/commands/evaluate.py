@@ -37,7 +37,8 @@ def run(
 ) -> None:
     """Score a ranking of passages by any system, with the metrics and intervals of `quit benchmark run`.
 
-    Question and passage ids are those of `quit export`. Without --release the labels are the workspace's own.
+    Question and passage ids are those of `quit export`. Without --release the labels and settings are the workspace's
+    own.
 
     Example: `quit evaluate run bm25.run --release W/releases/v1`
 
@@ -54,8 +55,9 @@ def run(
     from quit.dataset.workspace import dataset_of
     from quit.engine.planning import last_build
     from quit.qa.benchmark.runfile import add_results, score_run
+    from quit.qa.jobs import settings_for
 
-    settings = load_settings("embedded", [*(set_ or ()), *filter(None, [by])]).benchmark
+    settings = settings_for(release or workspace, None, [*(set_ or ()), *filter(None, [by])]).benchmark
     with working("evaluate", as_json):
         dataset = Dataset.of_release(release) if release else dataset_of(last_build(open_workspace(workspace)))
         scores = score_run(run_file, dataset, split, settings, retriever, reranker)
