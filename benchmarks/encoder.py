@@ -5,13 +5,16 @@ the same run.
 
 The calls are those of a real build of the starter's first questions on the embedded profile, recorded while its stages
 run one after the other. They are then replayed: as called, and in one call; sentence-transformers gets the same texts
-in one call, all of them and the distinct ones, with its own batches of 32 sorted by length.
+in one call, all of them and the distinct ones, with its own batches of 32 sorted by length. With ``--int8 PYTHON`` its
+ONNX backend in 8 bits gets the distinct ones too; PYTHON has ``sentence-transformers[onnx]``.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,6 +28,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=40, help="first questions of the starter; 0: all")
     parser.add_argument("--threads", type=int, default=1, help="threads of either encoder")
     parser.add_argument("--repeats", type=int, default=3, help="each is timed so often; the fastest counts")
+    parser.add_argument("--int8", type=Path, help="Python that has sentence-transformers[onnx]")
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     with tempfile.TemporaryDirectory() as folder:
@@ -109,6 +113,12 @@ def report(calls: list[list[str]], kinds: list[str], positions: int, tokens: int
             len(distinct),
         ),
     }
+    if options.int8:
+        isa = "avx512_vnni" if torch.backends.cpu.get_cpu_capability() == "AVX512" else "avx2"
+        task = {"folder": str(minilm_folder()), "texts": distinct, "threads": options.threads, "isa": isa}
+        encode = in_another_process(options.int8, task)
+        encode()
+        rows["sentence-transformers, ONNX in 8 bits, distinct texts"] = (encode, len(distinct))
     seconds: dict[str, float] = {name: float("inf") for name in rows}
     for _ in range(options.repeats):  # in turns, so that a busy moment hits all of them alike
         for name, (encode, _) in rows.items():
@@ -121,7 +131,23 @@ def report(calls: list[list[str]], kinds: list[str], positions: int, tokens: int
         f"positions computed in the build, all networks: {positions:,} for {tokens:,} tokens ({positions / tokens:.3f})"
     )
     for name, (_, count) in rows.items():
-        print(f"{name:40s} {seconds[name]:7.1f} s {count / seconds[name]:8.0f} texts/s  x{seconds[name] / base:.2f}")
+        print(f"{name:54s} {seconds[name]:7.1f} s {count / seconds[name]:8.0f} texts/s  x{seconds[name] / base:.2f}")
+
+
+def in_another_process(python: Path, task: dict[str, object]) -> Callable[[], None]:
+    """Return a function that lets ``benchmarks/encoder_int8.py`` encode the texts of the task."""
+    script = Path(__file__).with_name("encoder_int8.py")
+    process = subprocess.Popen([python, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    assert process.stdin and process.stdout
+    lines, replies = process.stdin, process.stdout
+
+    def ask(line: str) -> None:
+        lines.write(line + "\n")
+        if not replies.readline():
+            raise RuntimeError(f"{script.name} has failed.")
+
+    ask(json.dumps(task))
+    return lambda: ask("again")
 
 
 if __name__ == "__main__":

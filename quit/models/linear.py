@@ -59,7 +59,7 @@ def _unsigned(weights: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
     packed = torch.ops.onednn.qlinear_prepack(weights, None)
 
     def product(rows: torch.Tensor) -> torch.Tensor:
-        positive = (rows + 128).to(torch.uint8)
+        positive = rows.to(torch.int8).view(torch.uint8).bitwise_xor_(128)  # 128 more
         layer = torch.ops.onednn.qlinear_pointwise
         return layer(positive, 1.0, 128, packed, ones, zeros, None, 1.0, 0, torch.float32, "none", [], "")
 
