@@ -6,6 +6,7 @@
     python -m benchmarks.instruments question-type wikihint:test.json
     python -m benchmarks.instruments convergence triviahg:Copilot.json
     python -m benchmarks.instruments reader wikihint:test.json minilm-statement
+    python -m benchmarks.instruments difficulty WORKSPACE
 
 ``pairs.jsonl`` has a line {question, answers, candidate, label} per pair, a file of cases {hint, answer, leaks,
 question?, kind?}, ``labels.txt`` is in TREC's format (``LOC:city Which city ...``). Prints JSON; shares are between 0
@@ -23,6 +24,10 @@ import numpy as np
 import pyarrow as pa
 from scipy import stats
 
+from quit.commands.options import open_workspace
+from quit.dataset.dataset import FULLY
+from quit.dataset.workspace import dataset_of
+from quit.engine.planning import last_build
 from quit.errors import InputError
 from quit.evaluate.association import spearman
 from quit.evaluate.metrics import exact_match
@@ -299,6 +304,17 @@ def reader(source: SourceRef, name: str, models: Models) -> Figures:
     return figures
 
 
+def difficulty(workspace: Path) -> Figures:
+    """How far difficulty goes with a build's labels: per bin the share of passages that are fully relevant, and over
+    questions Spearman's correlation of difficulty with the share that is not."""
+    dataset = dataset_of(last_build(open_workspace(workspace)))
+    described = dataset.aligned("descriptions")
+    bins, values = (np.array(described[name].to_pylist()) for name in ("difficulty_bin", "difficulty"))
+    fully = (dataset.labels_of(np.arange(len(bins))) == FULLY).mean(axis=1)
+    shares = {name: float(fully[bins == name].mean()) for name in ("easy", "medium", "hard") if (bins == name).any()}
+    return {"questions": len(fully), "fully_relevant": shares, "spearman": spearman(values, 1 - fully)}
+
+
 def _best_hints(question: RawQuestion) -> tuple[str, ...]:
     best = sorted(question.hints, key=lambda hint: (-(hint.convergence or 0.0), len(hint.text)))
     return tuple(hint.text for hint in best[:5])
@@ -330,6 +346,8 @@ def main(instrument: str, of: str, *names: str) -> None:
         figures = leakage(Path(of), models, settings)
     elif instrument == "convergence":
         figures = convergence_agreement(parse_source(of), models, settings)
+    elif instrument == "difficulty":
+        figures = difficulty(Path(of))
     elif instrument == "reader":
         figures = reader(parse_source(of), *names, models)
     elif Path(of).is_file():
