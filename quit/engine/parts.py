@@ -126,7 +126,8 @@ def read_log_part(name: str, path: Path) -> pa.Table:
     """
     try:
         mark = file_mark(path)
-        rows = pq.read_table(path, partitioning=None, page_checksum_verification=True)
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            rows = file.read()
         schema = contracts.table(name).schema
         if unknown := {*rows.column_names} - {*schema.names}:
             raise ValueError(f"{name} has no column {min(unknown)}: a newer program wrote this")

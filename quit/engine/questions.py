@@ -7,14 +7,12 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from quit.common.progress import note
 from quit.common.ranges import WHOLE
 from quit.common.rows import grouped, tuples
 from quit.engine.parts import part_name, read_part
 from quit.engine.reading import TableReader
-from quit.engine.usage import totals
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.settings import Review
@@ -102,8 +100,10 @@ def _name(kind: str, file: str) -> str:
 
 def _rests_on(workspace: Workspace, questions: Set[str]) -> str:
     """Say what rests on these questions, in a sentence: a release, or replies of language models; else nothing."""
+    from quit.engine.usage import totals
+
     for path in sorted(workspace.path.glob("releases/*/tables/questions.parquet")) if questions else ():
-        if not questions.isdisjoint(pq.read_table(path, columns=["question_id"])["question_id"].to_pylist()):
+        if not questions.isdisjoint(read_part(path, ["question_id"])["question_id"].to_pylist()):
             return f"The release {path.parents[1].name} has them."
     return "Language models answered them." if questions and totals(workspace.path) else ""
 

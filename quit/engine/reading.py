@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,14 +105,17 @@ class TableReader(ABC):
         return joined(name, pieces, columns)
 
     def connect(
-        self, question_ids: Sequence[str] | None = None, tables: Sequence[str] | None = None
+        self,
+        question_ids: Sequence[str] | None = None,
+        tables: Sequence[str] | None = None,
+        connection: duckdb.DuckDBPyConnection | None = None,
     ) -> duckdb.DuckDBPyConnection:
-        """Return an in-memory DuckDB with one view a table over the current Parquet files.
+        """Return an in-memory DuckDB, or the given one, with one view a table over the current Parquet files.
 
         ``question_ids``: open only the parts that may hold these questions, and all rejects and logs.
-        ``tables``: only these, where a store would have to be asked for the others in vain.
+        ``tables``: only these.
         """
-        connection, current = duckdb.connect(), self.current()
+        connection, current = connection or duckdb.connect(), self.current()
         bounds = [WHOLE] if question_ids is None else [Range(0, 1, name, name + "\0") for name in question_ids]
         for name in contracts.TABLES if tables is None else tables:
             contract = contracts.table(name)
@@ -121,15 +125,21 @@ class TableReader(ABC):
             ranges = [WHOLE] if name == "rejects" else bounds
             files = dict.fromkeys(path for each in ranges for path, _ in self.part_files(name, each, None, current))
             if files:
-                connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {parquet_sql(files)}")
+                connection.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM {parquet_sql(files)}")
             else:
                 connection.register(name, contract.schema.empty_table())
         return connection
 
     def rows(self, sql: str, tables: Sequence[str]) -> list[tuple[Any, ...]]:
         """Return the rows of a query over some tables."""
-        with self.connect(tables=tables) as connection:
+        with self.connect(tables=tables, connection=_database().cursor()) as connection:
             return connection.execute(sql).fetchall()
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """The process's database: each cursor has views of its own. One more would take 20 ms."""
+    return duckdb.connect()
 
 
 class Request(NamedTuple):

@@ -13,12 +13,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quit.common.diaries import diary_lines
 from quit.errors import WorkspaceError
-from quit.models.generation.ledger import Amount, Ledger
 from quit.settings import Settings
+
+if TYPE_CHECKING:
+    from quit.models.generation.ledger import Ledger
 
 FIELDS = (
     "requests", "cached", "retries", "empty", "prompt_tokens", "completion_tokens", "cached_tokens", "thought_tokens",
@@ -83,6 +85,8 @@ def _is_entry(entry: Any) -> bool:
 @contextmanager
 def capped(path: Path, settings: Settings, ledger: Ledger) -> Iterator[None]:
     """Keep what requests cost in ``W/spent.json`` while a build with a cap works, so that builds share it."""
+    from quit.models.generation.ledger import Amount
+
     prices = {model.name: model for model in settings.replying_models}
     spent = assumed = Amount()
     for name, counts in totals(path).items():

@@ -7,15 +7,16 @@ structure; pooling and the demand for enough hints come later, in :mod:`quit.sta
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 from quit.common.files import file_mark, known_checksum
 from quit.common.opening import ending
 from quit.errors import InputError, SettingsError, did_you_mean
-from quit.sources import csv, hinteval, huggingface, jsonl, triviahg, wikihint
 from quit.sources.fields import plain
 from quit.sources.files import check_file, kind_of
 from quit.sources.records import SourceRecord
@@ -25,18 +26,29 @@ __all__ = ["SOURCES", "Source", "SourceRef", "parse_source", "read_source", "rea
 
 @dataclass(frozen=True)
 class Source:
-    """One kind of source: ``read(path)`` yields a ``SourceRecord`` for each position of the file.
+    """One kind of source, read by the module of its name.
 
     ``licence`` and ``citation`` are those of the published data; a user's own file has none.
     """
 
     name: str
-    read: Callable[[Path], Iterator[SourceRecord]]
     doc: str
     licence: str | None = None
     citation: str | None = None
-    expected: str = "a file"
     folder: bool = False
+
+    def read(self, path: Path) -> Iterator[SourceRecord]:
+        """Yield a ``SourceRecord`` for each position of the file."""
+        return self._module.read(path)
+
+    @property
+    def expected(self) -> str:
+        """What the file should be, in words."""
+        return self._module.EXPECTED
+
+    @property
+    def _module(self) -> Any:
+        return import_module(f"quit.sources.{self.name}")
 
 
 @dataclass(frozen=True)
@@ -55,39 +67,22 @@ SOURCES: dict[str, Source] = {
     for source in (
         Source(
             "triviahg",
-            triviahg.read,
             "TriviaHG JSON: machine-written hints with candidates, scores and convergence.",
             licence="MIT",
             citation="Mozafari, Jangra and Jatowt. TriviaHG: A Dataset for Automatic Hint Generation from Factoid "
             "Questions. SIGIR 2024. https://doi.org/10.1145/3626772.3657855",
-            expected=triviahg.EXPECTED,
         ),
         Source(
             "wikihint",
-            wikihint.read,
             "WikiHint JSON: five human hints per question, ranked by people.",
             licence="CC BY 4.0",
             citation="Mozafari, Gerhold and Jatowt. WikiHint: A Human-Annotated Dataset for Hint Ranking and "
             "Generation. SIGIR 2025.",
-            expected=wikihint.EXPECTED,
         ),
-        Source(
-            "jsonl",
-            jsonl.read,
-            "Your own questions: JSON Lines or Parquet of the documented schema.",
-            expected=jsonl.EXPECTED,
-        ),
-        Source("csv", csv.read, "Your own questions from a spreadsheet: CSV.", expected=csv.EXPECTED),
-        Source(
-            "huggingface",
-            huggingface.read,
-            "A Hugging Face dataset folder with the documented schema's columns.",
-            expected=huggingface.EXPECTED,
-            folder=True,
-        ),
-        Source(
-            "hinteval", hinteval.read, "A dataset of the toolkit HintEval, stored as JSON.", expected=hinteval.EXPECTED
-        ),
+        Source("jsonl", "Your own questions: JSON Lines or Parquet of the documented schema."),
+        Source("csv", "Your own questions from a spreadsheet: CSV."),
+        Source("huggingface", "A Hugging Face dataset folder with the documented schema's columns.", folder=True),
+        Source("hinteval", "A dataset of the toolkit HintEval, stored as JSON."),
     )
 }
 

@@ -15,9 +15,7 @@ from quit.common.cache import cache_folder
 from quit.models.limits import QUESTION_TYPE, note
 from quit.models.protocols import Encoder
 from quit.models.question_type import QuestionTypeClassifier
-from quit.retrieval.corpus import Corpus, corpus_checksum
 from quit.settings import Difficulty, QuestionTypeSettings
-from quit.stages.questions.difficulty import RetrievalComplexity
 from quit.stages.questions.question_type import question_types
 from quit.stages.stage import Context, Tables, stage
 
@@ -52,6 +50,9 @@ def describe(
     Difficulty is measured over the corpus that the settings name (its unusable documents are the rejects), else over
     all selected hints given. Raises :class:`quit.errors.InputError` when the corpus cannot be read.
     """
+    from quit.retrieval.corpus import Corpus, corpus_checksum
+    from quit.stages.questions.difficulty import RetrievalComplexity
+
     question_ids = ranked_hints.column("question_id").unique()
     with_hints = questions.filter(pc.is_in(questions.column("question_id"), question_ids))
     rejects = []

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -15,9 +16,10 @@ from quit.common.cache import ContentStore, leak_store
 from quit.common.rows import grouped
 from quit.models.protocols import Encoder, Equivalence
 from quit.settings import Leakage
-from quit.stages.leaks.find import Finding, LeakItem, overrides_by_hint
-from quit.stages.leaks.kept import cached_leaks_of
 from quit.stages.stage import Context, Tables, stage
+
+if TYPE_CHECKING:
+    from quit.stages.leaks.find import Finding
 
 
 @stage(
@@ -61,6 +63,9 @@ def filter_leaks(
     question must keep. With ``mode = "question"`` one leaking hint discards the question; with ``"hint"`` leaking hints
     go, and the question only when fewer than ``keep`` remain.
     """
+    from quit.stages.leaks.find import LeakItem, overrides_by_hint
+    from quit.stages.leaks.kept import cached_leaks_of
+
     by_question = grouped((hint["question_id"], hint) for hint in hints.to_pylist())
     overrides_of = overrides_by_hint(overrides, hints)
     finding_rows, usable, rejects = [], [], []

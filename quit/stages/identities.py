@@ -22,6 +22,8 @@ from quit.models.prompting import load_prompt
 from quit.models.readers import embedded_method
 from quit.models.readers.pool import FITTING_MINIMUM
 from quit.settings import ReaderSettings, Settings
+from quit.stages.leaks import RULES_IDENTITY, WORDS_IDENTITY
+from quit.stages.questions import CANDIDATES_IDENTITY, DIFFICULTY_IDENTITY
 
 _WEIGHTS = Path(__file__).parents[1] / "models" / "weights"
 
@@ -66,15 +68,7 @@ def _convergence_identity(settings: Settings) -> str:
 
 
 def _leak_rules_identity(settings: Settings) -> str:
-    from quit.stages.leaks.find import RULES_IDENTITY, WORDS_IDENTITY
-
     return WORDS_IDENTITY if settings.leakage.method == "bem" else RULES_IDENTITY
-
-
-def _candidates_identity(settings: Settings) -> str:
-    from quit.stages.questions.candidates import VERSION
-
-    return f"collection/{VERSION}"
 
 
 def difficulty_identity(settings: Settings) -> str:
@@ -82,12 +76,12 @@ def difficulty_identity(settings: Settings) -> str:
 
     Reads the corpus once, to hash it; raises :class:`quit.errors.InputError` when there is none.
     """
-    from quit.retrieval.corpus import corpus_checksum
-    from quit.stages.questions.difficulty import VERSION
-
     named = settings.difficulty.corpus
-    corpus = f"corpus@{corpus_checksum(Path(named))}" if named else "hints"
-    return f"retrieval-complexity/{VERSION}/{corpus}"
+    if not named:
+        return f"{DIFFICULTY_IDENTITY}/hints"
+    from quit.retrieval.corpus import corpus_checksum
+
+    return f"{DIFFICULTY_IDENTITY}/corpus@{corpus_checksum(Path(named))}"
 
 
 @cache
@@ -103,7 +97,7 @@ _IDENTITIES: dict[str, Callable[[Settings], str]] = {
     "convergence": _convergence_identity,
     "question_types": lambda settings: f"question-type@{_weights('question_type')}+{minilm_identity()}",
     "leak_rules": _leak_rules_identity,
-    "candidates": _candidates_identity,
+    "candidates": lambda settings: CANDIDATES_IDENTITY,
     "difficulty": difficulty_identity,
 }
 """Name of a model or of rules, as stages declare it -> what its results depend on."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,17 +25,18 @@ from quit.settings import Review
 from quit.stages.label import labels_of, valid_answers_of
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of
 from quit.stages.labelling.verdicts import settled_rows, under_review
-from quit.stages.leaks.find import Finding, LeakItem, overrides_by_hint
-from quit.stages.leaks.kept import cached_leaks_of
 from quit.stages.stage import Context, LazyTable, Tables, stage
 from quit.text.answers import answer_key
+
+if TYPE_CHECKING:
+    from quit.stages.leaks.find import Finding, LeakItem
 
 JUDGE = "review"
 """Name under which people's verdicts are listed in ``verdicts``."""
 
 Key = tuple[str, str]
 
-LeakCheck = Callable[[Sequence[LeakItem]], list[list[list[Finding]]]]
+LeakCheck = Callable[[Sequence["LeakItem"]], list[list[list["Finding"]]]]
 """The findings of each hint of each item: :func:`quit.stages.leaks.find.find_leaks_of` with its models."""
 
 
@@ -102,6 +103,9 @@ def update_stage(
     decisions: pa.Table,
 ) -> Tables:
     """Apply people's verdicts to labels and valid answers."""
+    from quit.stages.leaks.find import overrides_by_hint
+    from quit.stages.leaks.kept import cached_leaks_of
+
     settings, models = context.settings, context.models
     columns = contracts.table("labels").schema.names
     before = LabelTables(questions, ranked_hints, splits, verdicts, labels(columns), valid_answers)
@@ -306,6 +310,8 @@ def _leaks(
     tables: LabelTables, check: Mapping[str, Sequence[str]], leaks: LeakCheck
 ) -> Iterable[tuple[str, str, Finding]]:
     """Yield (question id, hint id, finding) for the answers to ``check``, question by question."""
+    from quit.stages.leaks.find import LeakItem
+
     rows = tables.ranked_hints.filter(tables.ranked_hints.column("selected"))
     ids_of: dict[str, list[str]] = grouped(tuples(rows, "question_id", "hint_id"))
     hints_of: dict[str, list[str]] = grouped(tuples(rows, "question_id", "hint"))

@@ -19,14 +19,13 @@ from quit.common.arithmetic import products
 from quit.common.rows import grouped, tuples
 from quit.models.protocols import Encoder, Equivalence, Pair
 from quit.settings import Leakage
+from quit.stages.leaks import RULES_IDENTITY, WORDS_IDENTITY
 from quit.stages.leaks.containment import content_words, hints_of_occurrence, is_word_of
-from quit.stages.leaks.rules import VERSION, lexical_leaks, rules_only
+from quit.stages.leaks.rules import lexical_leaks, rules_only
 from quit.text.answers import answer_key
 from quit.text.normalize import STOP_WORDS, stem, word_spans
 from quit.text.normalize import words as words_of
 
-RULES_IDENTITY = f"lexical-rules/{VERSION}"
-WORDS_IDENTITY = "hint-words/1"
 CONTAINED = "contained"
 """Method of a finding that is a string in a string, perhaps inside another word (answer containment)."""
 PERSON = "person"

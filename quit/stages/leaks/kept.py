@@ -9,7 +9,8 @@ from dataclasses import astuple
 from quit.common.cache import ContentStore, content_key
 from quit.models.protocols import Encoder, Equivalence
 from quit.settings import Leakage
-from quit.stages.leaks.find import RULES_IDENTITY, WORDS_IDENTITY, Finding, LeakItem, find_leaks_of
+from quit.stages.leaks import RULES_IDENTITY, WORDS_IDENTITY
+from quit.stages.leaks.find import Finding, LeakItem, find_leaks_of
 
 VERSION = 1
 """Rises with every change of ``find`` that changes findings under the same rules and models."""

@@ -16,13 +16,12 @@ import pyarrow as pa
 from quit.models.protocols import CandidateSource, Drawn, Encoder, Equivalence, Pair
 from quit.models.question_type import QuestionTypeClassifier
 from quit.settings import Convergence, QuestionTypeSettings, Settings
+from quit.stages.questions import CANDIDATES_IDENTITY
 from quit.stages.questions.question_type import question_types
 from quit.text.answers import answer_key
 
 if TYPE_CHECKING:
     from quit.models.factory import Models
-
-VERSION = 2
 
 
 def candidate_pool(questions: pa.Table, models: Models, settings: Settings) -> CandidateSource:
@@ -77,7 +76,7 @@ class CandidatePool:
         encoder.encode([answer for row in rows for answer in row["answers"]])  # all at once; then they are remembered
         self._members = {fine: [forms[key] for key in sorted(forms)] for fine, forms in members.items()}
         threshold = settings.candidate_equivalence
-        self.identity = f"collection/{VERSION}/equivalent={threshold:g}+{equivalence.identity}+{encoder.identity}"
+        self.identity = f"{CANDIDATES_IDENTITY}/equivalent={threshold:g}+{equivalence.identity}+{encoder.identity}"
 
     def draw(self, questions: Sequence[Mapping[str, Any]]) -> list[list[Drawn]]:
         """Return for each row of ``questions`` at most ``candidate_cap - 1`` candidates, nearest first.

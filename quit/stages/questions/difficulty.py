@@ -20,8 +20,8 @@ from quit.models.protocols import Encoder
 from quit.retrieval.complexity import ContainedOrNear, LateInteraction, contains_answer, measure
 from quit.retrieval.hybrid import HybridIndex, Texts
 from quit.settings import Difficulty
+from quit.stages.questions import DIFFICULTY_IDENTITY
 
-VERSION = 4
 TOGETHER = 256
 """Questions whose documents' tokens are encoded together, and held in memory."""
 
@@ -54,7 +54,7 @@ class RetrievalComplexity:
         self._answers = ContainedOrNear(encoder)
         self._tokens = LateInteraction(encoder)
         self._settings = settings
-        self.identity = f"retrieval-complexity/{VERSION}/{name}+{encoder.identity}"
+        self.identity = f"{DIFFICULTY_IDENTITY}/{name}+{encoder.identity}"
 
     @classmethod
     def over_hints(cls, hints: Sequence[str], encoder: Encoder, settings: Difficulty) -> RetrievalComplexity:
