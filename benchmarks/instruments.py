@@ -25,9 +25,6 @@ import pyarrow as pa
 from scipy import stats
 
 from quit.commands.options import open_workspace
-from quit.dataset.dataset import FULLY
-from quit.dataset.workspace import dataset_of
-from quit.engine.planning import last_build
 from quit.errors import InputError
 from quit.evaluate.association import spearman
 from quit.evaluate.metrics import exact_match
@@ -307,12 +304,17 @@ def reader(source: SourceRef, name: str, models: Models) -> Figures:
 def difficulty(workspace: Path) -> Figures:
     """How far difficulty goes with a build's labels: per bin the share of passages that are fully relevant, and over
     questions Spearman's correlation of difficulty with the share that is not."""
-    dataset = dataset_of(last_build(open_workspace(workspace)))
-    described = dataset.aligned("descriptions")
-    bins, values = (np.array(described[name].to_pylist()) for name in ("difficulty_bin", "difficulty"))
-    fully = (dataset.labels_of(np.arange(len(bins))) == FULLY).mean(axis=1)
+    sql = """SELECT any_value(difficulty_bin) AS bin, any_value(difficulty) AS difficulty, avg((label = 2)::INT) AS fully
+        FROM labels JOIN descriptions USING (question_id) GROUP BY question_id"""
+    with open_workspace(workspace).connect() as connection:
+        columns = connection.execute(sql).fetchnumpy()
+    bins, fully = columns["bin"].astype(str), columns["fully"]
     shares = {name: float(fully[bins == name].mean()) for name in ("easy", "medium", "hard") if (bins == name).any()}
-    return {"questions": len(fully), "fully_relevant": shares, "spearman": spearman(values, 1 - fully)}
+    return {
+        "questions": len(fully),
+        "fully_relevant": shares,
+        "spearman": spearman(columns["difficulty"], 1 - fully),
+    }
 
 
 def _best_hints(question: RawQuestion) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from quit.models.factory import Models
 from quit.models.readers import EMBEDDED_READERS
 from quit.settings import Settings
 from quit.sources import SourceRef, parse_source
+from tests.report import tiny
 from tests.rows import write_lines
 
 CASES = Path(__file__).parents[1] / "stages" / "leaks"
@@ -98,7 +99,7 @@ def test_agreement_with_a_sources_own_types(models: Models, tmp_path: Path) -> N
         ('{"hint": "x", "answer": "y"}', "'leaks' is missing"),
         ('{"hint": "x", "leaks": true}', "line 1: expected answer"),
         ('{"hint": "x", "answer": "y", "leaks": "maybe"}', "true or false"),
-        ("", "is empty"),
+        ("", "holds nothing"),
     ],
 )
 def test_bad_cases_are_named_by_line(models: Models, tmp_path: Path, line: str, message: str) -> None:
@@ -164,3 +165,11 @@ def test_convergence_of_a_source_without_candidates_is_measured_with_drawn_ones(
     figures = instruments.convergence_agreement(parse_source(f"jsonl:{path}"), models, Settings())
     assert (figures["n"], figures["scored"], figures["exact_match"]) == (15, 0, None)
     assert figures["spearman"] > 0
+
+
+def test_difficulty_beside_labels(tmp_path) -> None:
+    """Label 2 by hand: three of the four passages of q1 (0.1, easy), two of q2 (0.2, easy) and two of q3 (0.9, hard)."""
+    tiny.workspace(tmp_path)
+    figures = instruments.difficulty(tmp_path)
+    assert (figures["questions"], figures["fully_relevant"]) == (3, {"easy": 0.625, "hard": 0.5})
+    assert figures["spearman"] == pytest.approx(0.75**0.5)  # of 1, 2, 3 and 1, 2.5, 2.5
