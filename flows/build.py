@@ -13,7 +13,7 @@ from quit.common.progress import listening
 from quit.engine.execution import Execution
 from quit.engine.pipeline import Pipeline
 from quit.flows.parameters import Profile, of_job
-from quit.flows.scheduling import COMMAND
+from quit.flows.scheduling import COMMAND, run_name
 from quit.flows.tasks import ProgressArtifact, as_task
 from quit.library import jobs
 from quit.library.jobs import JobResult
@@ -21,7 +21,7 @@ from quit.stages.order import STAGES
 from quit.status.summary import markdown_links, markdown_summary
 
 
-@flow(name="build")  # its shards go to the place that `run.runner` names
+@flow(name="build", flow_run_name=run_name)  # its shards go to the place that `run.runner` names
 @of_job(jobs.build, profile=Profile, settings=Sequence[str])
 def build(arguments: dict[str, Any]) -> JobResult:
     """Build a workspace: run every stage that is not up to date; returns the run's summary (Markdown).

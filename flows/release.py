@@ -14,6 +14,7 @@ from prefect.logging import get_run_logger
 from quit.dataset.release import FOLDER, open_release
 from quit.engine.workspace import Workspace
 from quit.flows.parameters import Format, Waiver, of_job
+from quit.flows.scheduling import run_name
 from quit.flows.tasks import as_task
 from quit.library import jobs
 from quit.library.jobs import JobResult
@@ -21,7 +22,7 @@ from quit.release.show import lines
 from quit.status.summary import markdown_links
 
 
-@flow(name="release")
+@flow(name="release", flow_run_name=run_name)
 @of_job(jobs.release, waive=Sequence[Waiver], formats=Sequence[Format])
 def release(arguments: dict[str, Any]) -> JobResult:
     """Freeze a workspace as a release and export it; returns its ``name``, ``path``, ``content_id``, whether it is

@@ -13,6 +13,7 @@ from prefect.logging import get_run_logger
 from quit.common.endpoints import address
 from quit.engine.workspace import Workspace
 from quit.flows.parameters import Step, of_job
+from quit.flows.scheduling import run_name
 from quit.flows.tasks import as_task
 from quit.library import jobs
 from quit.library.jobs import JobResult
@@ -22,14 +23,14 @@ from quit.status.stages import settings_of
 from quit.status.summary import markdown_links
 
 
-@flow(name="review-sync")
+@flow(name="review-sync", flow_run_name=run_name)
 @of_job(jobs.review_sync, steps=Sequence[Step])
 def review_sync(arguments: dict[str, Any]) -> JobResult:
     """Push what is to be reviewed and pull what people did; labels stay as they are. Returns what each step did."""
     return _shown(jobs.review_sync, arguments)
 
 
-@flow(name="label-update")
+@flow(name="label-update", flow_run_name=run_name)
 @of_job(jobs.label_update)
 def label_update(arguments: dict[str, Any]) -> JobResult:
     """Update the labels by every review pulled so far; returns what changed, under ``update``."""

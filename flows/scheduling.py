@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from prefect.exceptions import MissingContextError
@@ -29,6 +31,14 @@ from quit.text.words import counted
 NOTHING_NEW, WAITING = "Nothing new", Waiting.__name__
 COMMAND = "command"
 """Tag of runs that a command has started: who typed it has named what is to be replaced."""
+
+
+def run_name() -> str:
+    """Return what a run is called: what it works on and when it began, such as ``starter, 2026-11-28 16:57``."""
+    parameters = flow_run.parameters
+    subject = parameters.get("sources") or parameters.get("release") or parameters.get("workspace") or ""
+    names = subject if isinstance(subject, list | tuple) else [subject]
+    return f"{', '.join(Path(str(name)).name for name in names)}, {datetime.now():%Y-%m-%d %H:%M}"
 
 
 class RunTimeout(TimeoutError):

@@ -171,7 +171,7 @@ def check(
 
     Args:
         path: Folder of a release; the workspace if not given.
-        venue: Also the metadata that a venue requires: neurips.
+        venue: Also what a venue requires: neurips (metadata), arr (checklist).
     """
     from quit.dataset.release import verify as verify_release
     from quit.dataset.workspace import provenance_of

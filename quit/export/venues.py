@@ -22,9 +22,17 @@ VENUES = {
         **{"rai:personalSensitiveInformation": "personal_information", "rai:dataSocialImpact": "social_impact"},
         **{"rai:hasSyntheticData": _PROGRAM, "prov:wasGeneratedBy": _PROGRAM},
         "prov:wasDerivedFrom": "the sources of the build",
-    }
+    },
+    # Responsible NLP Research checklist (https://aclrollingreview.org/responsibleNLPresearch/), of a dataset
+    "arr": {
+        **{"A2 risks": "social_impact", "B1 citations": _PROGRAM, "B2 licence": "licence", "B3 intended use": _PROGRAM},
+        **{"B4 personal information": "personal_information", "B5 documentation": _PROGRAM, "B6 statistics": _PROGRAM},
+        **{"D1 instructions": _PROGRAM, "D2 recruitment and pay": "annotator_pay", "D3 consent": "consent"},
+        **{"D4 ethics review": "ethics", "D5 annotators": "review.people, before the release"},
+    },
 }
-"""Venue -> field of ``croissant.json`` -> setting of ``[card]`` that a person writes, or in words where it is from."""
+"""Venue -> what it asks for (``neurips``: a field of ``croissant.json``) -> setting of ``[card]`` that a person writes,
+or in words where it is from."""
 
 
 def venue_metadata(venue: str, origin: Origin, card: Card) -> list[dict[str, Any]]:
@@ -37,7 +45,8 @@ def venue_metadata(venue: str, origin: Origin, card: Card) -> list[dict[str, Any
         raise SettingsError(f"No requirements of {venue!r} are known.{did_you_mean(venue, list(VENUES))}")
     metadata = croissant_of(origin, card)
     values = {name: metadata.get(name) for name in ("url", "version", "prov:wasDerivedFrom")}
-    values["license"] = licence_urls(origin, card)
+    values["license"] = values["B2 licence"] = licence_urls(origin, card)
+    values["D5 annotators"] = metadata.get("rai:annotatorDemographics")
     rows = []
     for field, source in VENUES[venue].items():
         there = bool(values.get(field, getattr(card, source, True)))

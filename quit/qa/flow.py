@@ -10,12 +10,13 @@ from prefect import flow
 from prefect.artifacts import create_link_artifact, create_table_artifact
 
 from quit.flows.parameters import Profile, Split, of_job
+from quit.flows.scheduling import run_name
 from quit.flows.tasks import as_task
 from quit.library.jobs import JobResult
 from quit.qa import jobs
 
 
-@flow(name="benchmark")
+@flow(name="benchmark", flow_run_name=run_name)
 @of_job(jobs.benchmark, split=Split, profile=Profile)
 def benchmark(arguments: dict[str, Any]) -> JobResult:
     """Benchmark QA systems on a release, or on the newest release of a workspace; returns ``results``, ``seconds`` and

@@ -85,9 +85,9 @@ def roles(figures: dict[str, list[dict[str, Any]]]) -> Iterator[str | Table]:
         rows = [[*row.values(), share(row["mixed"], row["sets"])] for row in order]
         heads = ["hints", "sets", "order matters", "share"]
         yield Plot("Sets whose order matters", heads, rows, name="plot-order", svg=svg)
-    means = {split: {row["rank"]: row[split] for row in ranks if row[split] is not None} for split in SPLITS}
-    svg = plots.lines("plot-ranks", means, "rank by convergence, from 0", "mean contribution")
-    rows = [[row["rank"], *map(percent, [*row.values()][1:])] for row in ranks]
+    means = {split: {row["rank"] + 1: row[split] for row in ranks if row[split] is not None} for split in SPLITS}
+    svg = plots.lines("plot-ranks", means, "rank by convergence, 1 is best", "mean contribution")
+    rows = [[row["rank"] + 1, *map(percent, [*row.values()][1:])] for row in ranks]
     heads = ["rank by convergence", *SPLITS, "all", "standard error", "in a minimal set", "lowers"]
     yield Plot("Mean contribution of hints by rank", heads, rows, name="plot-ranks", svg=svg)
 

@@ -46,6 +46,14 @@ class Card(Section):
     """Personal or sensitive information in the data, or that none is."""
     social_impact: str = ""
     """What good and what harm use of the dataset may do, and to whom."""
+    annotator_pay: str = ""
+    """How annotators were found and what they were paid."""
+    consent: str = ""
+    """What annotators were told of how their work is used, and how they agreed."""
+    ethics: str = ""
+    """Who reviewed the collection for ethics, or why nobody had to."""
+    outputs_licence: str = ""
+    """Terms of the language models whose replies the dataset holds: some forbid to train other models on them."""
 
     @field_validator("repository")
     @classmethod

@@ -11,7 +11,7 @@ from typing import Any
 
 from quit.common.endpoints import address
 from quit.common.rows import sql_rows
-from quit.engine.reading import TableReader
+from quit.engine.reading import TableReader, settings_of
 from quit.engine.usage import origins, totals
 from quit.engine.workspace import Workspace
 from quit.errors import shell_word
@@ -74,6 +74,20 @@ def labels_by_hints(workspace: TableReader) -> list[tuple[int, int, int]]:
     """Return (number of hints, passages, passages labelled 2), ascending."""
     sql = "SELECT length(permutation), count(*), count(*) FILTER (label = 2) FROM labels GROUP BY 1 ORDER BY 1"
     return workspace.rows(sql, ["labels"])
+
+
+def embedded_labels(workspace: TableReader) -> str | None:
+    """Return which models behind the labels are no language models, and what that means; None where all are."""
+    settings = settings_of(workspace)
+    embedded = [reader.name for reader in settings.labelers if reader.kind == "embedded"]
+    if settings.judge.kind == "equivalence":
+        embedded.append("the judge")
+    if not embedded:
+        return None
+    return (
+        f"No language models: {', '.join(embedded)}. They are small sentence encoders: the labels show how the "
+        "pipeline works, not what language models infer."
+    )
 
 
 def type_agreement(workspace: TableReader) -> tuple[int, int, int]:
@@ -268,9 +282,10 @@ def _rows_made(table: str, counts: Sequence[int]) -> str:
 
 def type_sentence(typed: int, coarse: int, fine: int) -> str:
     """Return what :func:`type_agreement` counts in words."""
+    lower = " The sources give some fine types another coarse type than the classifier's." if coarse < fine else ""
     return (
         f"Question types: the classifier agrees with the sources' own on {share(coarse, typed)} (coarse) and "
-        f"{share(fine, typed)} (fine) of {typed:,} questions."
+        f"{share(fine, typed)} (fine) of {typed:,} questions.{lower}"
     )
 
 
@@ -300,6 +315,7 @@ def summary(workspace: Workspace) -> list[Table | str]:
         ),
         *(agreement.sentence() for agreement in judge_agreement(workspace)),
         *([type_sentence(*types)] if types[0] else []),
+        *filter(None, [embedded_labels(workspace)]),
     ]
 
 

@@ -145,7 +145,10 @@ def test_the_commands_after_a_build_can_be_pasted(tmp_path: Path, drawn: SimpleN
     place = tmp_path / "my data"
     console.print_summary(tiny.workspace(place))
     commands = [shlex.split(line) for line in drawn.text().splitlines() if line.startswith("    quit ")]
-    assert len(commands) == 4 and all(words[2:4] == ["-w", str(place)] for words in commands)
+    assert len(commands) == 7 and all({"-w", str(place)} <= {*words} for words in commands if words[1] != "models")
+    assert "No language models: minilm-vector, minilm-late, minilm-evidence, the judge." in " ".join(
+        drawn.text().split()
+    )
 
 
 def test_questions_beyond_a_limit_are_one_line_and_a_leak_has_ways_out(drawn: SimpleNamespace) -> None:

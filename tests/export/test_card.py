@@ -112,7 +112,7 @@ def test_texts_of_sources_are_escaped(tables, tmp_path):
 def test_what_people_did(tables, tmp_path):
     flags = [{"flag": "hint_false", "questions": 3, "share": 0.05}, {"flag": "leak", "questions": 0, "share": 0.0}]
     header, text = written(tables, tmp_path, verification={**VERIFICATION, "flags": flags})
-    assert "Flagged by at least one annotator, of the reviewed questions: hint false 3 (5.0%); leak 0 (0.0%)." in text
+    assert "Flagged by at least one annotator, of the annotated questions: hint false 3 (5.0%); leak 0 (0.0%)." in text
     assert header["annotations_creators"] == ["machine-generated", "expert-generated"]
     assert "human-verified" in header["tags"]
     assert "4 people submitted 80 annotations of 60 questions." in text

@@ -107,3 +107,22 @@ def test_what_neurips_requires_is_named_with_its_setting_until_it_is_written(tab
     assert "\n- Biases of the questions: Mostly &lt;Europe&gt;. " in (tmp_path / "huggingface/README.md").read_text()
     assert exported["rai:dataBiases"].startswith("Biases of the questions: Mostly <Europe>. Biases of the selection: ")
     call_quit("release", "check", release.path, "--for", "icml", code=4)
+
+
+def test_what_acl_rolling_review_asks_is_answered_by_the_card_the_program_and_people(tables, tmp_path):
+    release = small.freeze(tmp_path / "v1", small.rows())
+    answer = call_quit("release", "check", release.path, "--for", "arr", "--json", code=8).json()
+    lacking = {row["field"][:2] for row in answer["required"] if not row["there"]}
+    assert lacking == {"A2", "B2", "B4", "D2", "D3", "D4", "D5"} and len(answer["required"]) == 12
+    texts = {"social_impact": "S.", "licence": "mit", "personal_information": "P.", "annotator_pay": "15 € an hour.",
+             "consent": "C.", "ethics": "E.", "outputs_licence": "O."}  # fmt: skip
+    (tmp_path / "card.toml").write_text("[card]\n" + "".join(f'{name} = "{text}"\n' for name, text in texts.items()))
+    check = ("release", "check", release.path, "--for", "arr", "--card", tmp_path / "card.toml", "--json")
+    assert [row["field"] for row in call_quit(*check, code=8).json()["required"] if not row["there"]] == [
+        "D5 annotators"
+    ]
+    metadata_of(tables, tmp_path, load_card(tmp_path / "card.toml"), release="v1")
+    card = (tmp_path / "huggingface/README.md").read_text()
+    assert (
+        "Annotators' pay: 15 € an hour. Consent of annotators: C. Ethics: E. Terms of the models' replies: O." in card
+    )

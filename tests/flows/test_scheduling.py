@@ -4,6 +4,7 @@ import json
 import logging
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -35,6 +36,21 @@ def test_a_run_that_waits_for_a_batch_ends_in_a_state_of_that_name() -> None:
 
     state = scheduling.run_with_limits(Limits(), work)
     assert (state.name, state.type.value, state.message) == ("Waiting", "COMPLETED", "r waits for batch_1")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name"),
+    [
+        ({"sources": ["starter", "csv:/data/mine.csv"], "workspace": "w"}, "starter, mine.csv, 2026-05-01 12:00"),
+        ({"sources": [], "workspace": Path("/data/w")}, "w, 2026-05-01 12:00"),
+        ({"release": "/data/w/releases/v1", "workspace": None}, "v1, 2026-05-01 12:00"),
+    ],
+)
+def test_a_run_is_called_by_what_it_works_on_and_when(monkeypatch, parameters: dict, name: str) -> None:
+    monkeypatch.setattr(scheduling, "flow_run", SimpleNamespace(parameters=parameters))
+    monkeypatch.setattr(scheduling, "datetime", SimpleNamespace(now=lambda: NOON))
+    assert scheduling.run_name() == name
+    assert all(flow.flow_run_name is scheduling.run_name for flow in FLOWS.values())
 
 
 @pytest.mark.parametrize("name", list(FLOWS))
