@@ -304,7 +304,8 @@ def reader(source: SourceRef, name: str, models: Models) -> Figures:
 def difficulty(workspace: Path) -> Figures:
     """How far difficulty goes with a build's labels: per bin the share of passages that are fully relevant, and over
     questions Spearman's correlation of difficulty with the share that is not."""
-    sql = """SELECT any_value(difficulty_bin) AS bin, any_value(difficulty) AS difficulty, avg((label = 2)::INT) AS fully
+    sql = """
+        SELECT any_value(difficulty_bin) AS bin, any_value(difficulty) AS difficulty, avg((label = 2)::INT) AS fully
         FROM labels JOIN descriptions USING (question_id) GROUP BY question_id"""
     with open_workspace(workspace).connect() as connection:
         columns = connection.execute(sql).fetchnumpy()

@@ -168,7 +168,7 @@ def test_convergence_of_a_source_without_candidates_is_measured_with_drawn_ones(
 
 
 def test_difficulty_beside_labels(tmp_path) -> None:
-    """Label 2 by hand: three of the four passages of q1 (0.1, easy), two of q2 (0.2, easy) and two of q3 (0.9, hard)."""
+    """Label 2 by hand: three of four passages of q1 (0.1, easy), two of q2 (0.2, easy) and two of q3 (0.9, hard)."""
     tiny.workspace(tmp_path)
     figures = instruments.difficulty(tmp_path)
     assert (figures["questions"], figures["fully_relevant"]) == (3, {"easy": 0.625, "hard": 0.5})
