@@ -10,7 +10,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -112,6 +112,17 @@ def replacing(
 def files_below(folder: Path) -> Iterator[Path]:
     """Yield the files below a folder, except those that are being written."""
     return (path for path in folder.rglob("*") if path.is_file() and not LEFTOVER.fullmatch(path.name))
+
+
+def files_to_read(folder: Path, above: Set[str] = frozenset()) -> Iterator[Path]:
+    """Yield the files of a folder that others wrote: links are followed, except to a folder that holds them. A link to
+    nothing is one, so that who opens it says so. Raises ``OSError`` for a folder that cannot be read."""
+    here = os.path.realpath(folder)
+    for path in () if here in above else folder.iterdir():
+        if path.is_dir():
+            yield from files_to_read(path, {*above, here})
+        elif path.is_file() or (path.is_symlink() and not path.exists()):
+            yield path
 
 
 def refuse_links(folder: Path, what: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from quit.common.files import sync
+from quit.common.files import refuse_links, sync
 
 
 @contextmanager
@@ -48,7 +48,8 @@ def aside(target: Path) -> Iterator[Path]:
 
 
 def put_in_place(folder: Path, target: Path) -> None:
-    """Move a folder to its place; what was there is replaced."""
+    """Move a folder to its place; what was there is replaced. Raises ``InputError`` for a link there."""
+    refuse_links(target, "what it leads to would be replaced")
     old = _old(target)
     shutil.rmtree(old, ignore_errors=True)
     if target.exists() and any(target.iterdir()):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from quit.common.files import files_below, read_json, remove_files, write_json
+from quit.common.files import files_below, read_json, write_json
 from quit.common.state_files import read_state
 from quit.engine.parts import damage
 from quit.engine.workspace import Workspace, parts_of
@@ -29,7 +29,7 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
         about = read_json(folder / "manifest.json")
         foreign = isinstance(about, dict) and about.get("fingerprint", folder.name) != folder.name
         parts_too = [path for path in files_below(folder) if path.suffix == ".parquet"] if foreign else []
-        remove_files([folder / "manifest.json", *parts_too])
+        workspace.remove(folder, [folder / "manifest.json", *parts_too])
         return [str(error)]
     parts: Sequence[tuple[Path, dict[str, Any] | None]]
     if manifest is None:
@@ -38,8 +38,8 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
         parts = parts_of(folder, manifest)
     faults = {path: fault for path, part in parts if (fault := damage(path, part)) is not None}
     if faults and manifest is not None:
-        _set_aside(folder, manifest)
-    remove_files(faults)
+        _set_aside(workspace, folder, manifest)
+    workspace.remove(folder, faults)
     return [f"{path.relative_to(folder).as_posix()} {fault}." for path, fault in faults.items()]
 
 
@@ -47,13 +47,14 @@ def discard_to_compare(workspace: Workspace, folder: Path) -> None:
     """Remove the parts of a stage run, to be made again; later stages run again only where they come out different."""
     manifest = workspace.manifest(folder)
     if manifest is not None:
-        _set_aside(folder, manifest)
-    remove_files([path for path in files_below(folder) if path.suffix == ".parquet"])
+        _set_aside(workspace, folder, manifest)
+    workspace.remove(folder, [path for path in files_below(folder) if path.suffix == ".parquet"])
 
 
-def _set_aside(folder: Path, manifest: dict[str, Any]) -> None:
+def _set_aside(workspace: Workspace, folder: Path, manifest: dict[str, Any]) -> None:
+    workspace.refuse_links(folder)
     write_json(folder / DAMAGED_MANIFEST, manifest)
-    remove_files([folder / "manifest.json"])
+    workspace.remove(folder, [folder / "manifest.json"])
 
 
 def rebuilt_identically(workspace: Workspace, folder: Path) -> bool:

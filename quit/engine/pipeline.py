@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from quit.common.files import files_below, remove_files, writing
+from quit.common.files import files_below, writing
 from quit.common.progress import note
 from quit.common.ranges import WHOLE, Range, ranges
 from quit.common.retries import with_retries
@@ -79,7 +79,7 @@ class Pipeline(BuildPlan):
         before, the run is still seen to be stale, and what is left of its parts is not taken for new."""
         folder = self.folder(run)
         if not self.is_done(run) and self.workspace.manifest(folder) is not None:
-            remove_files(path for path in [*files_below(folder)] if path.name != "manifest.json")
+            self.workspace.remove(folder, [path for path in files_below(folder) if path.name != "manifest.json"])
             self.workspace.discard(folder)
 
     @property

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,16 +103,25 @@ class Workspace(Location, TableReader):
         for name in outputs:
             paths = [folder / name / part_name(Range(index, count)) for index in range(count)]
             parts = [describe(path, name) for path in paths]
-            remove_files({*(folder / name).iterdir()} - {*paths})
+            self.remove(folder, {*(folder / name).iterdir()} - {*paths})
             tables[name] = {"rows": sum(part["rows"] for part in parts), "parts": parts}
         manifest = json.loads(json_bytes({**facts, "tables": tables}))
         write_json(folder / "manifest.json", {**manifest, "checksum": content_hash(manifest)})
 
-    def discard(self, folder: Path) -> None:
-        """Remove a stage run, its manifest first: killed here, the run is incomplete rather than damaged. Raises
-        ``InputError`` for a link in it."""
+    def remove(self, folder: Path, paths: Iterable[Path]) -> None:
+        """Remove files of a stage run. Raises ``InputError`` for a link in its folder, and removes none then."""
+        if paths := [*paths]:
+            self.refuse_links(folder)
+            remove_files(paths)
+
+    def refuse_links(self, folder: Path) -> None:
+        """Raise ``InputError`` for a link in a stage run's folder: what it leads to is not removed."""
         refuse_links(folder, "files outside the workspace would be removed")
-        remove_files([folder / "manifest.json", *files_below(folder)])
+
+    def discard(self, folder: Path) -> None:
+        """Remove a stage run, its manifest first: killed here, the run is incomplete rather than damaged. Raises as
+        :meth:`remove`."""
+        self.remove(folder, [folder / "manifest.json", *files_below(folder)])
         shutil.rmtree(folder, ignore_errors=True)
 
     def current(self, runs: Sequence[str] | None = None) -> dict[str, tuple[Path, dict[str, Any]]]:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from quit.common.cache import ContentStore, cache_folder, content_key
-from quit.common.files import file_checksum, file_mark, is_settled
+from quit.common.files import file_checksum, file_mark, files_to_read, is_settled
 from quit.errors import MissingDependency, require
 
 PUBLISHED = "all-MiniLM-L6-v2"
@@ -45,7 +45,7 @@ def folder_checksum(folder: Path) -> str:
     """
     store = ContentStore(cache_folder("checksums") / "files.sqlite", "checksums", "Checksums of model files")
     digest = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+    for path in sorted(files_to_read(folder)):
         name = path.relative_to(folder)
         if not any(part.startswith(".") for part in name.parts):
             digest.update(name.as_posix().encode() + b"\0" + _file_digest(path, store))

@@ -14,7 +14,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from quit.common.files import file_mark, known_checksum
+from quit.common.files import file_mark, files_to_read, known_checksum
 from quit.common.opening import ending
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.sources.fields import plain
@@ -145,7 +145,7 @@ def source_checksum(ref: SourceRef) -> str:
         if ref.path.is_file():
             return known_checksum(ref.path)
         digest = hashlib.sha256()
-        names = sorted(part.relative_to(ref.path).as_posix() for part in ref.path.rglob("*") if part.is_file())
+        names = sorted(part.relative_to(ref.path).as_posix() for part in files_to_read(ref.path))
         for name in names:
             # The size in the header keeps a byte that moves from one file's end to the next one's name from going
             # unnoticed.
@@ -194,7 +194,7 @@ def read_sources(refs: Sequence[SourceRef], planned: Sequence[str] | None = None
 def _marks(ref: SourceRef) -> list[tuple]:
     """Return what changes with every write to a source's files, even one that is taken back."""
     try:
-        files = [ref.path] if ref.path.is_file() else sorted(path for path in ref.path.rglob("*") if path.is_file())
+        files = [ref.path] if ref.path.is_file() else sorted(files_to_read(ref.path))
         return [file_mark(path) for path in files]
     except OSError as error:
         raise InputError(f"{ref.path} cannot be read ({error.strerror or error}).") from None

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from quit.common.files import files_to_read
 from quit.errors import InputError, MissingDependency
 from quit.sources import fields, jsonl
 from quit.sources.fields import DraftRecord, Item, quote
@@ -70,7 +71,8 @@ def _splits(path: Path, datasets: Any) -> dict[str, Any]:
             if (kind := type(builder).__module__.rpartition(".")[2]) not in _FORMATS:
                 raise InputError(f"{path} is a dataset of kind {kind!r}; expected {' or '.join(_FORMATS)} files.")
             if kind == "parquet":
-                jsonl.refuse_nulls(path, path.rglob("*.parquet"), EXPECTED)
+                parts = (part for part in files_to_read(path) if part.suffix == ".parquet")
+                jsonl.refuse_nulls(path, parts, EXPECTED)
             # Streaming reads the files where they are; otherwise a copy of them would be left in the user's cache.
             dataset = builder.as_streaming_dataset()
     if not isinstance(dataset, dict):
