@@ -159,6 +159,11 @@ def require(package: str, what: str = "This") -> None:
             raise ModuleNotFoundError(name=package)
 
 
+def is_too_little_memory(error: BaseException) -> bool:
+    """Whether an error of Python or a library says that memory is short."""
+    return isinstance(error, MemoryError) or bool(_NO_MEMORY.search(str(error).partition("\n")[0]))
+
+
 def fault_of_the_machine(error: BaseException) -> QuitError | None:
     """Return what an error of Python or a library says of the machine: a missing extra, too little memory, an
     output that takes no more.
@@ -168,7 +173,7 @@ def fault_of_the_machine(error: BaseException) -> QuitError | None:
     if missing := missing_extra(error):
         return missing
     text = str(error).partition("\n")[0]
-    if isinstance(error, MemoryError) or _NO_MEMORY.search(text):
+    if is_too_little_memory(error):
         return WorkspaceError(
             f"There is too little memory ({text or type(error).__name__}). Free some or raise the limit (ulimit -v), "
             "then run the same command again; run.workers=1 needs least."

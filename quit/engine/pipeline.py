@@ -22,7 +22,7 @@ from quit.engine.plan import BuildPlan, StageRun
 from quit.engine.questions import check_questions, fitting_rows
 from quit.engine.usage import record
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, WorkspaceError, shell_word
+from quit.errors import InputError, WorkspaceError, is_too_little_memory, shell_word
 from quit.models.factory import Models
 from quit.settings import Settings
 from quit.sources import SourceRef, read_sources
@@ -189,7 +189,8 @@ class Pipeline(BuildPlan):
     def run_shard(self, run: StageRun, shard: Range, function: Callable[..., Tables] | None = None) -> None:
         """Run one shard of a stage run and write its parts.
 
-        A fault of this system is retried (``run.retries``); clients of servers have retries of their own.
+        A fault of this system is retried (``run.retries``), except too little memory; clients of servers have retries of
+        their own.
 
         ``function``: called in place of the stage's, with the same arguments: it runs that on Ray. Raises the last
         fault.
@@ -204,7 +205,7 @@ class Pipeline(BuildPlan):
             self.workspace.write_part(self.folder(run), shard, {name: tables[name] for name in stage.outputs})
 
         def helps(error: Exception) -> bool:
-            return isinstance(error, OSError)
+            return isinstance(error, OSError) and not is_too_little_memory(error)
 
         with_retries(work, settings.retries, settings.retry_seconds, helps, partial(note, loud=True))
 

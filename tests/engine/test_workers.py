@@ -183,3 +183,27 @@ def test_a_text_that_names_none_is_refused_without_its_password(text: str, sourc
         plan_build(tmp_path / "W", f"run.runner={json.dumps(text)}", source=source, profile="embedded")
     assert "secret" not in str(raised.value)
     assert not (tmp_path / "W").exists()
+
+
+@pytest.mark.parametrize(
+    ("fault", "attempts"),
+    [
+        (OSError("the disk was away"), 3),
+        (OSError("libx.so: failed to map segment from shared object"), 1),
+        (MemoryError(), 1),
+    ],
+)
+def test_a_fault_of_the_system_is_retried_except_too_little_memory(
+    few_source: Path, tmp_path: Path, fault: Exception, attempts: int
+) -> None:
+    pipeline = plan_build(tmp_path / "W", "run.retries=2", "run.retry_seconds=0", source=few_source, profile=FEW)
+    pipeline.begin()
+    calls: list[Any] = []
+
+    def work(*_: Any, **__: Any) -> Tables:
+        calls.append(fault)
+        raise fault
+
+    with pytest.raises(type(fault)):
+        pipeline.run_shard(pipeline.stage_run("collect"), WHOLE, work)
+    assert len(calls) == attempts
