@@ -189,8 +189,8 @@ class Pipeline(BuildPlan):
     def run_shard(self, run: StageRun, shard: Range, function: Callable[..., Tables] | None = None) -> None:
         """Run one shard of a stage run and write its parts.
 
-        A fault of this system is retried (``run.retries``), except too little memory; clients of servers have retries of
-        their own.
+        A fault of this system is retried (``run.retries``), except too little memory; clients of servers have retries
+        of their own.
 
         ``function``: called in place of the stage's, with the same arguments: it runs that on Ray. Raises the last
         fault.
