@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import tempfile
 from collections.abc import Iterator
+import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ def page() -> str:
                 + (f" Files: {PUBLISHED[name]}" if name in PUBLISHED else "")
                 + "\n"
             )
-        lines.append(_says(sys.modules[source.read.__module__].read))
+        lines.append(_says(import_module(f"quit.sources.{name}").read))
         if name == "jsonl":
             lines += _fields()
         if name in EXAMPLES:
