@@ -238,3 +238,53 @@ def diff(
     with working("comparison"):
         difference = compare(before, after)
     show(difference, as_json, [changelog(difference, limit)])
+
+
+@app.command()
+def rejudge(
+    place: Path,
+    judge: Annotated[str, typer.Option()],
+    profile: options.Profile = None,
+    set_: options.Set = None,
+    repeat: Annotated[int | None, typer.Option(min=1)] = None,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Have another judge judge the distinct answers, for `quit release what-if --judge`. No label changes.
+
+    Its verdicts lie beside the release, in RELEASE.judges/NAME, or in WORKSPACE/judges/NAME. Replies are kept as those
+    of builds: a run that was stopped, or waits for a batch (exit code 10), goes on with the same command.
+
+    Example: `quit release rejudge workspace/releases/v1 --judge equivalence`
+
+    Args:
+        place: Folder of a release, or folder of a workspace.
+        judge: Name of the judge (`judge.name` of the profile), or equivalence.
+        profile: Profile with the judge; that of the workspace's last build if not given.
+        set_: Override a setting: judge.model=NAME, run.max_cost=5.
+        repeat: Have the judge judge so many of its answers again, drawn at random: which share of verdicts and labels
+            changes.
+    """
+    from quit.release.rejudge import rejudge as judge_anew
+    from quit.release.rejudge import settings_for
+    from quit.release.repeat import repeat as judge_again
+    from quit.release.repeat import repeat_table
+
+    with working("rejudge", quiet):
+        settings = settings_for(place, profile, set_ or ())
+        if repeat:
+            figures = judge_again(place, judge, settings, repeat)
+        else:
+            judged = judge_anew(place, judge, settings)
+    if repeat:
+        show(figures, as_json, [] if quiet else [repeat_table(figures)])
+        return
+    facts = judged.manifest
+    line = (
+        f"{judged.folder}: {counted(facts['answers'], 'distinct answer')}, {facts['by_the_judge']:,} by {judge} "
+        f"({facts['unread']:,} unread). What they change: quit release what-if {shell_word(place)} --judge "
+        f"{shell_word(judge)}"
+    )
+    if not judged.new:
+        line = f"Nothing new. {line}"
+    show({"path": str(judged.folder), "new": judged.new, **facts}, as_json, [] if quiet else [line])

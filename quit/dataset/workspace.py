@@ -83,7 +83,7 @@ _CONSTRUCTION = {section.partition(".")[0] for stage in STAGES for section in st
 """Settings on which a dataset depends: not how and where it was built, nor what systems are run on it."""
 
 
-def _without_folder(name: str) -> str:
+def without_folder(name: str) -> str:
     """Return a hub name as it is, and of a path (``/...``, ``~/...``, ``./...``, ``../...``, a prompt's ``.txt``) its
     last part only."""
     return Path(name).name if name.startswith(("/", "~", "./", "../")) or name.endswith(".txt") else name
@@ -109,12 +109,12 @@ def provenance_of(pipeline: Pipeline) -> dict[str, Any]:
     for section, key in (("split", "pinned"), ("difficulty", "corpus")):
         if settings[section][key]:
             settings[section][key] = Path(settings[section][key]).name
-    settings["models"]["bem_checkpoint"] = _without_folder(settings["models"]["bem_checkpoint"])
+    settings["models"]["bem_checkpoint"] = without_folder(settings["models"]["bem_checkpoint"])
     for spec in (*settings["readers"], settings["judge"]):
         del spec["server"]
         for key in ("model", "prompt", "probe_prompt"):
             if spec.get(key):
-                spec[key] = _without_folder(spec[key])
+                spec[key] = without_folder(spec[key])
     # Of a review, only its rules matter to who reads a release; names of people and servers stay at home.
     settings["review"] = {
         name: settings["review"][name] for name in ("splits", "adjudication", "minimum", "removing_flags")

@@ -42,19 +42,20 @@ class Ruling:
 
 def rule(items: Sequence[JudgeItem], judge: Judge, sample: int = 0) -> list[Ruling]:
     """Return one ruling an item; the judge sees only answers that equal no gold answer and are not NO ANSWER."""
-    rulings: list[Ruling | None] = []
-    open_items: list[JudgeItem] = []
-    for item in items:
-        key = answer_key(item.candidate)
-        if not key or item.candidate == NO_ANSWER:
-            rulings.append(Ruling(Verdict(False, None, ""), "no_answer"))
-        elif key in {answer_key(gold) for gold in item.gold_answers}:
-            rulings.append(Ruling(Verdict(True, None, ""), "exact"))
-        else:
-            rulings.append(None)
-            open_items.append(item)
+    bases = [basis_of(item) for item in items]
+    open_items = [item for item, basis in zip(items, bases, strict=True) if basis == "model"]
     verdicts = iter(judge.verdicts(open_items, sample) if open_items else ())
-    return [Ruling(next(verdicts), "model") if ruling is None else ruling for ruling in rulings]
+    return [
+        Ruling(next(verdicts) if basis == "model" else Verdict(basis == "exact", None, ""), basis) for basis in bases
+    ]
+
+
+def basis_of(item: JudgeItem) -> str:
+    """Return what decides about an item: ``exact`` (it equals a gold answer), ``no_answer``, or ``model``."""
+    key = answer_key(item.candidate)
+    if not key or item.candidate == NO_ANSWER:
+        return "no_answer"
+    return "exact" if key in {answer_key(gold) for gold in item.gold_answers} else "model"
 
 
 class EquivalenceJudge:

@@ -18,14 +18,16 @@ import pyarrow.compute as pc
 from quit.common.columns import is_in
 from quit.dataset.dataset import FULLY, Dataset
 from quit.dataset.files import QUESTIONS_A_CHUNK
-from quit.dataset.release import ReaderInfo, is_release, verify
+from quit.dataset.release import ReaderInfo, Release, is_release, open_release
+from quit.dataset.workspace import verification_of
 from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
 from quit.evaluate.labels import ALL, SPLITS
 from quit.release.create import subject_of, subject_of_release
 from quit.release.gates import Subject
-from quit.render.table import Table, percent
+from quit.release.rejudge import kept_verdicts, open_source
+from quit.render.table import Table, interval, percent
 from quit.stages.labelling.answers import accepted_answers
 from quit.text.words import counted
 
@@ -133,19 +135,55 @@ class Answered:
 
 
 def opened(place: str | Path, judge: str | None = None) -> Answered:
-    """Open a release or a finished workspace. Raises as ``verify``, ``last_build`` and :class:`Answered` do."""
+    """Open a release or a finished workspace. Raises as ``verify``, ``last_build``, ``kept_verdicts`` and
+    :class:`Answered` do."""
+    source = open_source(place)
+    return answered_of(subject_from(source), judge, second_of(source, judge))
+
+
+def subject_from(source: Release | Workspace) -> Subject:
+    """Return a release or a finished workspace as what gates check. Raises as ``last_build`` does."""
+    return subject_of_release(source) if isinstance(source, Release) else subject_of(last_build(source))
+
+
+def second_of(source: Release | Workspace, judge: str | None) -> pa.Table:
+    """Return ``second_verdicts``, and a judge's verdicts that lie beside. Raises as ``kept_verdicts`` does."""
+    beside = kept_verdicts(source, judge) if judge else None
+    tables = [source.read("second_verdicts"), *([] if beside is None else [beside])]
+    return pa.concat_tables(tables, promote_options="default")
+
+
+def shares_of_people(place: str | Path, effect: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the shares of label 2 now and under a rule beside those that people's audit comes to; none without one.
+
+    Keys: ``of`` (a split, all, or a number of hints), ``now``, ``then_least``, ``then_most``, and as of
+    :func:`quit.review.audit.audit_figures` ``estimate``, ``low``, ``high``.
+    """
     if is_release(place):
-        release = verify(place)
-        return answered_of(subject_of_release(release), judge, release.read("second_verdicts"))
-    workspace = Workspace.open(place)
-    return answered_of(subject_of(last_build(workspace)), judge, workspace.read("second_verdicts"))
+        people = open_release(place).facts.get("verification") or {}
+    else:
+        people = verification_of(last_build(Workspace.open(place)))
+    figures = {
+        row["split"] if row["hints"] is None else counted(row["hints"], "hint"): row
+        for row in effect["labels"]
+        if row["hints"] is None or row["split"] == ALL
+    }
+    return [
+        {"of": row["of"], **{new: figures[row["of"]][old] / figures[row["of"]]["count"] for new, old in _SHARES.items()},
+         **{name: row[name] for name in ("estimate", "low", "high")}}
+        for row in (people.get("audit") or {}).get("shares", ())
+        if row["of"] in figures
+    ]  # fmt: skip
+
+
+_SHARES = {"now": "label_2", "then_least": "then_least", "then_most": "then_most"}
 
 
 def answered_of(subject: Subject, judge: str | None = None, second: pa.Table | None = None) -> Answered:
     """Return a subject's labels and answers. ``judge``: whose verdicts decide wherever people's do not; ``second``: the
     table ``second_verdicts``. Raises ``SettingsError`` where no verdict of the judge is kept, and as
     :class:`Answered`."""
-    verdicts = _verdicts_of(judge, subject.files.read("verdicts"), second) if judge else None
+    verdicts = verdicts_of(judge, subject.files.read("verdicts"), second) if judge else None
     return Answered((part.labelled() for part in subject.chunks()), judge, verdicts)
 
 
@@ -159,7 +197,7 @@ def _right(dataset: Dataset, labeler: ReaderInfo, positions: np.ndarray, verdict
     return np.stack([right, right | ~is_asked])
 
 
-def _verdicts_of(judge: str, verdicts: pa.Table, second: pa.Table | None) -> pa.Table:
+def verdicts_of(judge: str, verdicts: pa.Table, second: pa.Table | None) -> pa.Table:
     """Return the verdicts of people, then all of a judge: the first one on an answer counts."""
     of_people = pc.fill_null(pc.equal(verdicts["basis"], "review"), False)
     kept = [verdicts.filter(pc.invert(of_people)), *([] if second is None else [second])]
@@ -204,8 +242,17 @@ def pieces(effect: dict[str, Any], most: int) -> list[Table | str]:
         Table("Labels", ("split", "hints", *_HEADS), labels),
         Table("Questions with some label 2", heads, questions),
         Table("Questions that change", listed, changed[:most], (1, 2, 3), more=len(changed[most:])),
+        Table("Share of label 2, with people's audit", _AUDITED, [_audited(row) for row in effect.get("people", ())]),
     ]
     return [f"Label 2: {effect['title']}.", *(table for table in tables if table.rows)]
+
+
+_AUDITED = ("", "now", "then", "people", "interval")
+
+
+def _audited(row: Mapping[str, Any]) -> tuple[str, ...]:
+    then = " to ".join(dict.fromkeys(percent(row[f"then_{end}"]) for end in ("least", "most")))
+    return row["of"], percent(row["now"]), then, percent(row["estimate"]), interval(row)
 
 
 def summary(effects: Sequence[dict[str, Any]]) -> Table:

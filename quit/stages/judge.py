@@ -77,22 +77,27 @@ class DistinctAnswers:
                 passages[key] += count
                 if count and key not in fixed:
                     forms[key][answer] += count
-        row_of = {row["question_id"]: row for row in questions.to_pylist()}
+        return cls._with_forms(questions, {key: _most_frequent(forms[key]) for key in forms}, passages)
+
+    @classmethod
+    def judged(cls, questions: pa.Table, verdicts: pa.Table) -> DistinctAnswers:
+        """Return the answers that have verdicts, in the forms that were judged."""
+        rows = [*tuples(verdicts, "question_id", "answer_key", "answer", "passages")]
+        forms = {(question_id, key): form for question_id, key, form, _ in rows}
+        return cls._with_forms(questions, forms, {row[:2]: row[3] for row in rows})
+
+    @classmethod
+    def _with_forms(
+        cls, questions: pa.Table, forms: Mapping[tuple[str, str], str], passages: Mapping[tuple[str, str], int]
+    ) -> DistinctAnswers:
+        row_of = {row[0]: row[1:] for row in tuples(questions, "question_id", "question", "answers")}
         keys = sorted(forms)
-        items = [
-            JudgeItem(
-                identity,
-                row_of[identity]["question"],
-                tuple(row_of[identity]["answers"]),
-                _most_frequent(forms[identity, key]),
-            )
-            for identity, key in keys
-        ]
+        items = [JudgeItem(key[0], row_of[key[0]][0], tuple(row_of[key[0]][1]), forms[key]) for key in keys]
         return cls([key for _, key in keys], items, [passages[key] for key in keys])
 
-    def rows(self, judge: Judge) -> list[dict[str, Any]]:
-        """Return the rows of ``verdicts`` that hold a judge's rulings."""
-        rulings = rule(self.items, judge)
+    def rows(self, judge: Judge, sample: int = 0) -> list[dict[str, Any]]:
+        """Return the rows of ``verdicts`` that hold a judge's rulings; ``sample``: number of the repetition."""
+        rulings = rule(self.items, judge, sample)
         return [
             {
                 "question_id": item.question_id,

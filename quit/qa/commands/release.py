@@ -44,7 +44,7 @@ def what_if(
     """
     from quit.dataset.release import open_release
     from quit.qa.benchmark.whatif import order_pieces, orders
-    from quit.release.whatif import opened, pieces, summary
+    from quit.release.whatif import opened, pieces, shares_of_people, summary
 
     with working("what-if", as_json):
         answered = opened(place, judge)
@@ -58,6 +58,7 @@ def what_if(
         else:
             rule = answered.rule(split_names(labelers), split_names(without), least or 1)
             effects = answered.effects([rule])
+            effects[0]["people"] = shares_of_people(place, effects[0])
             output = pieces(effects[0], limit)
             if benchmark:
                 effects[0]["benchmark"] = orders(benchmark, open_release(place), answered, rule)

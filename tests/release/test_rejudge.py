@@ -1,0 +1,206 @@
+"""Another judge's verdicts beside a release, asked of a scripted server: what is asked, kept, refused and said."""
+
+import json
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quit.dataset.release import verify
+from quit.release.repeat import hinging_labels
+from tests.release import small
+from tests.release.test_whatif import NAMES, READERS
+from tests.rows import table_of
+from tests.running import call_quit, start_quit
+from tests.servers.builds import served, write_profile
+from tests.servers.rude import HANGS, RudeServer
+
+WORDS = ("Nile", "Amazon", "Volga", "Rhine", "Danube", "NO ANSWER")
+
+
+def world(seed: int = 3) -> small.Rows:
+    """Return a release's tables: three labelers, whose answers are drawn. The judge accepts Amazon, and people Volga
+    for q1."""
+    dice = np.random.default_rng(seed)
+    data = {name: rows for name, rows in small.rows().items() if "/" not in name}
+    data |= {f"answers/{name}": [] for name in NAMES} | {"verdicts": []}
+    for one in small.SPLIT:
+        key = {"question_id": one}
+        for word in dict.fromkeys((*WORDS, small.GOLD[one])):
+            basis = {small.GOLD[one]: "exact", "NO ANSWER": "no_answer"}.get(word, "model")
+            reviewed = (one, word) == ("q1", "Volga")
+            verdict = {"answer": word, "answer_key": word.lower(), "basis": "review" if reviewed else basis}
+            correct = word == small.GOLD[one] or word == "Amazon" or reviewed
+            data["verdicts"].append({**key, **verdict, "correct": correct, "judge": "review" if reviewed else "rules"})
+    accepted = {(row["question_id"], row["answer"]) for row in data["verdicts"] if row["correct"]}
+    for row in data["labels"]:
+        passage = {name: row[name] for name in ("question_id", "permutation")}
+        given = {name: str(dice.choice(WORDS)) for name in NAMES}
+        row["labelers"] = [name for name in NAMES if (row["question_id"], given[name]) in accepted]
+        row["label"] = 2 if row["labelers"] else 1
+        for name, answer in given.items():
+            data[f"answers/{name}"].append(
+                {**passage, "reader": name, "answer": answer, "raw": answer, "producer": "x"}
+            )
+    return data
+
+
+ASKED = {(one, word) for one in small.SPLIT for word in WORDS[:-1] if word != small.GOLD[one]}
+"""What no rule decides: what a judge is asked, people's answers among them."""
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    folder = tmp_path / "v1"
+    folder.mkdir()
+    readers = [{"name": info.name, "role": info.role, "identity": info.identity, "kind": info.kind} for info in READERS]
+    small.freeze(folder, world(), readers=readers)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
+
+
+def profile(path: Path, url: str, name: str = "new", **judge: Any) -> Path:
+    section = {"name": name, "kind": "server", "server": "s", "model": "m", "attempts": 1, **judge}
+    sections = served(
+        url, "one", server={"concurrency": 1, "patience_seconds": 1, "timeout_seconds": 30}, judge=section
+    )
+    return write_profile(path, sections)
+
+
+def asked(payload: Any) -> tuple[str, str]:
+    """Return the question and answer that a request is about."""
+    fields = dict(line.split(": ", 1) for line in payload["messages"][-1]["content"].splitlines() if ": " in line)
+    return next(one for one, text in small.QUESTIONS.items() if text == fields["Question"]), fields["Candidate"]
+
+
+def accepts(*words: str) -> Any:
+    return lambda payload: "Yes" if asked(payload)[1] in words else "No"
+
+
+def test_distinct_answers_are_asked_once_and_the_release_stays(release: Path, tmp_path: Path) -> None:
+    with RudeServer(reply=accepts("Rhine")) as server:
+        options = (release, "--judge", "new", "-p", profile(tmp_path / "p.toml", server.base_url), "--json")
+        facts = call_quit("release", "rejudge", *options).json()
+        assert Counter(map(asked, server.answered)) == dict.fromkeys(ASKED, 1)
+        assert not call_quit("release", "rejudge", *options).json()["new"] and len(server.answered) == len(ASKED)
+    verify(release)
+    assert facts["new"] and facts["answers"] == 20 and facts["by_the_judge"] == len(ASKED) and facts["unread"] == 0
+    assert facts["content_id"] == verify(release).content_id and Path(facts["path"]) == tmp_path / "v1.judges" / "new"
+    assert facts["prompt"]["name"] == "judge" and "server" not in facts["settings"]["judge"]
+
+
+def test_what_if_reads_them_and_people_stay(release: Path, tmp_path: Path) -> None:
+    with RudeServer(reply=accepts("Rhine")) as server:
+        call_quit("release", "rejudge", release, "--judge", "new", "-p", profile(tmp_path / "p.toml", server.base_url))
+    [effect] = call_quit("release", "what-if", release, "--judge", "new", "--json").json()
+    now, then, data = 0, 0, world()
+    replies: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for name in NAMES:
+        for row in data[f"answers/{name}"]:
+            replies.setdefault((row["question_id"], row["permutation"]), set()).add((row["question_id"], row["answer"]))
+    fixed = {("q1", "Volga"), *small.GOLD.items()}
+    for answers in replies.values():
+        now += bool(answers & (fixed | {(one, "Amazon") for one in small.SPLIT}))
+        then += bool(answers & (fixed | {(one, "Rhine") for one in small.SPLIT}))
+    row = effect["labels"][-1]
+    assert (row["label_2"], row["then_least"], row["then_most"]) == (now, then, then) and now != then
+
+
+def test_what_belongs_to_other_content_or_another_judge_is_refused(release: Path, tmp_path: Path) -> None:
+    with RudeServer(reply=accepts()) as server:
+        first = profile(tmp_path / "p.toml", server.base_url)
+        call_quit("release", "rejudge", release, "--judge", "new", "-p", first)
+        other = profile(tmp_path / "q.toml", server.base_url, model="other")
+        refused = call_quit("release", "rejudge", release, "--judge", "new", "-p", other, code=4)
+        assert "Another judge has the name 'new' here" in refused.err
+        own = profile(tmp_path / "r.toml", server.base_url, name="rules")
+        assert (
+            "has the name 'rules'"
+            in call_quit("release", "rejudge", release, "--judge", "rules", "-p", own, code=4).err
+        )
+        absent = call_quit("release", "rejudge", release, "--judge", "gone", "-p", first, code=4)
+        assert "'gone' is no judge of this profile, whose judge is 'new'" in absent.err
+    manifest = tmp_path / "v1.judges" / "new" / "manifest.json"
+    facts = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({**facts, "content_id": "0" * 32}))
+    assert "on other content" in call_quit("release", "what-if", release, "--judge", "new", code=3).err
+    manifest.write_text(json.dumps({**facts, "sha256": "0" * 64}))
+    assert "was changed" in call_quit("release", "what-if", release, "--judge", "new", code=3).err
+
+
+def test_the_cap_holds_and_a_higher_one_goes_on(release: Path, tmp_path: Path) -> None:
+    prices = {"price_prompt": 1e6, "price_completion": 0.0}
+    with RudeServer(reply=accepts()) as server:
+        path = profile(tmp_path / "p.toml", server.base_url, **prices)
+        options = ("release", "rejudge", release, "--judge", "new", "-p", path)
+        assert "run.max_cost" in call_quit(*options, "--set", "run.max_cost=430", code=9).err
+        assert 0 < len(server.answered) < len(ASKED)
+        call_quit(*options)
+        assert Counter(map(asked, server.answered)) == dict.fromkeys(ASKED, 1)
+
+
+def test_a_sample_is_judged_again_once(release: Path, tmp_path: Path) -> None:
+    fickle = {("q1", "Rhine"), ("q2", "Amazon")}
+    with RudeServer(reply=accepts()) as server:
+        path = profile(tmp_path / "p.toml", server.base_url)
+        options = ("release", "rejudge", release, "--judge", "new", "-p", path)
+        assert "Judge first" in call_quit(*options, "--repeat", 5, code=4).err
+        call_quit(*options)
+        first = len(server.answered)
+        same, again = (call_quit(*options, "--repeat", 5, "--json").json() for _ in range(2))
+        assert len(server.answered) == first + 5 and same == again
+        assert [row["estimate"] for row in same["shares"]] == [0, 0]
+        assert same["shares"][0]["high"] == pytest.approx(0.4345, abs=1e-4)  # Wilson's of 0 of 5
+        server.reply = lambda payload: "Yes" if asked(payload) in fickle else "No"
+        every = call_quit(*options, "--repeat", 99, "--json").json()
+        assert Counter(map(asked, server.answered[first:])).keys() == ASKED - {("q1", "Volga")}  # people's stays
+    known = {*map(asked, server.answered[first : first + 5])}
+    shares = {row["of"]: row for row in every["shares"]}
+    assert every["sampled"] == every["judged"] == len(ASKED) - 1
+    assert shares["verdicts"]["changed"] == len(fickle - known)
+    assert shares["verdicts"]["estimate"] == pytest.approx(len(fickle - known) / (len(ASKED) - 1))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_labels_hinge_on_the_answers_whose_verdict_alone_changes_them(tmp_path: Path, seed: int) -> None:
+    data = world(seed)
+    subject = small.Subject(small.write(tmp_path, data), READERS, small.settings())
+    verdicts = table_of("verdicts", data["verdicts"])
+    counts, passages = hinging_labels(subject, verdicts, verdicts)
+    accepted = {(row["question_id"], row["answer"]) for row in data["verdicts"] if row["correct"]}
+    given: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for row in (row for name in NAMES for row in data[f"answers/{name}"]):
+        given.setdefault((row["question_id"], row["permutation"]), set()).add((row["question_id"], row["answer"]))
+    for row, count in zip(data["verdicts"], counts.tolist(), strict=True):
+        answer = {(row["question_id"], row["answer"])}
+        assert count == sum(
+            bool(answers & accepted) != bool(answers & (accepted ^ answer)) for answers in given.values()
+        )
+    assert passages == len(given) and counts.any()
+
+
+@pytest.mark.slow
+def test_killed_at_ten_points_nothing_is_asked_twice(release: Path, tmp_path: Path) -> None:
+    process = None
+
+    def script(number: int, _payload: Any) -> Any:
+        if number % 2 and number < 20:
+            os.killpg(process.pid, signal.SIGKILL)
+            return HANGS
+        return None
+
+    with RudeServer(script, accepts("Rhine")) as server:
+        path, ends = profile(tmp_path / "p.toml", server.base_url), []
+        while 0 not in ends:
+            process = start_quit("release", "rejudge", release, "--judge", "new", "-p", path, log=tmp_path / "log")
+            ends.append(process.wait())
+            assert ends[-1] in (0, -signal.SIGKILL), (tmp_path / "log").read_text()
+    assert len(ends) == 11 and Counter(map(asked, server.answered)) == dict.fromkeys(ASKED, 1)
