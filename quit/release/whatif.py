@@ -163,20 +163,17 @@ def shares_of_people(place: str | Path, effect: Mapping[str, Any]) -> list[dict[
         people = open_release(place).facts.get("verification") or {}
     else:
         people = verification_of(last_build(Workspace.open(place)))
-    figures = {
-        row["split"] if row["hints"] is None else counted(row["hints"], "hint"): row
-        for row in effect["labels"]
-        if row["hints"] is None or row["split"] == ALL
-    }
-    return [
-        {"of": row["of"], **{new: figures[row["of"]][old] / figures[row["of"]]["count"] for new, old in _SHARES.items()},
-         **{name: row[name] for name in ("estimate", "low", "high")}}
-        for row in (people.get("audit") or {}).get("shares", ())
-        if row["of"] in figures
-    ]  # fmt: skip
-
-
-_SHARES = {"now": "label_2", "then_least": "then_least", "then_most": "then_most"}
+    figures = {}
+    for row in effect["labels"]:
+        if row["hints"] is None or row["split"] == ALL:
+            figures[row["split"] if row["hints"] is None else counted(row["hints"], "hint")] = row
+    rows = []
+    for row in (people.get("audit") or {}).get("shares", ()):
+        if counts := figures.get(row["of"]):
+            names = {"now": "label_2", "then_least": "then_least", "then_most": "then_most"}
+            shares = {new: counts[old] / counts["count"] for new, old in names.items()}
+            rows.append({"of": row["of"], **shares, **{name: row[name] for name in ("estimate", "low", "high")}})
+    return rows
 
 
 def answered_of(subject: Subject, judge: str | None = None, second: pa.Table | None = None) -> Answered:

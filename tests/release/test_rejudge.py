@@ -58,7 +58,9 @@ def release(tmp_path: Path) -> Path:
     folder = tmp_path / "v1"
     folder.mkdir()
     readers = [{"name": info.name, "role": info.role, "identity": info.identity, "kind": info.kind} for info in READERS]
-    small.freeze(folder, world(), readers=readers)
+    share = {"of": "all", "judge": 0.5, "estimate": 0.4, "low": 0.3, "high": 0.45}
+    audit = {"shares": [share, {**share, "of": "2 hints"}, {**share, "of": "none of these"}]}
+    small.freeze(folder, world(), beside={"verification": {"audit": audit}}, readers=readers)
     return folder
 
 
@@ -112,6 +114,10 @@ def test_what_if_reads_them_and_people_stay(release: Path, tmp_path: Path) -> No
         then += bool(answers & (fixed | {(one, "Rhine") for one in small.SPLIT}))
     row = effect["labels"][-1]
     assert (row["label_2"], row["then_least"], row["then_most"]) == (now, then, then) and now != then
+    every, of_two = effect["people"]
+    assert (every["now"], every["then_least"]) == (now / len(replies), then / len(replies)) and every["low"] == 0.3
+    assert of_two["of"] == "2 hints" and of_two["now"] != every["now"]
+    assert "40.0%" in call_quit("release", "what-if", release, "--judge", "new").out
 
 
 def test_what_belongs_to_other_content_or_another_judge_is_refused(release: Path, tmp_path: Path) -> None:

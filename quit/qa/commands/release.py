@@ -38,7 +38,7 @@ def what_if(
         labelers: Only these labelers: NAME,NAME.
         without: Without these labelers: NAME,NAME.
         least: Labelers that must be right; 1 if not given.
-        judge: The judge whose verdicts decide, such as a workspace's second one.
+        judge: The judge whose verdicts decide: of `quit release rejudge`, or a second one of the build.
         benchmark: Folder of `quit benchmark run` on this release.
         limit: Questions that are listed.
     """
