@@ -272,19 +272,13 @@ def rejudge(
 
     with working("rejudge", quiet):
         settings = settings_for(place, profile, set_ or ())
-        if repeat:
-            figures = judge_again(place, judge, settings, repeat)
-        else:
-            judged = judge_anew(place, judge, settings)
-    if repeat:
-        show(figures, as_json, [] if quiet else [repeat_table(figures)])
-        return
-    facts = judged.manifest
-    line = (
-        f"{judged.folder}: {counted(facts['answers'], 'distinct answer')}, {facts['by_the_judge']:,} by {judge} "
-        f"({facts['unread']:,} unread). What they change: quit release what-if {shell_word(place)} --judge "
-        f"{shell_word(judge)}"
-    )
-    if not judged.new:
-        line = f"Nothing new. {line}"
-    show({"path": str(judged.folder), "new": judged.new, **facts}, as_json, [] if quiet else [line])
+        facts = judge_again(place, judge, settings, repeat) if repeat else judge_anew(place, judge, settings)
+    pieces: list[Table | str] = [repeat_table(facts)] if repeat else []
+    if not repeat:
+        line = (
+            f"{facts['path']}: {counted(facts['answers'], 'distinct answer')}, {facts['by_the_judge']:,} by {judge} "
+            f"({facts['unread']:,} unread). What they change: quit release what-if {shell_word(place)} --judge "
+            f"{shell_word(judge)}"
+        )
+        pieces = [line if facts["new"] else f"Nothing new. {line}"]
+    show(facts, as_json, [] if quiet else pieces)

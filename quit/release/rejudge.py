@@ -8,9 +8,8 @@ R is the folder of a release; of a workspace it is W/judges/NAME. No label rests
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -43,17 +42,6 @@ from quit.version import __version__
 MANIFEST = "manifest.json"
 
 
-@dataclass(frozen=True)
-class Rejudged:
-    """A judge's verdicts on all distinct answers. ``manifest``: the file of this name; ``new``: whether they were made
-    now; ``verdicts``: columns of ``verdicts``."""
-
-    folder: Path
-    manifest: dict[str, Any]
-    new: bool
-    verdicts: pa.Table
-
-
 def open_source(place: str | Path) -> Release | Workspace:
     """Open a release, all of whose files are compared, or a workspace. Raises as ``verify`` and ``Workspace.open``."""
     return verify(place) if is_release(place) else Workspace.open(place)
@@ -80,32 +68,31 @@ def judged_content(source: Release | Workspace) -> str:
     return content_hash("judged", [asdict(item) for item in _distinct_answers(source).items])
 
 
-def rejudge(place: str | Path, name: str, settings: Settings) -> Rejudged:
+def rejudge(place: str | Path, name: str, settings: Settings) -> dict[str, Any]:
     """Have a judge of ``settings`` judge the distinct answers, and keep its verdicts beside the release or workspace.
 
-    What was asked before is in the cache of replies, so a killed run goes on. Nothing is asked where this judge's
-    verdicts on this content are there. Raises ``SettingsError`` for a name that is no judge of the settings, or that
-    has another judge's verdicts here; ``InputError`` for tables without verdicts; and what asking a model raises:
-    ``CapReached``, ``Waiting`` for a batch, ``ServerError``.
+    Returns the manifest with ``path`` (the folder) and ``new``: whether the verdicts were made now. What was asked
+    before is in the cache of replies, so a killed run goes on. Raises ``SettingsError`` for a name that is no judge of
+    the settings, or that another judge has here; ``InputError`` for tables without verdicts and a file that was
+    changed; and what asking a model raises: ``CapReached``, ``Waiting`` for a batch, ``ServerError``.
     """
     source = open_source(place)
     folder, content = judge_folder(source, name), judged_content(source)
-    models, judge, meter = judge_of(settings, name)
+    models, judge = judge_of(settings, name)
     _refuse_others(source, folder, judge)
     manifest = read_json(folder / MANIFEST) or {}
-    if (manifest.get("content_id"), manifest.get("producer")) == (content, judge.identity):
-        return Rejudged(folder, manifest, False, _kept(folder, manifest))
-    answers = _distinct_answers(source)
-    with asking(folder, settings, models, meter):
-        meter.total = tell_estimate(answers, judge, models, settings)
-        rows = answers.rows(judge)
-    verdicts = contracts.table("verdicts").from_rows(rows)
-    path = folder / "verdicts.parquet"
-    with writing(path), replacing(path) as temporary:
-        write_table(temporary, "verdicts", [verdicts])
-    manifest = {"content_id": content, **_facts(judge, settings), **_counts(verdicts), "sha256": file_checksum(path)}
-    write_json(folder / MANIFEST, manifest)
-    return Rejudged(folder, manifest, True, verdicts)
+    is_new = (manifest.get("content_id"), manifest.get("producer")) != (content, judge.identity)
+    if is_new:
+        rows = ask(folder, _distinct_answers(source), judge, models, settings)
+        path = folder / "verdicts.parquet"
+        with writing(path), replacing(path) as temporary:
+            write_table(temporary, "verdicts", [contracts.table("verdicts").from_rows(rows)])
+        by_model = [row["correct"] for row in rows if row["basis"] == "model"]
+        counts = {"answers": len(rows), "by_the_judge": len(by_model), "unread": by_model.count(None)}
+        manifest = {"content_id": content, **_facts(judge, settings), **counts, "sha256": file_checksum(path)}
+        write_json(folder / MANIFEST, manifest)
+    kept_verdicts(source, name)
+    return {"path": str(folder), "new": is_new, **manifest}
 
 
 def kept_verdicts(source: Release | Workspace, name: str) -> pa.Table | None:
@@ -114,20 +101,15 @@ def kept_verdicts(source: Release | Workspace, name: str) -> pa.Table | None:
     Raises ``InputError`` for those of another content, and for a file that was changed.
     """
     folder = judge_folder(source, name)
-    manifest = read_json(folder / MANIFEST)
+    manifest, path = read_json(folder / MANIFEST), folder / "verdicts.parquet"
     if manifest is None:
         return None
-    if manifest.get("content_id") != (content := judged_content(source)):
+    if manifest["content_id"] != (content := judged_content(source)):
         raise InputError(
-            f"{folder} has verdicts on other content ({str(manifest.get('content_id'))[:12]}; here {content[:12]}). "
-            f"Judge again: quit release rejudge --judge {name}, or move the folder away."
+            f"{folder} has verdicts on other content ({manifest['content_id'][:12]}; here {content[:12]}). Judge "
+            f"again: quit release rejudge --judge {name}, or move the folder away."
         )
-    return _kept(folder, manifest)
-
-
-def _kept(folder: Path, manifest: dict[str, Any]) -> pa.Table:
-    path = folder / "verdicts.parquet"
-    if not path.is_file() or file_checksum(path) != manifest.get("sha256"):
+    if not path.is_file() or file_checksum(path) != manifest["sha256"]:
         raise InputError(f"{path} is missing or was changed. Remove the folder and judge again: no reply is lost.")
     return read_part(path)
 
@@ -139,13 +121,13 @@ def _distinct_answers(source: Release | Workspace) -> DistinctAnswers:
     return DistinctAnswers.judged(source.read("questions"), verdicts)
 
 
-def judge_of(settings: Settings, name: str) -> tuple[Models, Judge, _Progress]:
-    models, meter = Models(settings), _Progress()
-    models.meter = meter
-    if name == settings.judge.name:
-        return models, models.judge, meter
-    if name == "equivalence" and models.second_judge is not None:
-        return models, models.second_judge, meter
+def judge_of(settings: Settings, name: str) -> tuple[Models, Judge]:
+    """Return the models of a profile and its judge of this name. Raises ``SettingsError`` where it has none."""
+    models = Models(settings)
+    models.meter = _Progress()
+    second = None if name == settings.judge.name else models.second_judge
+    if name == settings.judge.name or (second and second.name == name):
+        return models, second or models.judge
     raise SettingsError(
         f"{name!r} is no judge of this profile, whose judge is {settings.judge.name!r}. Name a profile with it, or "
         "change that one: --profile, --set judge.KEY=VALUE."
@@ -166,45 +148,42 @@ def _refuse_others(source: Release | Workspace, folder: Path, judge: Judge) -> N
 
 
 class _Progress(Meter):
-    """Reports each reply of ``total``."""
-
-    total: int | None = None
+    """Reports each reply."""
 
     def add(self, name: str, **amounts: Any) -> None:
         """Add to a model's counts."""
         super().add(name, **amounts)
         if replies := amounts.get("requests", 0) + amounts.get("cached", 0):
-            advance("replies of the judge", replies, self.total)
+            advance("replies of the judge", replies, self.snapshot()[name]["expected"])
 
 
-@contextmanager
-def asking(folder: Path, settings: Settings, models: Models, meter: Meter) -> Iterator[None]:
-    """Count in ``folder`` what a judge is asked, under the cap."""
+def ask(
+    folder: Path, answers: DistinctAnswers, judge: Judge, models: Models, settings: Settings, sample: int = 0
+) -> list[dict[str, Any]]:
+    """Return the rows of ``verdicts`` (:meth:`DistinctAnswers.rows`), after a note on what is asked and may cost.
+
+    ``folder``: where what is spent is counted, under the cap.
+    """
+    items = [item for item in answers.items if basis_of(item) == "model"]
+    text = f"{counted(len(answers.items), 'distinct answer')}, of which {judge.name} judges {len(items):,}."
+    if isinstance(judge, GptEvalJudge):
+        requests = [judge.request(item, sample * judge.attempts) for item in items]
+        keys = [cache_key(judge.generator.identity, request) for request in requests]
+        kept = models.cache.find(keys) if models.cache else {}
+        open_requests = [request for key, request in zip(keys, requests, strict=True) if key not in kept]
+        letters = sum(len(turn["content"]) for request in open_requests for turn in request.messages())
+        tokens = round(letters / CHARACTERS_A_TOKEN)
+        cost = settings.cost(settings.judge, tokens, 0, len(open_requests) * judge.max_tokens)
+        price = "" if cost is None else f", {cost:.4g} in the currency of the prices"
+        text += f" Requests: {len(open_requests):,}, about {tokens:,} tokens of prompts{price}."
+    note(text)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with capped(folder, settings, models.ledger):
         try:
-            yield
+            return answers.rows(judge, sample)
         finally:
-            record(folder, "rejudge", {}, meter.snapshot(), 1)
-
-
-def tell_estimate(answers: DistinctAnswers, judge: Judge, models: Models, settings: Settings, sample: int = 0) -> int:
-    """Note how many answers need the model, and what it may cost; return how many."""
-    open_items = [item for item in answers.items if basis_of(item) == "model"]
-    text = f"{counted(len(answers.items), 'distinct answer')}, of which {judge.name} judges {len(open_items):,}."
-    if isinstance(judge, GptEvalJudge):
-        requests = [judge.request(item, sample * judge.attempts) for item in open_items]
-        keys = [cache_key(judge.generator.identity, request) for request in requests]
-        kept = models.cache.find(keys) if models.cache else {}
-        rest = [request for key, request in zip(keys, requests, strict=True) if key not in kept]
-        letters = sum(len(turn["content"]) for request in rest for turn in request.messages())
-        tokens = round(letters / CHARACTERS_A_TOKEN)
-        cost = settings.cost(settings.judge, tokens, 0, len(rest) * judge.max_tokens)
-        text += f" Requests: {len(rest):,}, about {tokens:,} tokens of prompts"
-        text += "." if cost is None else f", {cost:.4g} in the currency of the prices."
-    note(text)
-    return len(open_items)
+            record(folder, "rejudge", {}, models.meter.snapshot(), 1)
 
 
 def _facts(judge: Judge, settings: Settings) -> dict[str, Any]:
@@ -220,8 +199,3 @@ def _facts(judge: Judge, settings: Settings) -> dict[str, Any]:
         "settings": {"judge": values, "equivalence": settings.models.equivalence},
         "program_version": __version__,
     }
-
-
-def _counts(verdicts: pa.Table) -> dict[str, int]:
-    by_model = verdicts.filter(pc.equal(verdicts["basis"], "model"))["correct"]
-    return {"answers": len(verdicts), "by_the_judge": len(by_model), "unread": by_model.null_count}

@@ -19,7 +19,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import SettingsError, shell_word
 from quit.evaluate.proportions import wilson
 from quit.release.gates import Subject
-from quit.release.rejudge import asking, judge_folder, judge_of, judged_content, open_source, tell_estimate
+from quit.release.rejudge import ask, judge_folder, judge_of, judged_content, open_source
 from quit.release.whatif import second_of, subject_from, verdicts_of
 from quit.render.table import Table, interval, percent
 from quit.settings import Settings
@@ -40,7 +40,7 @@ def repeat(place: str | Path, name: str, settings: Settings, number: int) -> dic
     :func:`quit.release.rejudge.rejudge`.
     """
     source = open_source(place)
-    models, judge, meter = judge_of(settings, name)
+    models, judge = judge_of(settings, name)
     subject, second = subject_from(source), second_of(source, name)
     before = _verdicts_by(source, second, name, judge.identity)
     if not len(before):
@@ -52,12 +52,8 @@ def repeat(place: str | Path, name: str, settings: Settings, number: int) -> dic
     drawn = np.sort(random.choice(len(before), min(number, len(before)), replace=False))
     sample = before.take(pa.array(drawn))
     answers = DistinctAnswers.judged(source.read("questions"), sample)
-    with asking(judge_folder(source, name), settings, models, meter):
-        meter.total = tell_estimate(answers, judge, models, settings, sample=1)
-        again = {(row["question_id"], row["answer_key"]): row["correct"] for row in answers.rows(judge, sample=1)}
-    pairs = [
-        (correct, again[key, form]) for key, form, correct in tuples(sample, "question_id", "answer_key", "correct")
-    ]
+    rows = ask(judge_folder(source, name), answers, judge, models, settings, sample=1)
+    pairs = [*zip(sample["correct"].to_pylist(), (row["correct"] for row in rows), strict=True)]  # both by key
     changed = np.array([first is not second for first, second in pairs])
     flipped = np.array([bool(first) is not bool(second) for first, second in pairs])
     hinges, passages = hinging_labels(subject, before, verdicts_of(name, source.read("verdicts"), second))

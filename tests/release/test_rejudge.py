@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from collections import Counter
 from pathlib import Path
@@ -210,3 +211,17 @@ def test_killed_at_ten_points_nothing_is_asked_twice(release: Path, tmp_path: Pa
             ends.append(process.wait())
             assert ends[-1] in (0, -signal.SIGKILL), (tmp_path / "log").read_text()
     assert len(ends) == 11 and Counter(map(asked, server.answered)) == dict.fromkeys(ASKED, 1)
+
+
+@pytest.mark.slow
+def test_a_workspaces_own_judge_changes_nothing_and_a_lenient_one_some(full: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(full, tmp_path / "W")
+    own, lenient = ((folder, "--judge", name) for name in ("equivalence", "lenient"))
+    call_quit("release", "rejudge", *own)
+    assert not call_quit("release", "what-if", *own, "--json").json()[0]["changed"]
+    again = call_quit("release", "rejudge", *own, "--repeat", 20, "--json").json()
+    assert [row["changed"] for row in again["shares"]] == [0, 0] and again["sampled"] == 20
+    options = ("--set", "judge.name=lenient", "--set", "judge.threshold=0")
+    call_quit("release", "rejudge", *lenient, *options)
+    row = call_quit("release", "what-if", *lenient, "--json").json()[0]["labels"][-1]
+    assert row["to_2_least"] > 0 == row["to_1_most"]
