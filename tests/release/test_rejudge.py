@@ -17,6 +17,7 @@ from tests.release import small
 from tests.release.test_whatif import NAMES, READERS
 from tests.rows import table_of
 from tests.running import call_quit, start_quit
+from tests.servers.batches import batch_server
 from tests.servers.builds import served, write_profile
 from tests.servers.rude import HANGS, RudeServer
 
@@ -192,6 +193,18 @@ def test_labels_hinge_on_the_answers_whose_verdict_alone_changes_them(tmp_path: 
             bool(answers & accepted) != bool(answers & (accepted ^ answer)) for answers in given.values()
         )
     assert passages == len(given) and counts.any()
+
+
+def test_a_batch_is_submitted_then_collected(release: Path, tmp_path: Path) -> None:
+    with batch_server(lambda _number, _body: "No") as server:
+        path = profile(tmp_path / "p.toml", server.base_url)
+        path.write_text(path.read_text().replace('"concurrency" = 1', '"batch" = true'))
+        options = ("release", "rejudge", release, "--judge", "new", "-p", path)
+        call_quit(*options, code=10)
+        assert not (tmp_path / "v1.judges" / "new" / "manifest.json").exists() and len(server.batches) == 1
+        server.end_batches()
+        call_quit(*options)
+        assert len(server.batches) == 1 and [*server.charged.values()] == [1] * len(ASKED)
 
 
 @pytest.mark.slow
