@@ -91,7 +91,7 @@ class Dataset:
     ``fill_in``: how to have every labeler asked about every passage.
 
     Raises ``InputError`` when the tables do not fit together: a question without its row, hints, passages, answers or
-    valid answers, rows out of order, an unknown split, two verdicts on one answer.
+    valid answers, rows out of order, an unknown split.
     """
 
     questions: pa.Table
@@ -314,7 +314,7 @@ class Dataset:
     def replies(self, positions: np.ndarray, readers: Sequence[ReaderInfo]) -> Replies:
         """Return what these readers replied to some questions.
 
-        Raises ``InputError`` where the distinct answers are not numbered from 0, lack a number, or have two verdicts.
+        Raises ``InputError`` where the distinct answers are not numbered from 0, or lack a number.
         """
         pieces, index, first = [], [], 0
         for info in readers:
@@ -330,25 +330,12 @@ class Dataset:
             index.append(first + offsets[:, None] + numbers)
             first += len(piece)
         distinct = pa.concat_tables(pieces)
-        verdicts = self._verdicts_on(positions)
+        verdicts = _rows_of(self._lists["verdicts"], positions)
         verdict = pc.fill_null(verdicts["correct"].cast(pa.int8()), -1).to_numpy()
         correct = np.append(verdict, np.int8(-1))[matching_rows(distinct, verdicts, "answer_key")]
         correct[pc.equal(distinct["answer"], NO_ANSWER).to_numpy() & (correct < 0)] = 0  # needs no judge
         valid = matching_rows(distinct, _rows_of(self._lists["valid_answers"], positions), "answer") >= 0
         return Replies(distinct, distinct["owner"].to_numpy(), correct, valid, np.stack(index, axis=-1))
-
-    def _verdicts_on(self, positions: np.ndarray) -> pa.Table:
-        verdicts = _rows_of(self._lists["verdicts"], positions)
-        together = verdicts.group_by(["question_id", "answer_key"]).aggregate(
-            [("correct", "count_distinct", pc.CountOptions(mode="all"))]
-        )
-        several = together.filter(pc.greater(together["correct_count_distinct"], 1)).sort_by("question_id").to_pylist()
-        if several:
-            raise InputError(
-                f"The table 'verdicts' has two verdicts on {several[0]['answer_key']!r} for the question "
-                f"{several[0]['question_id']!r}: pass the one in force."
-            )
-        return verdicts
 
     def _given(self, positions: np.ndarray, readers: Sequence[ReaderInfo]) -> tuple[np.ndarray, Replies]:
         """Return the labels of some questions and what these readers, first the labelers, replied; checked."""

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from quit.common.arithmetic import sum_in_order
 from quit.common.rows import tuples
-from quit.engine.questions import decision_counts
+from quit.engine.questions import decision_counts, fitting_rows
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.agreement import alpha_of, cohen_kappa, pair_agreements
@@ -275,7 +275,7 @@ def review_status(workspace: Workspace, settings: Review) -> ReviewStatus:
     store = ReviewStore(workspace)
     reviews = store.read()
     every = live_reviews(reviews)
-    live = store.fitting(every)
+    live = fitting_rows(workspace, every)
     decisions = decide(live, settings)
     controls = controls_of(settings)
     headers = live.filter(pc.equal(live.column("kind"), "annotation")).to_pylist()

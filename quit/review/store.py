@@ -26,7 +26,6 @@ from quit.common.files import read_json
 from quit.common.state_files import read_state
 from quit.engine.logs import Log, applied_reviews
 from quit.engine.parts import log_number
-from quit.engine.questions import fitting_rows
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 
@@ -49,11 +48,6 @@ class ReviewStore:
     def read(self, parts: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of all parts, or of those named. Raises :class:`WorkspaceError` for a bad part."""
         return self._log.read(None if parts is None else [self.folder / name for name in parts])
-
-    def fitting(self, rows: pa.Table) -> pa.Table:
-        """Return the rows, of decisions or of reviews, whose question still shows what annotators saw; the others are
-        set aside."""
-        return fitting_rows(self.workspace, rows)
 
     def next_sync(self) -> int:
         """Return the number of the next pull that brings something, from 1."""
