@@ -317,14 +317,3 @@ class Pipeline(BuildPlan):
 
     def _set_current(self, keys: set[str]) -> None:
         self.workspace.set_current({run.key: self.fingerprints[run.key] for run in self.runs if run.key in keys})
-
-    def replan_with_current_reviews(self) -> Pipeline:
-        """Return this build with the reviews that are applied now; models, sources and overrides stay as planned."""
-        same: dict[str, Any] = {
-            "requested": self.requested,
-            "override_parts": self.override_parts,
-            "models": self.models,
-        }
-        pipeline = Pipeline(self.workspace, self.settings, self.sources, **same)
-        pipeline.source_checksums = self.source_checksums
-        return pipeline

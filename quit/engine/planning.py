@@ -182,7 +182,7 @@ def last_build(
     if not runs:
         settings = as_looked_at(workspace, settings, compare)
     pipeline = Pipeline(workspace, settings, refs, requested=request._asdict())
-    _ = pipeline.fingerprints  # reads the sources, so that a missing one shows now
+    _ = pipeline.source_checksums  # reads the sources, so that a missing one shows now
     return pipeline
 
 

@@ -205,10 +205,10 @@ class Publication:
     renew: bool = False
 
     def check(self, formats: Sequence[str]) -> None:
-        """Refuse targets that must not be replaced, before anything is written. Raises as :func:`check_target`."""
+        """Refuse targets that must not be replaced, before anything is written. Raises as :func:`export`."""
         for name in formats:
             restore(self.out / name)
-            check_target(self.out / name, self.overwrite, self.fingerprint)
+            self._check_target(self.out / name)
 
     def write(
         self,
@@ -253,9 +253,42 @@ class Publication:
             sync(path / MANIFEST)
             if not self.overwrite and _holds(target, manifest):
                 note(f"{target} holds this export already.")
-            else:
-                _move_into_place(path, target, self.overwrite, self.renew, self.fingerprint)
+                return manifest
+            with locked(target.parent):
+                self._check_target(target)  # again: it may have changed while we wrote
+                if not (self.overwrite or self.renew) and read_manifest(target) is not None:
+                    raise SettingsError(
+                        f"{target} already holds an export of this release with another card or other options: "
+                        "choose another folder, or replace it (--overwrite, overwrite=True)."
+                    )
+                put_in_place(path, target)
         return manifest
+
+    def _check_target(self, target: Path) -> None:
+        """Refuse a target that must not be replaced: one that is no folder, that holds anything that an earlier export
+        did not write, or, unless ``overwrite``, an earlier export of another release. A missing or empty folder is
+        fine, and an export of this release, which may come out the same."""
+        if target.is_symlink() or (target.exists() and not target.is_dir()):
+            raise SettingsError(f"{target} exists and is not a folder: choose another folder.")
+        if not target.is_dir() or not any(target.iterdir()):
+            return
+        manifest = read_manifest(target)
+        if manifest is None or manifest.format != target.name:
+            raise SettingsError(
+                f"{target} exists and is not an earlier export: choose another folder, or remove it first."
+            )
+        own_paths = {MANIFEST, *(entry.path for entry in manifest.files)}
+        paths = (path.relative_to(target).as_posix() for path in sorted(target.rglob("*")) if not path.is_dir())
+        if strangers := [path for path in paths if path not in own_paths]:
+            raise SettingsError(
+                f"{target} also holds files that no export wrote ({', '.join(strangers[:3])}), which would be deleted: "
+                "move them, or choose another folder."
+            )
+        if not self.overwrite and manifest.release_fingerprint != self.fingerprint:
+            raise SettingsError(
+                f"{target} already holds an export of release {manifest.release_fingerprint[:12]}: "
+                "choose another folder, or replace it (--overwrite, overwrite=True)."
+            )
 
 
 class ExportFolder:
@@ -364,42 +397,3 @@ def _holds(target: Path, manifest: Manifest) -> bool:
     ``verify``."""
     existing = read_manifest(target)
     return existing is not None and existing.to_json() == manifest.to_json() and bool(verify(target))
-
-
-def check_target(target: Path, overwrite: bool, release: str = "") -> None:
-    """Refuse a target that must not be replaced.
-
-    Raises ``SettingsError`` when it is not a folder, holds anything that an earlier export did not write, or holds an
-    earlier export while ``overwrite`` is false, unless that is one of ``release`` (a fingerprint), which may come out
-    the same. A missing or empty folder is fine.
-    """
-    if target.is_symlink() or (target.exists() and not target.is_dir()):
-        raise SettingsError(f"{target} exists and is not a folder: choose another folder.")
-    if not target.is_dir() or not any(target.iterdir()):
-        return
-    manifest = read_manifest(target)
-    if manifest is None or manifest.format != target.name:
-        raise SettingsError(f"{target} exists and is not an earlier export: choose another folder, or remove it first.")
-    own_paths = {MANIFEST, *(entry.path for entry in manifest.files)}
-    paths = (path.relative_to(target).as_posix() for path in sorted(target.rglob("*")) if not path.is_dir())
-    if strangers := [path for path in paths if path not in own_paths]:
-        raise SettingsError(
-            f"{target} also holds files that no export wrote ({', '.join(strangers[:3])}), which would be deleted: "
-            "move them, or choose another folder."
-        )
-    if not overwrite and manifest.release_fingerprint != release:
-        raise SettingsError(
-            f"{target} already holds an export of release {manifest.release_fingerprint[:12]}: "
-            "choose another folder, or replace it (--overwrite, overwrite=True)."
-        )
-
-
-def _move_into_place(partial: Path, target: Path, overwrite: bool, renew: bool, release: str) -> None:
-    with locked(target.parent):
-        check_target(target, overwrite, release)  # again: it may have changed while we wrote
-        if not (overwrite or renew) and read_manifest(target) is not None:
-            raise SettingsError(
-                f"{target} already holds an export of this release with another card or other options: "
-                "choose another folder, or replace it (--overwrite, overwrite=True)."
-            )
-        put_in_place(partial, target)

@@ -179,9 +179,10 @@ def label_update(
         settings: review.KEY=VALUE, remembered from now on.
     """
     from quit.engine.planning import locked_last_build
+    from quit.review.apply import plan_update
 
     with locked_last_build(workspace, settings, runs=True) as pipeline:
-        report = step("update", _update, pipeline, withdraw)
+        report = step("update", _update, pipeline, plan_update(pipeline, withdraw))
     nothing_new = None if report["ran"] else "Nothing new: the labels use every review that was pulled."
     return JobResult({"update": report}, nothing_new)
 
@@ -218,21 +219,20 @@ def _pull(pipeline: Pipeline, url: str, project: int, full: bool, accept_withdra
     return asdict(pull(ReviewStore(workspace), server, settings, **options))
 
 
-def _update(pipeline: Pipeline, withdraw: bool) -> dict[str, Any]:
+def _update(pipeline: Pipeline, changed: bool) -> dict[str, Any]:
     from quit.engine.execution import Execution
-    from quit.review.apply import ApplyReport, change_counts, difference, nothing_to_update, plan_update, report
+    from quit.review.apply import ApplyReport, change_counts, difference, report
 
-    if nothing_to_update(pipeline, withdraw):
+    if not changed:
         same = asdict(report(pipeline, ran=False))
         return {**same, "now": difference(same, same)}
     workspace, state = pipeline.workspace, pipeline.workspace.state
     before = change_counts(workspace) if "update" in workspace.current() else asdict(ApplyReport())
-    updated = plan_update(pipeline, withdraw)
-    with Execution(updated, runner="threads") as carry_out:
-        for stage in dict.fromkeys(run.stage for run in updated.review_dependent_runs):
+    with Execution(pipeline, runner="threads") as carry_out:
+        for stage in dict.fromkeys(run.stage for run in pipeline.review_dependent_runs):
             carry_out(stage)
-    updated.begin()  # only now: until the update is done, the tables are those of before
-    after = asdict(report(updated, ran=updated.fingerprints != state))
+    pipeline.begin()  # only now: until the update is done, the tables are those of before
+    after = asdict(report(pipeline, ran=pipeline.fingerprints != state))
     return {**after, "now": difference(before, after)}
 
 

@@ -36,30 +36,28 @@ class ApplyReport:
     now: dict[str, int] = field(default_factory=dict)
 
 
-def plan_update(pipeline: Pipeline, withdraw: bool = False) -> Pipeline:
-    """Let labels rest on every review pulled so far (``withdraw``: on none) and return the build as it is planned then.
+def plan_update(pipeline: Pipeline, withdraw: bool = False) -> bool:
+    """Let labels rest on every review pulled so far (``withdraw``: on none) in a build of which nothing was planned
+    yet, and return whether that leaves anything to do.
 
     The caller holds the workspace and runs the stage ``update``, with ``labels.partial`` also those that ask about
     passages whose answer people reject. Which reviews count is written down first: after a
     kill the next update or build finishes it. Until then the earlier tables stay current, except those that
     ``labels.partial`` makes again. Raises :class:`InputError` where the build is not finished up to the labels.
     """
-    workspace = pipeline.workspace
+    workspace, store = pipeline.workspace, ReviewStore(pipeline.workspace)
+    parts = [] if withdraw else store.parts
+    pipeline.reviews_applied = [store.folder / name for name in parts]
+    if store.applied == parts and pipeline.up_to_date:
+        return False
     for run in pipeline.runs:
         if run not in pipeline.review_dependent_runs and not pipeline.is_current(run):
             raise InputError(
                 f"The stage {run.key!r} of {workspace} is not up to date: there are no labels to update yet. Run: "
                 f"quit build -w {shell_word(workspace)}"
             )
-    store = ReviewStore(workspace)
-    store.set_applied([] if withdraw else store.parts)
-    return pipeline.replan_with_current_reviews()
-
-
-def nothing_to_update(pipeline: Pipeline, withdraw: bool = False) -> bool:
-    """Whether the labels rest on every review pulled so far already (``withdraw``: on none)."""
-    store = ReviewStore(pipeline.workspace)
-    return store.applied == ([] if withdraw else store.parts) and pipeline.up_to_date
+    store.set_applied(parts)
+    return True
 
 
 def report(pipeline: Pipeline, ran: bool) -> ApplyReport:

@@ -51,7 +51,7 @@ def test_a_build_stops_within_seconds_and_goes_on_afterwards(tmp_path, few_sourc
 @pytest.mark.parametrize(
     ("command", "place"),
     [
-        (("export", "-f", "trec"), ("quit.export.files", "_move_into_place")),
+        (("export", "-f", "trec"), ("quit.export.files", "put_in_place")),
         (("report",), ("quit.report.page", "write")),
         (("release", "create", "--name", "v1"), ("quit.release.create", "write_json")),
     ],

@@ -91,7 +91,8 @@ def test_a_rejected_answer_is_asked_of_the_labelers_that_were_skipped(exact: Pat
     for workspace in (ours, theirs):
         ReviewStore(workspace).append(review)
         if stop_early:  # as a kill would: the next update finishes it
-            updated = plan_update(last_build(workspace))
+            updated = last_build(workspace)
+            assert plan_update(updated)
             run = updated.stage_run(f"read:{LABELERS[1]}")
             updated.run_shard(run, updated.pending(run)[0])
             updated.finish(run)
