@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from errno import EBADF, EIO, ENOSPC
@@ -209,6 +209,12 @@ def did_you_mean(name: str, known: list[str] | tuple[str, ...]) -> str:
     if near:
         return f" Did you mean {near[0]!r}?"
     return f" Known: {', '.join(known)}."
+
+
+def check_known(name: str, names: Collection[str], what: str, fault: type[QuitError] = SettingsError) -> None:
+    """Raise ``fault`` where there is no ``what`` of this name, with the nearest one."""
+    if name not in names:
+        raise fault(f"There is no {what} {name!r}.{did_you_mean(name, [*names])}")
 
 
 def refuse_newer(what: str, version: int, newest: int) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from quit.errors import InputError, SettingsError, did_you_mean
+from quit.errors import InputError, SettingsError, check_known, did_you_mean
 from quit.text.normalize import squad_normalised
 
 POLICIES = ("zero", "skip")
@@ -177,8 +177,7 @@ def under(values: Sequence[float | None] | np.ndarray, policy: str) -> np.ndarra
 
     Raises ``SettingsError`` for another policy.
     """
-    if policy not in POLICIES:
-        raise SettingsError(f"There is no policy {policy!r}.{did_you_mean(policy, POLICIES)}")
+    check_known(policy, POLICIES, "policy")
     array = np.asarray(values, dtype=np.float64)
     return np.nan_to_num(array, nan=0.0) if policy == "zero" else array[~np.isnan(array)]
 
@@ -216,6 +215,5 @@ def cover_em(prediction: str, golds: Sequence[str], substring: bool = False) -> 
 def answer_value(name: str, prediction: str, golds: Sequence[str]) -> float:
     """Return EM, F1 or cover-EM of one prediction, 0 to 1. Raises ``SettingsError`` for another name."""
     measures = {"EM": exact_match, "F1": f1, "cover-EM": cover_em}
-    if name not in measures:
-        raise SettingsError(f"{name!r} is not a reading metric.{did_you_mean(name, READING)}")
+    check_known(name, measures, "reading metric")
     return measures[name](prediction, golds)

@@ -20,7 +20,7 @@ from quit.common.folders import aside, locked, put_in_place, restore
 from quit.common.progress import note
 from quit.dataset.dataset import Dataset
 from quit.dataset.release import Release, fingerprint_of
-from quit.errors import InputError, QuitError, SettingsError, WorkspaceError, did_you_mean
+from quit.errors import InputError, QuitError, SettingsError, WorkspaceError, check_known
 from quit.export.training import FineTuning
 from quit.models.protocols import Encoder
 from quit.settings.card import Card
@@ -169,8 +169,7 @@ def requested_formats(formats: Sequence[str], known_names: Collection[str]) -> l
     if not formats:
         raise SettingsError(f"No export format was named. Known: {', '.join(known_names)}.")
     for name in formats:
-        if name not in known_names:
-            raise SettingsError(f"Unknown export format {name!r}.{did_you_mean(name, list(known_names))}")
+        check_known(name, known_names, "export format")
     return list(dict.fromkeys(formats))
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from quit.dataset.dataset import FULLY, PARTIALLY, Dataset
-from quit.errors import InputError, SettingsError, did_you_mean
+from quit.errors import InputError, SettingsError, check_known
 from quit.models.protocols import Encoder
 from quit.retrieval.lexical import K1, B, Bm25
 from quit.retrieval.search import nearest
@@ -67,9 +67,8 @@ class FineTuning:
         for name in ("kind", "miner", "seed"):
             if not isinstance(text := getattr(self, name), str):
                 raise SettingsError(f"{name} must be a text, not {text!r}.")
-        for option, value, names in (("kind of negatives", self.kind, KINDS), ("miner", self.miner, MINERS)):
-            if value not in names:
-                raise SettingsError(f"The {option} {value!r} is unknown.{did_you_mean(value, names)}")
+        check_known(self.kind, KINDS, "kind of negatives")
+        check_known(self.miner, MINERS, "miner")
 
 
 @dataclass(frozen=True, slots=True)

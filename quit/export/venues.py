@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quit.errors import SettingsError, did_you_mean
+from quit.errors import check_known
 from quit.export.card_facts import Origin, licence_urls
 from quit.export.croissant import croissant_of
 from quit.settings.card import Card
@@ -41,8 +41,7 @@ def venue_metadata(venue: str, origin: Origin, card: Card) -> list[dict[str, Any
     Keys: ``field``; ``there``: whether the export has it; ``source``: where it is from, or where a person has to write
     what. Raises ``SettingsError`` for an unknown venue.
     """
-    if venue not in VENUES:
-        raise SettingsError(f"No requirements of {venue!r} are known.{did_you_mean(venue, list(VENUES))}")
+    check_known(venue, VENUES, "venue")
     metadata = croissant_of(origin, card)
     values = {name: metadata.get(name) for name in ("url", "version", "prov:wasDerivedFrom")}
     values["license"] = values["B2 licence"] = licence_urls(origin, card)

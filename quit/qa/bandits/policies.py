@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from quit.errors import SettingsError, did_you_mean
+from quit.errors import check_known
 from quit.qa.bandits import rewards
 from quit.qa.bandits.request import Request
 from quit.qa.settings.bandits import Bandits
@@ -57,8 +57,7 @@ def policies(settings: Bandits, names: Sequence[str] = ("all",)) -> list[Policy]
     """
     by_name = {policy.name: policy for policy in _all(settings)}
     for name in names or [""]:
-        if name != "all" and name not in by_name:
-            raise SettingsError(f"There is no policy {name!r}.{did_you_mean(name, list(by_name))}")
+        check_known(name, ["all", *by_name], "policy")
     return [policy for name, policy in by_name.items() if "all" in names or name in names]
 
 

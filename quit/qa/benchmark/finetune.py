@@ -17,7 +17,7 @@ from quit.common.files import read_json, write_json, writing
 from quit.common.ids import content_hash
 from quit.common.progress import note
 from quit.dataset.dataset import Dataset
-from quit.errors import InputError, SettingsError, did_you_mean
+from quit.errors import InputError, SettingsError, check_known
 from quit.export.training import FineTuning, Selection
 from quit.models.loading import located, model_identity
 from quit.qa.benchmark.benchmark import BenchmarkRequest, Outcome, run_benchmark
@@ -133,8 +133,7 @@ def run_finetune(request: TuningRequest, settings: QaSettings, out: Path) -> tup
     Raises as :func:`finetune` and :func:`quit.qa.benchmark.benchmark.run_benchmark`, and ``SettingsError`` for an
     unknown kind.
     """
-    if request.kind not in KINDS:
-        raise SettingsError(f"There is no kind {request.kind!r} of model.{did_you_mean(request.kind, KINDS)}")
+    check_known(request.kind, KINDS, "kind of model")
     if len(split_names(request.base)) not in ((1, 2) if request.kind == "two-tower" else (1,)):
         raise SettingsError(f"--base {request.base!r}: name one model; two-tower also takes QUESTIONS,PASSAGES.")
     for number in request.positives:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from quit.common.files import file_checksum
 from quit.dataset.release import open_release
-from quit.errors import InputError, SettingsError, did_you_mean
+from quit.errors import InputError, SettingsError, check_known
 from quit.qa.corpora import beir, musique, questions, release, twowiki
 from quit.qa.settings import Corpora
 from quit.retrieval import corpus
@@ -190,8 +190,7 @@ def parse_corpus_source(text: str) -> CorpusRef:
     kind, colon, rest = text.partition(":")
     if not colon or not rest.strip():
         raise SettingsError(f"Source {text!r} must be KIND:PATH with one of {', '.join(CORPUS_SOURCES)}.")
-    if kind not in CORPUS_SOURCES:
-        raise SettingsError(f"Unknown kind of corpus source {kind!r}.{did_you_mean(kind, list(CORPUS_SOURCES))}")
+    check_known(kind, CORPUS_SOURCES, "kind of corpus source")
     ref = CorpusRef(kind, Path(rest).expanduser())
     if not ref.source.folder:
         check_file(ref.path, ref.source.expected)

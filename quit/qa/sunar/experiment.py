@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from quit.common.files import read_json
 from quit.common.progress import note
-from quit.errors import InputError, SettingsError, did_you_mean, shell_word
+from quit.errors import InputError, SettingsError, check_known, shell_word
 from quit.models.factory import Models
 from quit.qa.corpora.graph import NeighbourhoodGraph
 from quit.qa.indexes.built import BuiltCorpus, building
@@ -70,8 +70,7 @@ def effective(settings: Sunar, name: str) -> Sunar:
 
     Raises :class:`SettingsError` for another name.
     """
-    if name not in VARIANTS:
-        raise SettingsError(f"There is no variant {name!r}.{did_you_mean(name, list(VARIANTS))}")
+    check_known(name, VARIANTS, "variant")
     sunar = settings.model_copy(update=dict(VARIANTS[name][1]))
     if sunar.planner == "auto":
         sunar = sunar.model_copy(update={"planner": "self-ask" if sunar.language_model else "gold"})
