@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from quit.common.progress import advance
 from quit.sources.fields import quote, shown_file, unit
+
+if TYPE_CHECKING:
+    from quit.models.factory import Models
+    from quit.settings import Settings
+    from quit.sources import SourceRef
+    from quit.sources.records import SourceRecord
 
 
 class Fault(TypedDict):
@@ -40,7 +46,7 @@ class SourceCheck(TypedDict):
     notes: list[Note]
 
 
-def examine(refs: Any, settings: Any, models: Any = None) -> SourceCheck:
+def examine(refs: Sequence[SourceRef], settings: Settings, models: Models | None = None) -> SourceCheck:
     """Return what the stages collect and filter make of sources.
 
     ``models`` None: leaks are sought by rules alone, and ``skipped`` says so. Raises ``InputError`` where nothing can
@@ -53,12 +59,12 @@ def examine(refs: Any, settings: Any, models: Any = None) -> SourceCheck:
 
     units = {ref.path.name: _unit(ref) for ref in refs}
     records = _Records(refs, units)
-    tables = collect_stage.function(Context({}, settings, models), records)
+    tables = collect_stage.function(Context({}, settings, cast("Models", models)), records)  # it asks no model
     filtered = filter_leaks(
         tables["questions"],
         tables["hints"],
-        models and models.equivalence,
-        models and models.encoder,
+        models.equivalence if models else None,
+        models.encoder if models else None,
         settings.leakage,
         settings.convergence.hints,
     )
@@ -77,13 +83,13 @@ def examine(refs: Any, settings: Any, models: Any = None) -> SourceCheck:
 class _Records:
     """The records of sources, counted and looked at as they pass."""
 
-    def __init__(self, refs: Any, units: dict[str, str]) -> None:
+    def __init__(self, refs: Sequence[SourceRef], units: dict[str, str]) -> None:
         self._refs, self._units = refs, units
         self.count = 0
         self.notes: list[Note] = []
         self.without_candidates, self.with_gold = Counter[str](), Counter[str]()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[SourceRecord]:
         from quit.sources import read_sources
         from quit.sources.notes import notes
         from quit.text.answers import answer_key
@@ -117,7 +123,7 @@ def _faults(tables: Mapping[str, Any], leaks: Any, units: dict[str, str]) -> lis
     return faults
 
 
-def _paraphrases(tables: Mapping[str, Any], models: Any) -> list[Note]:
+def _paraphrases(tables: Mapping[str, Any], models: Models | None) -> list[Note]:
     """Return a note on each pair of questions that ask the same in other words; none without models."""
     from quit.stages.split import paraphrases
 
@@ -131,7 +137,7 @@ def _paraphrases(tables: Mapping[str, Any], models: Any) -> list[Note]:
     return result
 
 
-def _notes_on_files(refs: Any, records: _Records) -> list[Note]:
+def _notes_on_files(refs: Sequence[SourceRef], records: _Records) -> list[Note]:
     from quit.sources.csv import column_notes
     from quit.sources.notes import key_notes
 
@@ -149,7 +155,7 @@ def _notes_on_files(refs: Any, records: _Records) -> list[Note]:
     return notes
 
 
-def _unit(ref: Any) -> str:
+def _unit(ref: SourceRef) -> str:
     """Return what a position counts."""
     from quit.sources.files import is_array
 
@@ -158,6 +164,5 @@ def _unit(ref: Any) -> str:
 
 
 def _where(units: dict[str, str], file: str | None, position: int | None, record_id: str | None) -> str:
-    unit = units.get(Path(file or "").name.partition("#")[0], "record")
-    number = (position or 0) + 1
-    return f"{unit} {number} ({record_id})" if record_id else f"{unit} {number}"
+    place = f"{units.get(Path(file or '').name.partition('#')[0], 'record')} {(position or 0) + 1}"
+    return f"{place} ({record_id})" if record_id else place
