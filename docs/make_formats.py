@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import tempfile
 from collections.abc import Iterator
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
