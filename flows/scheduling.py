@@ -26,6 +26,7 @@ from quit.flows.liveness import alive
 from quit.flows.server import server_watched
 from quit.library.jobs import JobResult
 from quit.settings import Limits
+from quit.text.secrets import without_secrets
 from quit.text.words import counted
 
 NOTHING_NEW, WAITING = "Nothing new", Waiting.__name__
@@ -38,7 +39,7 @@ def run_name() -> str:
     parameters = flow_run.parameters
     subject = parameters.get("sources") or parameters.get("release") or parameters.get("workspace") or ""
     names = subject if isinstance(subject, list | tuple) else [subject]
-    return f"{', '.join(Path(str(name)).name for name in names)}, {datetime.now():%Y-%m-%d %H:%M}"
+    return without_secrets(f"{', '.join(Path(str(name)).name for name in names)}, {datetime.now():%Y-%m-%d %H:%M}")
 
 
 class RunTimeout(TimeoutError):

@@ -188,7 +188,7 @@ def test_tables_of_other_settings_that_rest_on_a_replaced_table_are_made_again(f
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, Execution(other) as carry_out, pytest.raises(KeyboardInterrupt):
-        patch.setattr("quit.engine.pipeline.remove_files", interrupted)
+        patch.setattr("quit.engine.workspace.remove_files", interrupted)
         carry_out._waiting([update])
     assert removals and [*other.folder(update).rglob("*.parquet")]
     other.discard_damaged()

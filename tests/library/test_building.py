@@ -70,7 +70,7 @@ def test_settings_keep_those_that_have_an_argument_of_their_own(few_built: Path,
         ({"judge.threshold": 0.6}, 0, ["judge.threshold=0.6", "collect.questions=0"]),
         ([], 7, ["collect.questions=7"]),
     ):
-        assert building.as_built(Workspace(folder), None, settings, {"collect.questions": questions})[2] == expected
+        assert building.as_built(Workspace(folder), None, settings, {"questions": questions})[2] == expected
 
 
 def test_other_sources_forget_the_limit_of_questions(few_built: Path, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_other_sources_forget_the_limit_of_questions(few_built: Path, tmp_path: 
     other = f"jsonl:{tmp_path / 'other.jsonl'}"
     for settings in (None, ["judge.threshold=0.7"]):
         for sources, left in (([], 2), (own, 2), ([other], 1), ([*own, other], 1)):
-            texts = building.as_built(Workspace(folder), None, settings, {"collect.questions": None}, sources)[2]
+            texts = building.as_built(Workspace(folder), None, settings, {"questions": None}, sources)[2]
             assert texts == ["collect.questions=5", "judge.threshold=0.7"][2 - left :], sources
 
 
