@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
+from quit.engine.reading import settings_of
 from quit.engine.usage import origin_lines, origins
 from quit.errors import shell_word
 from quit.render import terminal
@@ -47,7 +48,7 @@ def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:
     if any(cut or sentences or filtered for *_, cut, sentences, filtered in readers):
         pieces += [replies_table(readers), *cut_replies(readers)]
     lines = origin_lines(origins(workspace.path))
-    pieces += filter(None, [embedded_labels(workspace)])
+    pieces += filter(None, [embedded_labels(pipeline.settings) if pipeline else None])
     pieces += [*asked_tables(asked(workspace)), *(["\n".join(["Replies used, all runs", *lines])] if lines else [])]
     _show(*pieces)
 
@@ -80,7 +81,7 @@ def print_summary(workspace: Workspace) -> None:
         next_commands[f"export -w {path} --format huggingface --out exports"] = "a Hugging Face dataset"
     else:
         next_commands[f"export -w {path} --out exports"] = "a Hugging Face dataset and the paper's release JSON"
-    if embedded_labels(workspace):
+    if embedded_labels(settings_of(workspace)):
         next_commands["models profile openai --model gpt-4o-mini-2024-07-18"] = "a profile with language models"
     next_commands[f"review serve -w {path}"] = "review by people"
     next_commands[f"release create -w {path} --name v1"] = "a version that stays as it is"

@@ -19,6 +19,7 @@ from quit.evaluate.agreement import cohen_kappa
 from quit.evaluate.labels import SPLITS
 from quit.models.readers.pool import FITTING_MINIMUM, about_small_pool, pool_size
 from quit.render.table import Table, markdown, plain_name, share
+from quit.settings import Settings
 from quit.sources.notes import leftovers
 from quit.stages.collect import collect_stage
 from quit.stages.filter import filter_stage
@@ -76,9 +77,8 @@ def labels_by_hints(workspace: TableReader) -> list[tuple[int, int, int]]:
     return workspace.rows(sql, ["labels"])
 
 
-def embedded_labels(workspace: TableReader) -> str | None:
+def embedded_labels(settings: Settings) -> str | None:
     """Return which models behind the labels are no language models, and what that means; None where all are."""
-    settings = settings_of(workspace)
     embedded = [reader.name for reader in settings.labelers if reader.kind == "embedded"]
     if settings.judge.kind == "equivalence":
         embedded.append("the judge")
@@ -315,7 +315,7 @@ def summary(workspace: Workspace) -> list[Table | str]:
         ),
         *(agreement.sentence() for agreement in judge_agreement(workspace)),
         *([type_sentence(*types)] if types[0] else []),
-        *filter(None, [embedded_labels(workspace)]),
+        *filter(None, [embedded_labels(settings_of(workspace))]),
     ]
 
 
