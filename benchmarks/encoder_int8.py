@@ -1,5 +1,6 @@
-"""sentence-transformers' ONNX backend in 8 bits, for ``--int8`` of ``benchmarks/encoder.py``, in a process of its own:
-``sentence-transformers[onnx]`` needs older packages.
+"""The int8 ONNX backend of sentence-transformers, for ``benchmarks/encoder.py --int8``.
+
+It runs in a separate process because ``sentence-transformers[onnx]`` needs older packages.
 
 Reads {folder, texts, threads, isa} as a line of JSON; then encodes the texts for each line and answers with one.
 """

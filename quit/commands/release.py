@@ -252,8 +252,8 @@ def rejudge(
 ) -> None:
     """Have another judge judge the distinct answers, for `quit release what-if --judge`. No label changes.
 
-    Its verdicts lie beside the release, in RELEASE.judges/NAME, or in WORKSPACE/judges/NAME. Replies are kept as those
-    of builds: a run that was stopped, or waits for a batch (exit code 10), goes on with the same command.
+    Its verdicts lie beside the release, in RELEASE.judges/NAME, or in WORKSPACE/judges/NAME. Replies are cached as in
+    builds: to resume a run that was stopped or waits for a batch (exit code 10), repeat the command.
 
     Example: `quit release rejudge workspace/releases/v1 --judge equivalence`
 

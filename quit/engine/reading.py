@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -132,13 +133,14 @@ class TableReader(ABC):
 
     def rows(self, sql: str, tables: Sequence[str]) -> list[tuple[Any, ...]]:
         """Return the rows of a query over some tables."""
-        with self.connect(tables=tables, connection=_database().cursor()) as connection:
+        with self.connect(tables=tables, connection=_database(os.getpid()).cursor()) as connection:
             return connection.execute(sql).fetchall()
 
 
 @cache
-def _database() -> duckdb.DuckDBPyConnection:
-    """The process's database: each cursor has views of its own. One more would take 20 ms."""
+def _database(process: int) -> duckdb.DuckDBPyConnection:
+    """Return a process's database, since opening one takes 20 ms; each cursor has its own views. A forked child opens
+    its own: the parent's threads do not survive the fork."""
     return duckdb.connect()
 
 

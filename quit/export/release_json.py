@@ -144,16 +144,16 @@ def _subset_pieces(dataset: Dataset, order: np.ndarray, subset: list[str], keys:
     return [*pieces, b"}}}"]
 
 
-def _write_corpus(dataset: Dataset, published: PublishedNames, folder: ExportFolder) -> None:
+def _write_corpus(dataset: Dataset, names_in_files: PublishedNames, folder: ExportFolder) -> None:
     permutations = dataset.permutations.permutation.to_pylist()
     names: list[str] = []
     pieces: dict[str, bytes] = {}
-    for subset, permutation in zip(published.subsets, permutations, strict=True):
+    for subset, permutation in zip(names_in_files.subsets, permutations, strict=True):
         pieces[permutation] = f'_{subset}_{permutation}", "contents": "'.encode()
         names += ["start", permutation, f"hint {permutation[0]}", *(f"next {i}" for i in permutation[1:]), "end"]
     lines = itemgetter(*names)
     with folder.path("corpus.jsonl").open("wb") as file:
-        for position, question_id in enumerate(published.ids):
+        for position, question_id in enumerate(names_in_files.ids):
             name = _dump(question_id)[1:-1]
             pieces |= {"start": b'{"id": "' + name, "end": b'", "title": "' + name + b'"}\n'}
             for place, row in enumerate(dataset.selected_hints[position]):

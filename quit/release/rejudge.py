@@ -49,8 +49,8 @@ def open_source(place: str | Path) -> Release | Workspace:
 
 def settings_for(place: str | Path, profile: str | None, overrides: Sequence[str]) -> Settings:
     """Return the settings of a profile; without one, those of a workspace's last build under ``overrides``."""
-    named = ((), profile, overrides) if profile else ((), None, None, overrides)
-    return as_built(Workspace(place), *named, files=["-p"]).settings
+    arguments = ((), profile, overrides) if profile else ((), None, None, overrides)
+    return as_built(Workspace(place), *arguments, files=["-p"]).settings
 
 
 def judge_folder(source: Release | Workspace, name: str) -> Path:
@@ -169,8 +169,8 @@ def ask(
     if isinstance(judge, GptEvalJudge):
         requests = [judge.request(item, sample * judge.attempts) for item in items]
         keys = [cache_key(judge.generator.identity, request) for request in requests]
-        kept = models.cache.find(keys) if models.cache else {}
-        open_requests = [request for key, request in zip(keys, requests, strict=True) if key not in kept]
+        replies = models.cache.find(keys) if models.cache else {}
+        open_requests = [request for key, request in zip(keys, requests, strict=True) if key not in replies]
         letters = sum(len(turn["content"]) for request in open_requests for turn in request.messages())
         tokens = round(letters / CHARACTERS_A_TOKEN)
         cost = settings.cost(settings.judge, tokens, 0, len(open_requests) * judge.max_tokens)

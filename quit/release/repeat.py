@@ -49,20 +49,20 @@ def repeat(place: str | Path, name: str, settings: Settings, number: int) -> dic
             f"{shell_word(place)} --judge {shell_word(name)}"
         )
     random = np.random.default_rng(int(content_hash("repeat", judged_content(source), judge.identity, number), 16))
-    drawn = np.sort(random.choice(len(before), min(number, len(before)), replace=False))
-    sample = before.take(pa.array(drawn))
+    places = np.sort(random.choice(len(before), min(number, len(before)), replace=False))
+    sample = before.take(pa.array(places))
     answers = DistinctAnswers.judged(source.read("questions"), sample)
     rows = ask(judge_folder(source, name), answers, judge, models, settings, sample=1)
     pairs = [*zip(sample["correct"].to_pylist(), (row["correct"] for row in rows), strict=True)]  # both by key
     changed = np.array([first is not second for first, second in pairs])
     flipped = np.array([bool(first) is not bool(second) for first, second in pairs])
     hinges, passages = hinging_labels(subject, before, verdicts_of(name, source.read("verdicts"), second))
-    every = np.ones(len(drawn))
+    every = np.ones(len(places))
     shares = [
         {"of": "verdicts", "changed": int(changed.sum()), **_share(changed, every, 1.0)},
-        {"of": "labels", "changed": int(flipped.sum()), **_share(flipped, hinges[drawn], hinges.sum() / passages)},
+        {"of": "labels", "changed": int(flipped.sum()), **_share(flipped, hinges[places], hinges.sum() / passages)},
     ]
-    facts = {"judge": name, "producer": judge.identity, "judged": len(before), "sampled": len(drawn)}
+    facts = {"judge": name, "producer": judge.identity, "judged": len(before), "sampled": len(places)}
     return {**facts, "shares": shares}
 
 
@@ -85,14 +85,14 @@ def hinging_labels(subject: Subject, answers: pa.Table, verdicts: pa.Table) -> t
     """
     counts, passages = np.zeros(len(answers) + 1, np.int64), 0  # the last: answers that are not among them
     for part in subject.chunks():
-        dataset, given, right = part.labelled(), [], []
+        dataset, answer_rows, right = part.labelled(), [], []
         every = np.arange(len(dataset.ids))
         for labeler in dataset.labelers:
             replies, is_asked = dataset.replies(every, [labeler]), dataset.asked(every, labeler)
             index = replies.index[:, :, 0]
-            given.append(np.where(is_asked, matching_rows(replies.distinct, answers, "answer_key")[index], -1))
+            answer_rows.append(np.where(is_asked, matching_rows(replies.distinct, answers, "answer_key")[index], -1))
             right.append(is_asked & accepted_answers(replies.distinct, verdicts)[index])
-        rows, is_right = np.stack(given), np.stack(right)
+        rows, is_right = np.stack(answer_rows), np.stack(right)
         fully = is_right.any(axis=0)
         first, last = np.where(is_right, rows, len(answers)).min(axis=0), np.where(is_right, rows, -1).max(axis=0)
         np.add.at(counts, first[fully & (first == last)], 1)

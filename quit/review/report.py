@@ -333,8 +333,8 @@ def _coverage(workspace: Workspace, decisions: pa.Table, settings: Review) -> di
     """Return split under review -> how far people judged it, if these decisions were applied."""
     splits = workspace.read("splits", runs=["split"])
     verdicts = workspace.read("verdicts", runs=["judge"])
-    ruled = with_rulings(verdicts, settled_decisions(decisions, splits, settings))
-    return {split: coverage([ruled], splits, [split]) for split in settings.splits}
+    by_people = with_rulings(verdicts, settled_decisions(decisions, splits, settings))
+    return {split: coverage([by_people], splits, [split]) for split in settings.splits}
 
 
 def controls_of(settings: Review) -> Controls | None:

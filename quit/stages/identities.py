@@ -76,12 +76,12 @@ def difficulty_identity(settings: Settings) -> str:
 
     Reads the corpus once, to hash it; raises :class:`quit.errors.InputError` when there is none.
     """
-    named = settings.difficulty.corpus
-    if not named:
+    corpus = settings.difficulty.corpus
+    if not corpus:
         return f"{DIFFICULTY_IDENTITY}/hints"
     from quit.retrieval.corpus import corpus_checksum
 
-    return f"{DIFFICULTY_IDENTITY}/corpus@{corpus_checksum(Path(named))}"
+    return f"{DIFFICULTY_IDENTITY}/corpus@{corpus_checksum(Path(corpus))}"
 
 
 @cache

@@ -38,10 +38,10 @@ def test_what_is_read_through_a_link_counts(tmp_path: Path, reader: str, linked:
         (folder / "data" / "train.parquet").symlink_to(target / "train.parquet")
     else:
         (folder / "data").symlink_to(target)
-    known = READERS[reader](folder)
-    assert known == READERS[reader](tmp_path / "plain")
+    identity = READERS[reader](folder)
+    assert identity == READERS[reader](tmp_path / "plain")
     (target / "train.parquet").write_bytes(b"22")
-    assert READERS[reader](folder) != known
+    assert READERS[reader](folder) != identity
     (target / "train.parquet").unlink()
     if linked == "file":  # the disk is gone: not a folder without that file
         with pytest.raises((QuitError, OSError)):
@@ -53,8 +53,8 @@ def test_folders_that_hold_one_another_are_read_once(tmp_path: Path) -> None:
         (tmp_path / one).mkdir()
         (tmp_path / one / f"{one}.txt").touch()
         (tmp_path / one / "other").symlink_to(tmp_path / other)
-    found = sorted(path.relative_to(tmp_path / "a").as_posix() for path in files_to_read(tmp_path / "a"))
-    assert found == ["a.txt", "other/b.txt"]
+    names = sorted(path.relative_to(tmp_path / "a").as_posix() for path in files_to_read(tmp_path / "a"))
+    assert names == ["a.txt", "other/b.txt"]
 
 
 def _replaced(folder: Path, _: Workspace) -> None:

@@ -32,16 +32,16 @@ OPTIONS = {"serve": ["--list", "--json"]}
 
 def _commands(group: typer.core.TyperGroup, words: tuple[str, ...] = ()) -> dict[str, list[str]]:
     """Every command that takes a workspace, with ``x`` for what it requires."""
-    found: dict[str, list[str]] = {}
+    commands: dict[str, list[str]] = {}
     for name, command in group.commands.items():
         path = (*words, name)
         if isinstance(command, typer.core.TyperGroup):
-            found |= _commands(command, path)
+            commands |= _commands(command, path)
         elif any(parameter.name == "workspace" for parameter in command.params):
-            needed = [parameter for parameter in command.params if parameter.required]
-            options = [[] if one.param_type_name == "argument" else [one.opts[0]] for one in needed]
-            found[" ".join(path)] = [*path, *(word for option in options for word in [*option, "x"])]
-    return found
+            parameters = [parameter for parameter in command.params if parameter.required]
+            options = [[] if one.param_type_name == "argument" else [one.opts[0]] for one in parameters]
+            commands[" ".join(path)] = [*path, *(word for option in options for word in [*option, "x"])]
+    return commands
 
 
 COMMANDS = _commands(typer.main.get_command(cli.assembled()))
@@ -91,14 +91,14 @@ def test_a_command_works_with_the_profile_and_settings_of_the_last_build(
 def test_a_scheduled_job_works_with_them_too(flow: str, workspace: Workspace, read_settings: list) -> None:
     job = JOB_OF[FLOWS[flow].fn]
     first, *others = inspect.signature(job).parameters.values()
-    needed = {one.name: "x" for one in others if one.default is one.empty and one.kind is not one.VAR_KEYWORD}
+    arguments = {one.name: "x" for one in others if one.default is one.empty and one.kind is not one.VAR_KEYWORD}
     with pytest.raises(QuitError):
-        job(**{first.name: str(workspace.path), **needed})
+        job(**{first.name: str(workspace.path), **arguments})
     assert read_settings and [texts for texts in read_settings if texts != (str(FEW), REMEMBERED)] == []
 
 
 def test_options_of_a_build_outlast_its_settings(workspace: Workspace) -> None:
-    """What has an option of its own (--questions) stays where --set replaces the remembered settings."""
+    """--set replaces the remembered settings, except those with their own option, such as --questions."""
     assert {*OPTIONS_OF_BUILD} <= {*inspect.signature(build).parameters}
     own = [f"{key}=1" for key in OPTIONS_OF_BUILD.values()]
     workspace.set_build({**workspace.build, "overrides": [*own, "review.overlap=2", "judge.threshold=0.7"]})

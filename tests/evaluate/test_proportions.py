@@ -57,11 +57,11 @@ def test_of_a_stratum_without_a_drawn_one_nothing_is_known() -> None:
 @pytest.mark.parametrize("errors", [(0.08, 0.12), (0.2, 0.05)])  # share of its yes, of its no, that is wrong
 def test_the_share_corrected_by_people_holds_whichever_judge_labelled(errors: tuple[float, float]) -> None:
     """2,000 audits of 400 of 20,000 passages whose true labels are known: a fifth to a third are 2."""
-    random, population, drawn = np.random.default_rng(8), np.array([14_000, 6_000]), np.array([280, 120])
+    random, population, sizes = np.random.default_rng(8), np.array([14_000, 6_000]), np.array([280, 120])
     wrong = np.round(population * np.array(errors[::-1])).astype(int)  # of those with label 1, with label 2
     truth, held = (population[1] + wrong[0] - wrong[1]) / 20_000, 0
     for _ in range(2000):
-        hits = random.hypergeometric(wrong, population - wrong, drawn)
-        _, low, high = weighted_sum(population * np.array([1, -1]), np.stack([hits, hits * 0, drawn]), population)
+        hits = random.hypergeometric(wrong, population - wrong, sizes)
+        _, low, high = weighted_sum(population * np.array([1, -1]), np.stack([hits, hits * 0, sizes]), population)
         held += population[1] + low <= truth * 20_000 <= population[1] + high
     assert 0.93 <= held / 2000 <= 0.97

@@ -68,9 +68,9 @@ def test_evaluation_finds_labels_and_answers_by_passage_and_model(files) -> None
     letter."""
     dataset, contexts, _ = files
     for question, record in zip(dataset["test"], contexts["test"], strict=True):
-        published = {name: of for subset in question["subsets"].values() for name, of in subset.items()}
+        answers_of = {name: of for subset in question["subsets"].values() for name, of in subset.items()}
         for passage in record["contexts"]:
-            answers = published[passage["id"].split("_")[-1]]
+            answers = answers_of[passage["id"].split("_")[-1]]
             right = {answers[name] in record["answers"] for name in ("gemma-3-1b", "qwen-3-4b", "llama-31-8b")}
             assert passage["label"] == 1 + max(right)
             assert passage["rag_answers"] == {

@@ -41,10 +41,10 @@ def world(seed: int = 3) -> small.Rows:
     accepted = {(row["question_id"], row["answer"]) for row in data["verdicts"] if row["correct"]}
     for row in data["labels"]:
         passage = {name: row[name] for name in ("question_id", "permutation")}
-        given = {name: str(dice.choice(WORDS)) for name in NAMES}
-        row["labelers"] = [name for name in NAMES if (row["question_id"], given[name]) in accepted]
+        replies = {name: str(dice.choice(WORDS)) for name in NAMES}
+        row["labelers"] = [name for name in NAMES if (row["question_id"], replies[name]) in accepted]
         row["label"] = 2 if row["labelers"] else 1
-        for name, answer in given.items():
+        for name, answer in replies.items():
             data[f"answers/{name}"].append(
                 {**passage, "reader": name, "answer": answer, "raw": answer, "producer": "x"}
             )
@@ -170,11 +170,11 @@ def test_a_sample_is_judged_again_once(release: Path, tmp_path: Path) -> None:
         server.reply = lambda payload: "Yes" if asked(payload) in fickle else "No"
         every = call_quit(*options, "--repeat", 99, "--json").json()
         assert Counter(map(asked, server.answered[first:])).keys() == ASKED - {("q1", "Volga")}  # people's stays
-    known = {*map(asked, server.answered[first : first + 5])}
+    first_answers = {*map(asked, server.answered[first : first + 5])}
     shares = {row["of"]: row for row in every["shares"]}
     assert every["sampled"] == every["judged"] == len(ASKED) - 1
-    assert shares["verdicts"]["changed"] == len(fickle - known)
-    assert shares["verdicts"]["estimate"] == pytest.approx(len(fickle - known) / (len(ASKED) - 1))
+    assert shares["verdicts"]["changed"] == len(fickle - first_answers)
+    assert shares["verdicts"]["estimate"] == pytest.approx(len(fickle - first_answers) / (len(ASKED) - 1))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -184,15 +184,15 @@ def test_labels_hinge_on_the_answers_whose_verdict_alone_changes_them(tmp_path: 
     verdicts = table_of("verdicts", data["verdicts"])
     counts, passages = hinging_labels(subject, verdicts, verdicts)
     accepted = {(row["question_id"], row["answer"]) for row in data["verdicts"] if row["correct"]}
-    given: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    answers_of: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for row in (row for name in NAMES for row in data[f"answers/{name}"]):
-        given.setdefault((row["question_id"], row["permutation"]), set()).add((row["question_id"], row["answer"]))
+        answers_of.setdefault((row["question_id"], row["permutation"]), set()).add((row["question_id"], row["answer"]))
     for row, count in zip(data["verdicts"], counts.tolist(), strict=True):
         answer = {(row["question_id"], row["answer"])}
         assert count == sum(
-            bool(answers & accepted) != bool(answers & (accepted ^ answer)) for answers in given.values()
+            bool(answers & accepted) != bool(answers & (accepted ^ answer)) for answers in answers_of.values()
         )
-    assert passages == len(given) and counts.any()
+    assert passages == len(answers_of) and counts.any()
 
 
 def test_a_batch_is_submitted_then_collected(release: Path, tmp_path: Path) -> None:

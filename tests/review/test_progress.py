@@ -72,10 +72,10 @@ def _applied(workspace: Workspace, review: Review) -> Any:
     decisions = decide(live, review)
     fitting = fitting_rows(workspace, decisions)
     verdicts = workspace.read("verdicts", runs=["judge"])
-    ruled = with_rulings(verdicts, settled_decisions(fitting, workspace.read("splits"), review))
+    by_people = with_rulings(verdicts, settled_decisions(fitting, workspace.read("splits"), review))
     folder = workspace.path / "ruled"
     folder.mkdir()
-    parquet.write_table(ruled, folder / "verdicts.parquet")
+    parquet.write_table(by_people, folder / "verdicts.parquet")
     files = current_files(workspace, ["one", "two"])
     files.parts["verdicts"] = [folder / "verdicts.parquet"]
     return files, SimpleNamespace(

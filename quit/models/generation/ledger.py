@@ -114,7 +114,7 @@ class Ledger:
                 if not self._in_flight:
                     raise CapReached(
                         f"{self.state}, and one more request may be too much. All replies are kept. Raise the cap to "
-                        "go on (quit build --max-cost)."
+                        "go on: quit build --max-cost, or --set run.max_cost in other commands."
                     )
                 self._settled.clear()
             await self._settled.wait()

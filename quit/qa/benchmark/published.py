@@ -29,10 +29,10 @@ Reading = tuple[str, str, int]
 class PublishedResults:
     """What a file says, by the question's id, or by its text where the file has no id.
 
-    ``ranked``: passage -> 1 / rank; ``answers``: question -> answer, of each reader, strategy and k.
+    ``rankings``: question -> passage -> 1 / rank. ``answers``: of each reader, strategy and k, question -> answer.
     """
 
-    ranked: dict[str, dict[str, float]] = field(default_factory=dict)
+    rankings: dict[str, dict[str, float]] = field(default_factory=dict)
     answers: dict[Reading, dict[str, str]] = field(default_factory=dict)
 
 
@@ -55,12 +55,13 @@ def read_results(path: Path) -> PublishedResults:
 
 def _add(results: PublishedResults, record: dict[str, Any], where: str) -> None:
     name = clean_id(record.get("id") or record["question"])
-    if name in results.ranked:
+    if name in results.rankings:
         raise InputError(f"{where} has the question {quote(name)} a second time: leave one out.")
-    results.ranked[name] = {}
+    results.rankings[name] = {}
     if "predicted_answer" not in record:
-        ids = dict.fromkeys(clean_id(context["id"]) for context in record.get("reranked_ctxs", record["ctxs"]))
-        results.ranked[name] = {passage: 1 / rank for rank, passage in enumerate(ids, 1)}
+        contexts = record["reranked_ctxs" if "reranked_ctxs" in record else "ctxs"]
+        ids = dict.fromkeys(clean_id(context["id"]) for context in contexts)
+        results.rankings[name] = {passage: 1 / rank for rank, passage in enumerate(ids, 1)}
         return
     for reader, answers in record["predicted_answer"].items():
         for context, answer in answers.items():

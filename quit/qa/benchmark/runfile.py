@@ -69,8 +69,8 @@ def score_run(
     or without a known passage, and for a split without questions; ``SettingsError`` for an unknown metric.
     """
     metrics = measures(settings.metrics, settings.by)
-    published = read_results(path) if path.is_file() and is_array(path) else PublishedResults()
-    name, lines = ("", published.ranked) if published.ranked else read_run(path)
+    results = read_results(path) if path.is_file() and is_array(path) else PublishedResults()
+    name, lines = ("", results.rankings) if results.rankings else read_run(path)
     task = release_task(dataset, split)
     passages, relevance = task.passages, task.relevance
     assert isinstance(passages, ReleasePassages) and isinstance(relevance, ReleaseRelevance)
@@ -87,7 +87,7 @@ def score_run(
         )
     rankings = [ranking_of(lines.get(question, {}), passages) for question in question_ids]
     unknown = sum(int((ranking.rows < 0).sum()) for ranking in rankings)
-    if unknown == sum(map(len, rankings)) and not published.answers:
+    if unknown == sum(map(len, rankings)) and not results.answers:
         example = next(iter(next(lines[question] for question in question_ids if question in lines)))
         raise InputError(
             f"{path} ranks no passage of the release: it has {quote(example)}, the release "
@@ -95,9 +95,9 @@ def score_run(
         )
     scores = Scores(task)
     system = System(task, retriever or name or path.stem, reranker, "", "", rankings)
-    if not published.answers:
+    if not results.answers:
         scores.add_system(system, metrics)
-    for reading, answers in published.answers.items():
+    for reading, answers in results.answers.items():
         scores.add_reading(ReaderAnswers(system, *reading, [answers.get(question, "") for question in question_ids]))
     ideal = Scores(task)
     if settings.by == "subset":

@@ -46,11 +46,11 @@ def table(item_id: str, results: Results = None, as_json: options.Json = False) 
     from quit.qa.papers import comparison
     from quit.qa.papers.items import item
 
-    named = item(item_id)
+    paper_table = item(item_id)
     folders = [_placed(text) for text in results or ()]
-    rows = comparison.compare(named, folders)
-    commands = [] if folders else [each.command for each in named.runs]
-    show(comparison.as_json(named, rows), as_json, [*comparison.pieces(named, rows), *commands])
+    rows = comparison.compare(paper_table, folders)
+    commands = [] if folders else [each.command for each in paper_table.runs]
+    show(comparison.as_json(paper_table, rows), as_json, [*comparison.pieces(paper_table, rows), *commands])
 
 
 def _placed(text: str) -> tuple[str, Path]:

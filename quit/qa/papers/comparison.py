@@ -135,11 +135,11 @@ def pieces(item: Item, rows: Sequence[ComparedRow]) -> list[Table | str]:
     lines: list[tuple[str, ...]] = []
     missing: dict[str, list[str]] = {}
     for compared in rows:
-        published = compared.row.published
-        lines.append((*compared.row.labels, "paper", *(text or "–" for text in published)))
+        cells = compared.row.published
+        lines.append((*compared.row.labels, "paper", *(text or "–" for text in cells)))
         if any(value is not None for value in compared.here):
             for name, sign, values in (("here", "", compared.here), ("difference", "+", compared.differences())):
-                forms = [f"{sign},.{_decimals(text)}f" for text in published]
+                forms = [f"{sign},.{_decimals(text)}f" for text in cells]
                 lines.append((*[""] * count, name, *map(number, values, forms)))
         if compared.missing:
             missing.setdefault(compared.missing, []).append(" + ".join(compared.row.labels))

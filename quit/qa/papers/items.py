@@ -104,11 +104,11 @@ def _runs(paper: Mapping[str, Any]) -> dict[str, Run]:
 
 def _item(item_id: str, paper: Mapping[str, Any], values: Mapping[str, Any]) -> Item:
     runs_of = tuple(_runs(paper)[name] for name in values.get("runs", ()))
-    declared = (item_id, values["title"], runs_of, values.get("why", ""), values.get("note", ""))
-    published = FOLDER / "published" / f"{item_id}.csv"
-    if not published.is_file():
-        return Item(*declared)
-    with published.open(newline="", encoding="utf-8") as file:
+    facts = (item_id, values["title"], runs_of, values.get("why", ""), values.get("note", ""))
+    path = FOLDER / "published" / f"{item_id}.csv"
+    if not path.is_file():
+        return Item(*facts)
+    with path.open(newline="", encoding="utf-8") as file:
         heads, *lines = csv.reader(file)
     words, count = {**paper["words"], **values.get("words", {})}, values.get("labels", 1)
 
@@ -128,7 +128,7 @@ def _item(item_id: str, paper: Mapping[str, Any], values: Mapping[str, Any]) -> 
         part for text in (*heads, *(text for each in rows for text in each.labels)) for part in text.split(BETWEEN)
     ]
     parts = tuple(label for label in dict.fromkeys(labels) if "part" in words.get(label, ()))
-    return Item(*declared, tuple(heads), columns, rows, parts)
+    return Item(*facts, tuple(heads), columns, rows, parts)
 
 
 def _selector(meanings: list[Mapping[str, Any]]) -> Selector:

@@ -76,7 +76,7 @@ def _offered(run: Run) -> dict[str, set[str]]:
 def _lacking(table: Item, runs_of: Iterable[Run]) -> set[tuple[str, ...]]:
     """Return the labels of rows that run here and lack some column in the results of all commands."""
     offers = [_offered(run) for run in runs_of]
-    known = {key for offer in offers for key in offer}
+    keys = {key for offer in offers for key in offer}
 
     def has(offer: dict[str, set[str]], key: str, text: str) -> bool:
         patterns = text.lower().split("|")
@@ -86,7 +86,7 @@ def _lacking(table: Item, runs_of: Iterable[Run]) -> set[tuple[str, ...]]:
     return {
         row.labels
         for row, selector in cells
-        if not any(all(has(offer, *pair) for pair in selector if pair[0] in known) for offer in offers)
+        if not any(all(has(offer, *pair) for pair in selector if pair[0] in keys) for offer in offers)
     }
 
 
@@ -105,8 +105,8 @@ def test_a_command_that_lacks_a_row_is_seen() -> None:
 
 
 def test_every_command_serves_an_item_or_prepares_one() -> None:
-    used = {run.command for each in items() for run in each.runs}
-    rest = {" ".join(run.command.split()[1:3]) for run in runs() if run.command not in used}
+    commands = {run.command for each in items() for run in each.runs}
+    rest = {" ".join(run.command.split()[1:3]) for run in runs() if run.command not in commands}
     assert rest <= {"corpus build", "index build", "graph build", "release import"}
 
 
