@@ -10,11 +10,12 @@ from rich.markup import escape
 from quit.engine.reading import settings_of
 from quit.engine.usage import origin_lines, origins
 from quit.errors import shell_word
+from quit.release.view import embedded_labels
 from quit.render import terminal
 from quit.render.table import VERDICTS, Table, number
 from quit.status.asked import asked, asked_tables
 from quit.status.replies import cut_replies, readers_table, replies_table
-from quit.status.summary import embedded_labels, left_out, stages_table, summary, ways_out
+from quit.status.summary import left_out, stages_table, summary, ways_out
 from quit.text.words import counted
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:
     if any(cut or sentences or filtered for *_, cut, sentences, filtered in readers):
         pieces += [replies_table(readers), *cut_replies(readers)]
     lines = origin_lines(origins(workspace.path))
-    pieces += filter(None, [embedded_labels(pipeline.settings) if pipeline else None])
+    pieces += filter(None, [embedded_labels(workspace, pipeline.settings) if pipeline else None])
     pieces += [*asked_tables(asked(workspace)), *(["\n".join(["Replies used, all runs", *lines])] if lines else [])]
     _show(*pieces)
 
@@ -81,7 +82,7 @@ def print_summary(workspace: Workspace) -> None:
         next_commands[f"export -w {path} --format huggingface --out exports"] = "a Hugging Face dataset"
     else:
         next_commands[f"export -w {path} --out exports"] = "a Hugging Face dataset and the paper's release JSON"
-    if embedded_labels(settings_of(workspace)):
+    if embedded_labels(workspace, settings_of(workspace)):
         next_commands["models profile openai --model gpt-4o-mini-2024-07-18"] = "a profile with language models"
     next_commands[f"review serve -w {path}"] = "review by people"
     next_commands[f"release create -w {path} --name v1"] = "a version that stays as it is"

@@ -112,6 +112,8 @@ def _print_passages(life: Mapping[str, Any], limit: int) -> None:
         label = str(row["label"])
         lines.append((row["permutation"], label, ", ".join(answers)))
     terminal.show([Table("", ("passage", "label", "answers"), lines, (2,), more=len(rows) - len(lines))], _OUT)
+    if life["embedded_labels"]:
+        terminal.sentence(life["embedded_labels"], _OUT)
 
 
 def _print_verdicts(life: Mapping[str, Any]) -> None:

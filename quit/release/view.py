@@ -24,3 +24,25 @@ def shown_releases(opened: Workspace | Release) -> Sequence[Release]:
 def shown_readers(opened: TableReader, settings: Settings) -> Sequence[ReaderInfo | ReaderSettings]:
     """Return the readers of a release, or of the settings of a workspace's build, in profile order."""
     return opened.readers if isinstance(opened, Release) else settings.readers
+
+
+def shown_judge(opened: TableReader, settings: Settings) -> tuple[str, str]:
+    """Return the judge's name and kind; ``published`` and nothing where imported files do not tell."""
+    if not isinstance(opened, Release):
+        return settings.judge.name, settings.judge.kind
+    judge = opened.content["settings"].get("judge", {})
+    return judge.get("name", "published"), judge.get("kind", "")
+
+
+def embedded_labels(opened: TableReader, settings: Settings) -> str | None:
+    """Return which models behind the labels are no language models, and what that means; None where all are."""
+    labelers = (reader for reader in shown_readers(opened, settings) if reader.role == "labeler")
+    embedded = [reader.name for reader in labelers if reader.kind == "embedded"]
+    if shown_judge(opened, settings)[1] == "equivalence":
+        embedded.append("the judge")
+    if not embedded:
+        return None
+    return (
+        f"No language models: {', '.join(embedded)}. They are small sentence encoders: the labels show how the "
+        "pipeline works, not what language models infer."
+    )

@@ -23,7 +23,7 @@ from quit.evaluate.labels import SPLITS
 from quit.release.create import list_rows
 from quit.release.diff import diff
 from quit.release.show import imported_lines
-from quit.release.view import shown_readers, shown_releases
+from quit.release.view import embedded_labels, shown_judge, shown_readers, shown_releases
 from quit.report.examples import example_passage, examples
 from quit.report.people import judge_against_people, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
@@ -59,10 +59,6 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
     releases = [open_release(path) for path in release_pair] or shown_releases(workspace)
     release = workspace if isinstance(workspace, Release) else None
     build = workspace if isinstance(workspace, Workspace) else None
-    # The judge of imported files is not known.
-    judge = settings.judge.name
-    if release:
-        judge = release.content["settings"].get("judge", {}).get("name", "published")
     with workspace.connect() as connection:
         if not connection.execute("SELECT count(*) FROM questions").fetchall()[0][0]:
             raise InputError(f"{workspace} holds no question yet. Run: quit build -w {shell_word(workspace)}")
@@ -73,7 +69,8 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
             "profile": workspace.build and Path(workspace.build["profile"]).name,
             "counts": _figure(_counts(connection)),
             "readers": _figure(_readers(workspace, settings, connection)),
-            "judge": judge,
+            "judge": shown_judge(workspace, settings)[0],
+            "embedded_labels": embedded_labels(workspace, settings),
             "release": release is not None,
             "imported": imported_lines(release) if release and release.imported else [],
             "rejects": _figure(sql_rows(connection, _REJECTS)),

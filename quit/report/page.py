@@ -24,7 +24,6 @@ def render(facts: dict[str, Any], rows: int, links: dict[str, str] | None = None
         .render(
             facts=facts,
             sections=sections(facts, rows),
-            embedded=[row["name"] for row in facts["readers"] if row["kind"] == "embedded"],
             style=Markup(template_text("style.css")),
             links=links,
         )

@@ -12,6 +12,7 @@ from quit.common.rows import grouped, sql_rows
 from quit.engine.questions import counting_reviews
 from quit.engine.reading import TableReader, settings_of
 from quit.errors import InputError, QuitError
+from quit.release.view import embedded_labels, shown_readers
 from quit.render.table import plain_name
 from quit.review.overrides import listed
 from quit.sources.fields import shown_file, unit
@@ -112,10 +113,11 @@ class StoryReject(TypedDict):
 
 class Story(TypedDict):
     """A question with its rows of every table. A list of dictionaries has the columns of the table that it is named
-    after, without ``question_id``."""
+    after, without ``question_id``; ``embedded_labels``: of :func:`quit.release.view.embedded_labels`."""
 
     question_id: str
     labelers: list[str]
+    embedded_labels: str | None
     question: dict[str, Any] | None
     origins: list[dict[str, Any]]
     rejects: list[StoryReject]
@@ -161,12 +163,12 @@ def stories(workspace: TableReader, question_ids: Sequence[str]) -> Iterator[Sto
         for name, query in _QUERIES.items():
             sql = query.replace("SELECT", "SELECT question_id AS owner,", 1).replace("$ids", ids)
             rows_of[name] = grouped((row.pop("owner"), row) for row in sql_rows(connection, sql, list(question_ids)))
-    labelers = _labelers(workspace)
+    labelling = _labelling(workspace)
     for identity in question_ids:
-        yield _story(workspace, {name: rows_of[name].get(identity, []) for name in _QUERIES}, identity, labelers)
+        yield _story(workspace, {name: rows_of[name].get(identity, []) for name in _QUERIES}, identity, labelling)
 
 
-def _story(workspace: TableReader, rows: dict[str, Any], identity: str, labelers: list[str]) -> Story:
+def _story(workspace: TableReader, rows: dict[str, Any], identity: str, labelling: dict[str, Any]) -> Story:
     answers_of: dict[str, dict[str, str]] = {}
     order = {run.removeprefix("read:"): position for position, run in enumerate(workspace.state)}
     for row in sorted(rows.pop("answers"), key=lambda row: order[row["reader"]]):
@@ -188,18 +190,18 @@ def _story(workspace: TableReader, rows: dict[str, Any], identity: str, labelers
     first = {name: next(iter(rows[name]), None) for name in _ONE_ROW}
     candidates = [row["candidate"] for row in rows["candidates"]]
     ours = {"candidates": candidates, "overrides": listed(workspace, identity)}
-    return cast(Story, {"question_id": identity, "labelers": labelers, **rows, **first, **ours})
+    return cast(Story, {"question_id": identity, **labelling, **rows, **first, **ours})
 
 
-def _labelers(workspace: TableReader) -> list[str]:
-    """Return the readers whose answers decide labels; none where the build's profile is gone."""
-    from quit.release.view import shown_readers
-
+def _labelling(workspace: TableReader) -> dict[str, Any]:
+    """Return ``labelers``, the readers whose answers decide labels, and ``embedded_labels``; none where the build's
+    profile is gone."""
     try:
-        readers = shown_readers(workspace, settings_of(workspace))
+        settings = settings_of(workspace)
     except QuitError:
-        return []
-    return [reader.name for reader in readers if reader.role == "labeler"]
+        return {"labelers": [], "embedded_labels": None}
+    labelers = [reader.name for reader in shown_readers(workspace, settings) if reader.role == "labeler"]
+    return {"labelers": labelers, "embedded_labels": embedded_labels(workspace, settings)}
 
 
 def _resolve(connection: duckdb.DuckDBPyConnection, name: str) -> str:

@@ -18,8 +18,8 @@ from quit.errors import shell_word
 from quit.evaluate.agreement import cohen_kappa
 from quit.evaluate.labels import SPLITS
 from quit.models.readers.pool import FITTING_MINIMUM, about_small_pool, pool_size
+from quit.release.view import embedded_labels
 from quit.render.table import Table, markdown, plain_name, share
-from quit.settings import Settings
 from quit.sources.notes import leftovers
 from quit.stages.collect import collect_stage
 from quit.stages.filter import filter_stage
@@ -75,19 +75,6 @@ def labels_by_hints(workspace: TableReader) -> list[tuple[int, int, int]]:
     """Return (number of hints, passages, passages labelled 2), ascending."""
     sql = "SELECT length(permutation), count(*), count(*) FILTER (label = 2) FROM labels GROUP BY 1 ORDER BY 1"
     return workspace.rows(sql, ["labels"])
-
-
-def embedded_labels(settings: Settings) -> str | None:
-    """Return which models behind the labels are no language models, and what that means; None where all are."""
-    embedded = [reader.name for reader in settings.labelers if reader.kind == "embedded"]
-    if settings.judge.kind == "equivalence":
-        embedded.append("the judge")
-    if not embedded:
-        return None
-    return (
-        f"No language models: {', '.join(embedded)}. They are small sentence encoders: the labels show how the "
-        "pipeline works, not what language models infer."
-    )
 
 
 def type_agreement(workspace: TableReader) -> tuple[int, int, int]:
@@ -315,7 +302,7 @@ def summary(workspace: Workspace) -> list[Table | str]:
         ),
         *(agreement.sentence() for agreement in judge_agreement(workspace)),
         *([type_sentence(*types)] if types[0] else []),
-        *filter(None, [embedded_labels(settings_of(workspace))]),
+        *filter(None, [embedded_labels(workspace, settings_of(workspace))]),
     ]
 
 

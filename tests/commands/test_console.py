@@ -32,7 +32,7 @@ LIFE = {
     "passages": [{"permutation": "01234", "label": 2, "answers": ANSWERS}],
     **dict.fromkeys(("origins", "rejects", "drawn_candidates", "leak_findings", "overrides", "probe"), ()),
     **dict.fromkeys(("verdicts", "valid_answers", "reviews", "changes"), ()),
-    **dict.fromkeys(("description", "split")),
+    **dict.fromkeys(("description", "split", "embedded_labels")),
 }
 LINE = Line("a-model-with-a-long-name-8b", "probe", 1_000, 10, 2_000_000, 5_000, 3_600.0, 1.5)
 

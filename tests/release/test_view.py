@@ -3,15 +3,18 @@ from pathlib import Path
 import pytest
 
 from quit.dataset.release import Release
+from quit.engine.reading import settings_of
 from quit.release.import_release import import_release
-from quit.release.view import open_to_read, shown_readers
+from quit.release.view import embedded_labels, open_to_read, shown_readers
 from quit.report.data import gather
 from quit.report.lookup import Lookup
 from quit.report.page import render
 from quit.settings import Settings
 from quit.status.story import story
+from quit.status.summary import summary
 from tests.release import small
 from tests.release.published import LABELERS, READERS, splits, write
+from tests.report import tiny
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +46,7 @@ def test_the_report_shows_what_a_release_holds_and_no_more(opened: Release) -> N
     for words in ("1 of 12 differ from our rule", "What is a?", "table 1.", "unjudged-answer"):
         assert words in page
     for unknown in ("From collected to released", "Leaking hints", "Types and difficulty", "nothing was spent",
-                    "no language models"):  # fmt: skip
+                    "No language models"):  # fmt: skip
         assert unknown not in page, unknown
 
 
@@ -59,3 +62,20 @@ def test_readers_and_judge_are_those_of_the_release(opened: Release, tmp_path: P
     ours = open_to_read(small.freeze(tmp_path / "v1", small.rows()).path)
     assert [info.name for info in shown_readers(ours, Settings())] == ["one", "two"]
     assert [passage["label"] for passage in story(ours, "q2")["passages"]] == [2, 2, 1, 1]
+
+
+def test_everything_that_shows_labels_names_the_models_behind_them_that_are_no_language_models(tmp_path: Path) -> None:
+    built = tiny.workspace(tmp_path / "W")
+    names = "minilm-vector, minilm-late, minilm-evidence"
+    settings = {**small.freeze(tmp_path / "x", small.rows()).content["settings"], "judge": {"kind": "equivalence"}}
+    for opened, models in (
+        (built, f"{names}, the judge"),
+        (small.freeze(tmp_path / "v1", small.rows()), "one"),
+        (small.freeze(tmp_path / "v2", small.rows(), settings=settings), "one, the judge"),
+    ):
+        sentence = embedded_labels(opened, settings_of(opened))
+        assert sentence and sentence.startswith(f"No language models: {models}. ")
+        facts = gather(opened, settings_of(opened))
+        assert story(opened, "q2")["embedded_labels"] == facts["embedded_labels"] == sentence
+        assert sentence in render(facts, 10)
+        assert opened is not built or summary(built)[-1] == sentence
