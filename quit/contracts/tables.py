@@ -308,7 +308,8 @@ TABLES: dict[str, TableContract] = {
             "second_verdicts",
             "judge",
             ("question_id", "answer_key", "judge"),
-            "The equivalence model's verdicts on the same answers, where it is not the judge.",
+            "Other judges' verdicts on the same answers: of the equivalence model, where it is not the judge, and of "
+            "those asked by `quit release rejudge`, which lie beside the tables and are in no release.",
             VERDICT,
             references=(Reference(("question_id", "answer_key", "answer"), "verdicts"),),
             follows=RULED,

@@ -92,6 +92,17 @@ class Release(TableReader):
         return files
 
     @property
+    def judges(self) -> Path:
+        """As :attr:`TableReader.judges`."""
+        path = self.path.resolve()
+        return path.with_name(f"{path.name}.judges")
+
+    @property
+    def judged(self) -> str:
+        """As :attr:`TableReader.judged`."""
+        return self.content_id
+
+    @property
     def content_id(self) -> str:
         """The hash of what it holds."""
         return self.facts["content_id"]

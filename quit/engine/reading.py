@@ -16,9 +16,11 @@ import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.columns import is_in, plain
+from quit.common.files import read_json
 from quit.common.ranges import WHOLE, Range
 from quit.engine.location import Location, check_build_files
-from quit.engine.parts import joined, read_log_part, read_part
+from quit.engine.parts import damage, joined, read_log_part, read_part
+from quit.errors import InputError
 from quit.settings import Settings, load, without
 
 OPTIONS = {
@@ -70,6 +72,36 @@ class TableReader(ABC):
         tables.
         """
 
+    @property
+    @abstractmethod
+    def judges(self) -> Path:
+        """Folder of other judges' verdicts (``quit release rejudge``), which lie beside the tables."""
+
+    @property
+    @abstractmethod
+    def judged(self) -> str:
+        """Hash of the answers that are judged: verdicts beside the tables are rows of ``second_verdicts`` if they are
+        on these."""
+
+    def all_files(
+        self,
+        name: str,
+        shard: Range = WHOLE,
+        runs: Sequence[str] | None = None,
+        current: Mapping[str, tuple[Path, dict[str, Any]]] | None = None,
+    ) -> list[tuple[Path, bool]]:
+        """Return what :meth:`part_files` does and, of ``second_verdicts``, those that lie beside. Raises ``InputError``
+        for one of these that was changed."""
+        files = self.part_files(name, shard, runs, current)
+        for path in sorted(self.judges.glob("*/manifest.json")) if name == "second_verdicts" and not runs else ():
+            manifest = read_json(path) or {}
+            if manifest.get("content_id") == self.judged:
+                file = path.with_name(manifest["file"]["file"])
+                if fault := damage(file, manifest["file"]):
+                    raise InputError(f"{file} {fault}. Remove its folder and judge again: no reply is lost.")
+                files.append((file, shard == WHOLE))
+        return files
+
     def read_questions(
         self, name: str, question_ids: Sequence[str], columns: Sequence[str], runs: Sequence[str] | None = None
     ) -> pa.Table:
@@ -91,7 +123,7 @@ class TableReader(ABC):
         these questions.
         """
         pieces = []
-        for path, whole in self.part_files(name, shard, runs):
+        for path, whole in self.all_files(name, shard, runs):
             if contracts.table(name).grows:
                 rows = read_log_part(name, path)
             else:
@@ -124,7 +156,7 @@ class TableReader(ABC):
                 connection.register(name, self.read(name))  # parts may be of several versions
                 continue
             ranges = [WHOLE] if name == "rejects" else bounds
-            files = dict.fromkeys(path for each in ranges for path, _ in self.part_files(name, each, None, current))
+            files = dict.fromkeys(path for each in ranges for path, _ in self.all_files(name, each, None, current))
             if files:
                 connection.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM {parquet_sql(files)}")
             else:

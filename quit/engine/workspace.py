@@ -140,6 +140,17 @@ class Workspace(Location, TableReader):
 
     # Tables
 
+    @property
+    def judges(self) -> Path:
+        """As :attr:`TableReader.judges`."""
+        return self.path / "judges"
+
+    @property
+    def judged(self) -> str:
+        """As :attr:`TableReader.judged`."""
+        versions = self.versions.items()
+        return content_hash({run: version for run, version in versions if run.partition(":")[0] in ("collect", "read")})
+
     def part_files(
         self,
         name: str,

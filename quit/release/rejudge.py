@@ -1,15 +1,16 @@
-"""Another judge's verdicts on the distinct answers of a release or a workspace. They lie beside its tables::
+"""Another judge's verdicts on the distinct answers of a release or a workspace. They lie beside its tables, and all who
+read ``second_verdicts`` there have their rows (:meth:`quit.engine.reading.TableReader.read`)::
 
-    R.judges/NAME/verdicts.parquet   columns of ``verdicts``
+    R.judges/NAME/verdicts.parquet
     R.judges/NAME/manifest.json      written last: judge, producer, prompt, settings, and the content that was judged
 
-R is the folder of a release; of a workspace it is W/judges/NAME. No label rests on them.
+R is the folder of a release; of a workspace it is W/judges/NAME. No label rests on them, and no
+release that is made has them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
-from quit.common.files import file_checksum, read_json, replacing, write_json, writing
-from quit.common.ids import content_hash
+from quit.common.files import replacing, write_json, writing
 from quit.common.progress import advance, note
 from quit.dataset.files import write_table
-from quit.dataset.release import Release, is_release, verify
+from quit.dataset.release import Release
 from quit.dataset.workspace import without_folder
-from quit.engine.parts import read_part
+from quit.engine.parts import describe
 from quit.engine.reading import as_built
 from quit.engine.usage import capped, record
 from quit.engine.workspace import Workspace
@@ -34,17 +34,11 @@ from quit.models.generation.base import cache_key
 from quit.models.judges import GptEvalJudge, basis_of
 from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.models.protocols import Judge
+from quit.release.view import open_to_read
 from quit.settings import Settings
 from quit.stages.judge import DistinctAnswers
 from quit.text.words import counted
 from quit.version import __version__
-
-MANIFEST = "manifest.json"
-
-
-def open_source(place: str | Path) -> Release | Workspace:
-    """Open a release, all of whose files are compared, or a workspace. Raises as ``verify`` and ``Workspace.open``."""
-    return verify(place) if is_release(place) else Workspace.open(place)
 
 
 def settings_for(place: str | Path, profile: str | None, overrides: Sequence[str]) -> Settings:
@@ -57,61 +51,41 @@ def judge_folder(source: Release | Workspace, name: str) -> Path:
     """Return where a judge's verdicts are. Raises ``SettingsError`` for a name that no folder can have."""
     if not name or name.startswith(".") or set(name) & set("/\\\0"):
         raise SettingsError(f"{name!r} cannot name a folder: give the judge another name, --set judge.name=NAME.")
-    path = source.path.resolve()
-    return (path.with_name(f"{path.name}.judges") if isinstance(source, Release) else path / "judges") / name
-
-
-def judged_content(source: Release | Workspace) -> str:
-    """Return the content id of a release; of a workspace a hash of questions and distinct answers."""
-    if isinstance(source, Release):
-        return source.content_id
-    return content_hash("judged", [asdict(item) for item in _distinct_answers(source).items])
+    return source.judges / name
 
 
 def rejudge(place: str | Path, name: str, settings: Settings) -> dict[str, Any]:
     """Have a judge of ``settings`` judge the distinct answers, and keep its verdicts beside the release or workspace.
 
-    Returns the manifest with ``path`` (the folder) and ``new``: whether the verdicts were made now. What was asked
-    before is in the cache of replies, so a killed run goes on. Raises ``SettingsError`` for a name that is no judge of
-    the settings, or that another judge has here; ``InputError`` for tables without verdicts and a file that was
-    changed; and what asking a model raises: ``CapReached``, ``Waiting`` for a batch, ``ServerError``.
+    Returns judge, producer, prompt and settings; ``path`` (the folder); ``new``: whether the verdicts were made now;
+    ``answers``, of these ``by_the_judge``, of these ``unread``. What was asked before is in the cache of replies, so a
+    killed run goes on. Raises ``SettingsError`` for a name that is no judge of the settings, or that another judge has
+    here; ``InputError`` for tables without verdicts and a file that was changed; and what asking a model raises:
+    ``CapReached``, ``Waiting`` for a batch, ``ServerError``.
     """
-    source = open_source(place)
-    folder, content = judge_folder(source, name), judged_content(source)
+    source = open_to_read(place)
+    folder = judge_folder(source, name)
     models, judge = judge_of(settings, name)
-    _refuse_others(source, folder, judge)
-    manifest = read_json(folder / MANIFEST) or {}
-    is_new = (manifest.get("content_id"), manifest.get("producer")) != (content, judge.identity)
-    if is_new:
-        rows = ask(folder, _distinct_answers(source), judge, models, settings)
+    _refuse_others(source, judge)
+    facts = _facts(judge, settings)
+    rows = _verdicts_of(source, name)
+    if is_new := not len(rows):
+        rows = contracts.table("second_verdicts").from_rows(
+            ask(folder, _distinct_answers(source), judge, models, settings)
+        )
         path = folder / "verdicts.parquet"
         with writing(path), replacing(path) as temporary:
-            write_table(temporary, "verdicts", [contracts.table("verdicts").from_rows(rows)])
-        by_model = [row["correct"] for row in rows if row["basis"] == "model"]
-        counts = {"answers": len(rows), "by_the_judge": len(by_model), "unread": by_model.count(None)}
-        manifest = {"content_id": content, **_facts(judge, settings), **counts, "sha256": file_checksum(path)}
-        write_json(folder / MANIFEST, manifest)
-    kept_verdicts(source, name)
-    return {"path": str(folder), "new": is_new, **manifest}
+            write_table(temporary, "second_verdicts", [rows])
+        manifest = {"content_id": source.judged, **facts, "file": describe(path, "second_verdicts")}
+        write_json(folder / "manifest.json", manifest)
+    by_model = rows.filter(pc.equal(rows["basis"], "model"))["correct"]
+    counts = {"answers": len(rows), "by_the_judge": len(by_model), "unread": by_model.null_count}
+    return {"path": str(folder if folder.is_dir() else source.path), "new": is_new, **facts, **counts}
 
 
-def kept_verdicts(source: Release | Workspace, name: str) -> pa.Table | None:
-    """Return a judge's verdicts that lie beside a release or workspace; None where there are none.
-
-    Raises ``InputError`` for those of another content, and for a file that was changed.
-    """
-    folder = judge_folder(source, name)
-    manifest, path = read_json(folder / MANIFEST), folder / "verdicts.parquet"
-    if manifest is None:
-        return None
-    if manifest["content_id"] != (content := judged_content(source)):
-        raise InputError(
-            f"{folder} has verdicts on other content ({manifest['content_id'][:12]}; here {content[:12]}). Judge "
-            f"again: quit release rejudge --judge {name}, or move the folder away."
-        )
-    if not path.is_file() or file_checksum(path) != manifest["sha256"]:
-        raise InputError(f"{path} is missing or was changed. Remove the folder and judge again: no reply is lost.")
-    return read_part(path)
+def _verdicts_of(source: Release | Workspace, name: str, table: str = "second_verdicts") -> pa.Table:
+    rows = source.read(table)
+    return rows.filter(pc.equal(rows["judge"], name))
 
 
 def _distinct_answers(source: Release | Workspace) -> DistinctAnswers:
@@ -134,17 +108,15 @@ def judge_of(settings: Settings, name: str) -> tuple[Models, Judge]:
     )
 
 
-def _refuse_others(source: Release | Workspace, folder: Path, judge: Judge) -> None:
-    """Raise ``SettingsError`` where another judge has this name: in the tables, or beside them."""
-    producers: set[str] = {(read_json(folder / MANIFEST) or {}).get("producer", judge.identity)}
+def _refuse_others(source: Release | Workspace, judge: Judge) -> None:
+    """Raise ``SettingsError`` where another judge has this name here."""
     for table in ("verdicts", "second_verdicts"):
-        rows = source.read(table)
-        producers |= {*rows.filter(pc.equal(rows["judge"], judge.name))["producer"].unique().to_pylist()}
-    if others := producers - {judge.identity}:
-        raise SettingsError(
-            f"Another judge has the name {judge.name!r} here ({min(others)}). Name this one otherwise: "
-            "--set judge.name=NAME."
-        )
+        producers = {*_verdicts_of(source, judge.name, table)["producer"].unique().to_pylist()}
+        if others := producers - {judge.identity}:
+            raise SettingsError(
+                f"Another judge has the name {judge.name!r} here ({min(others)}). Name this one otherwise: "
+                "--set judge.name=NAME."
+            )
 
 
 class _Progress(Meter):

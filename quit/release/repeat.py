@@ -19,8 +19,9 @@ from quit.engine.workspace import Workspace
 from quit.errors import SettingsError, shell_word
 from quit.evaluate.proportions import wilson
 from quit.release.gates import Subject
-from quit.release.rejudge import ask, judge_folder, judge_of, judged_content, open_source
-from quit.release.whatif import second_of, subject_from, verdicts_of
+from quit.release.rejudge import ask, judge_folder, judge_of
+from quit.release.view import open_to_read
+from quit.release.whatif import subject_from, verdicts_of
 from quit.render.table import Table, interval, percent
 from quit.settings import Settings
 from quit.stages.judge import DistinctAnswers
@@ -39,16 +40,16 @@ def repeat(place: str | Path, name: str, settings: Settings, number: int) -> dic
     Raises ``SettingsError`` where this judge's verdicts are not kept here, and as
     :func:`quit.release.rejudge.rejudge`.
     """
-    source = open_source(place)
+    source = open_to_read(place)
     models, judge = judge_of(settings, name)
-    subject, second = subject_from(source), second_of(source, name)
+    subject, second = subject_from(source), source.read("second_verdicts")
     before = _verdicts_by(source, second, name, judge.identity)
     if not len(before):
         raise SettingsError(
             f"{place} has no verdicts of {name} ({judge.identity}) to compare with. Judge first: quit release rejudge "
             f"{shell_word(place)} --judge {shell_word(name)}"
         )
-    random = np.random.default_rng(int(content_hash("repeat", judged_content(source), judge.identity, number), 16))
+    random = np.random.default_rng(int(content_hash("repeat", source.judged, judge.identity, number), 16))
     places = np.sort(random.choice(len(before), min(number, len(before)), replace=False))
     sample = before.take(pa.array(places))
     answers = DistinctAnswers.judged(source.read("questions"), sample)

@@ -26,7 +26,7 @@ from quit.errors import SettingsError
 from quit.evaluate.labels import ALL, SPLITS
 from quit.release.create import subject_of, subject_of_release
 from quit.release.gates import Subject
-from quit.release.rejudge import kept_verdicts, open_source
+from quit.release.view import open_to_read
 from quit.render.table import Table, interval, percent
 from quit.stages.labelling.answers import accepted_answers
 from quit.text.words import counted
@@ -135,22 +135,14 @@ class Answered:
 
 
 def opened(place: str | Path, judge: str | None = None) -> Answered:
-    """Open a release or a finished workspace. Raises as ``verify``, ``last_build``, ``kept_verdicts`` and
-    :class:`Answered` do."""
-    source = open_source(place)
-    return answered_of(subject_from(source), judge, second_of(source, judge))
+    """Open a release or a finished workspace. Raises as ``verify``, ``last_build`` and :func:`answered_of` do."""
+    source = open_to_read(place)
+    return answered_of(subject_from(source), judge, source.read("second_verdicts") if judge else None)
 
 
 def subject_from(source: Release | Workspace) -> Subject:
     """Return a release or a finished workspace as what gates check. Raises as ``last_build`` does."""
     return subject_of_release(source) if isinstance(source, Release) else subject_of(last_build(source))
-
-
-def second_of(source: Release | Workspace, judge: str | None) -> pa.Table:
-    """Return ``second_verdicts``, and a judge's verdicts that lie beside. Raises as ``kept_verdicts`` does."""
-    beside = kept_verdicts(source, judge) if judge else None
-    tables = [source.read("second_verdicts"), *([] if beside is None else [beside])]
-    return pa.concat_tables(tables, promote_options="default")
 
 
 def shares_of_people(place: str | Path, effect: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -206,7 +198,10 @@ def verdicts_of(judge: str, verdicts: pa.Table, second: pa.Table | None) -> pa.T
     }
     if judge not in judges:
         names = ", ".join(sorted(judges)) or "none"
-        raise SettingsError(f"No verdicts of the judge {judge!r} are kept here. Kept: {names}.")
+        raise SettingsError(
+            f"No verdicts of the judge {judge!r} on these answers are kept here. Kept: {names}. To ask another judge: "
+            "quit release rejudge"
+        )
     return pa.concat_tables(
         table.select(["question_id", "answer_key", "correct"]) for table in (verdicts.filter(of_people), judges[judge])
     )

@@ -188,7 +188,7 @@ def judge_agreement(workspace: TableReader) -> list[JudgeAgreement]:
             count(*) FILTER (NOT v.correct AND s.correct), count(*) FILTER (v.correct IS NULL OR s.correct IS NULL),
             count(*) FILTER (v.correct AND s.correct)
         FROM verdicts v JOIN second_verdicts s USING (question_id, answer_key)
-        WHERE v.basis = 'model' GROUP BY 1, 2 ORDER BY 1, 2
+        WHERE v.basis = 'model' AND v.producer <> s.producer GROUP BY 1, 2 ORDER BY 1, 2
         """,
         ["verdicts", "second_verdicts"],
     )
@@ -210,7 +210,7 @@ def disagreements(workspace: TableReader) -> list[dict[str, Any]]:
             SELECT v.question_id, q.question, q.answers AS gold, v.answer, v.correct, v.raw,
                 s.judge AS second, s.correct AS second_correct, s.probability AS second_probability, v.passages
             FROM verdicts v JOIN second_verdicts s USING (question_id, answer_key) JOIN questions q USING (question_id)
-            WHERE v.basis = 'model' AND v.correct IS DISTINCT FROM s.correct
+            WHERE v.basis = 'model' AND v.producer <> s.producer AND v.correct IS DISTINCT FROM s.correct
             ORDER BY v.passages DESC, v.question_id, v.answer_key, s.judge
             """,
         )

@@ -97,7 +97,9 @@ def test_distinct_answers_are_asked_once_and_the_release_stays(release: Path, tm
         assert not call_quit("release", "rejudge", *options).json()["new"] and len(server.answered) == len(ASKED)
     verify(release)
     assert facts["new"] and facts["answers"] == 20 and facts["by_the_judge"] == len(ASKED) and facts["unread"] == 0
-    assert facts["content_id"] == verify(release).content_id and Path(facts["path"]) == tmp_path / "v1.judges" / "new"
+    folder = tmp_path / "v1.judges" / "new"
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["content_id"] == verify(release).content_id and Path(facts["path"]) == folder
     assert facts["prompt"]["name"] == "judge" and "server" not in facts["settings"]["judge"]
 
 
@@ -139,9 +141,10 @@ def test_what_belongs_to_other_content_or_another_judge_is_refused(release: Path
     manifest = tmp_path / "v1.judges" / "new" / "manifest.json"
     facts = json.loads(manifest.read_text())
     manifest.write_text(json.dumps({**facts, "content_id": "0" * 32}))
-    assert "on other content" in call_quit("release", "what-if", release, "--judge", "new", code=3).err
-    manifest.write_text(json.dumps({**facts, "sha256": "0" * 64}))
-    assert "was changed" in call_quit("release", "what-if", release, "--judge", "new", code=3).err
+    absent = call_quit("release", "what-if", release, "--judge", "new", code=4)
+    assert "'new' on these answers are kept here. Kept: rules. To ask another judge:" in absent.err
+    manifest.write_text(json.dumps({**facts, "file": {**facts["file"], "sha256": "0" * 64}}))
+    assert "was altered" in call_quit("release", "what-if", release, "--judge", "new", code=3).err
 
 
 def test_the_cap_holds_and_a_higher_one_goes_on(release: Path, tmp_path: Path) -> None:
@@ -238,3 +241,8 @@ def test_a_workspaces_own_judge_changes_nothing_and_a_lenient_one_some(full: Pat
     call_quit("release", "rejudge", *lenient, *options)
     row = call_quit("release", "what-if", *lenient, "--json").json()[0]["labels"][-1]
     assert row["to_2_least"] > 0 == row["to_1_most"]
+    agreement = call_quit("evaluate", "judges", "-w", folder, "--json").json()["agreement"]
+    assert [(row["judge"], row["second"], row["only_judge"]) for row in agreement] == [("equivalence", "lenient", 0)]
+    waived = ("--waive", "human-coverage=a test", "--waive", "unjudged-answer=a test")
+    call_quit("release", "create", "-w", folder, "--name", "v1", *waived)
+    assert not len(verify(folder / "releases" / "v1").read("second_verdicts"))

@@ -145,7 +145,7 @@ def test_another_judge_decides_where_people_do_not(tmp_path: Path) -> None:
     effect = answered.effects([answered.rule()])[0]
     assert [row["question_id"] for row in effect["changed"]] == ["q1"] and effect["labels"][-1]["to_1_least"] == 4
     assert answered_of(frozen, "rules").effects([answered.rule()])[0]["changed"] == []
-    with pytest.raises(SettingsError, match=r"'nobody' are kept here. Kept: rules\.$"):
+    with pytest.raises(SettingsError, match=r"'nobody' on these answers are kept here. Kept: rules\. To ask"):
         answered_of(frozen, "nobody")
 
 
@@ -172,7 +172,7 @@ def test_the_command_says_the_same_of_a_workspace_and_its_release(full: Path, tm
     assert of_workspace == of_release and of_release[0]["labels"][-1]["to_1_least"] == 10
     assert len(Workspace.open(full).read("second_verdicts")) == 0
     refused = call_quit("release", "what-if", full, "--judge", "gpt", "--benchmark", tmp_path, code=4)
-    assert "Kept: equivalence.\n" in refused.err
+    assert "Kept: equivalence. To ask another judge:" in refused.err
     named = call_quit("release", "what-if", full, "--benchmark", tmp_path, code=4)
     assert "under one rule: name it" in named.err
 
