@@ -15,12 +15,6 @@ class Range:
     first: str | None = None
     end: str | None = None
 
-    def holds(self, first: str | None, last: str | None) -> bool:
-        """Whether ids between ``first`` and ``last`` (inclusive) all lie in this range."""
-        if first is None or last is None:
-            return False
-        return (self.first is None or first >= self.first) and (self.end is None or last < self.end)
-
     def misses(self, first: str | None, last: str | None) -> bool:
         """Whether no id between ``first`` and ``last`` lies in this range."""
         if first is None or last is None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -18,6 +20,27 @@ def tuples(table: pa.Table | pa.RecordBatch, *columns: str) -> Iterator[tuple[An
     """Return the rows of some columns, each as a tuple in the order of ``columns``. Raises ``KeyError`` for a column
     that the table lacks."""
     return zip(*(table.column(name).to_pylist() for name in columns), strict=True)
+
+
+def cursor() -> duckdb.DuckDBPyConnection:
+    """Return a connection to the process's own database in memory, since opening one takes 20 ms; each has its own
+    temporary views and tables."""
+    return _database(os.getpid()).cursor()
+
+
+@cache
+def _database(process: int) -> duckdb.DuckDBPyConnection:
+    """Return a process's database. A forked child opens its own: the parent's threads do not survive the fork."""
+    import duckdb
+
+    return duckdb.connect()
+
+
+def limited_database(memory_mb: int) -> duckdb.DuckDBPyConnection:
+    """Return a database of its own, in memory, which takes so much of it at most."""
+    import duckdb
+
+    return duckdb.connect(config={"memory_limit": f"{memory_mb}MB"})
 
 
 def sql_rows(connection: duckdb.DuckDBPyConnection, sql: str, params: object = None) -> list[dict[str, Any]]:

@@ -26,13 +26,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.columns import is_in, one_array, plain, positions_in
 from quit.common.ids import content_key, draw
+from quit.common.rows import limited_database
 from quit.contracts import TableContract
 from quit.dataset.files import HISTORY, TABLES, TableFiles, contract
 from quit.dataset.release import ReaderInfo
@@ -121,7 +121,7 @@ class _Chunk:
         self.own_keys, self.keys = own_keys, dict[str, str]()
         self.permutations = permutation_table(settings.convergence.hints)
         self.ids = plain(files.read("splits", ["question_id"])["question_id"])
-        self.sql = duckdb.connect(config={"memory_limit": f"{settings.release.memory_mb}MB"})
+        self.sql = limited_database(settings.release.memory_mb)
         self.sql.execute("SET scalar_subquery_error_on_multiple_rows = false")
         bounds = {"medium_from": settings.difficulty.medium_from, "hard_from": settings.difficulty.hard_from}
         for name, value in ({"hints": self.permutations.n} | bounds).items():

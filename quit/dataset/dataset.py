@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.columns import plain
+from quit.common.parquet import KEYS
 from quit.common.progress import advance
 from quit.dataset.files import PagedTable, TableFiles, aligned, hints_a_question, lists
 from quit.dataset.release import ReaderInfo, fingerprint_of, verify
 from quit.dataset.rows import Lists, QuestionRows, row_lists
-from quit.engine.parts import KEYS
 from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
 from quit.models.protocols import NO_ANSWER

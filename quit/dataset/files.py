@@ -4,8 +4,7 @@ bytes."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from quit import contracts
-from quit.common.columns import is_in, plain, positions_in
-from quit.common.ranges import Range
-from quit.engine.parts import KEYS, question_bounds
-from quit.engine.reading import parquet_sql
+from quit.common.columns import plain, positions_in
+from quit.common.parquet import ALL, KEYS, ROWS_AT_ONCE, Questions, joined, opened, pieces
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, fault_of_the_machine
+from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
 from quit.stages.labelling.answers import Answers
 
@@ -34,7 +31,6 @@ ROWS_A_GROUP = 1 << 17
 QUESTIONS_A_CHUNK = 2048
 """Questions whose rows of all tables are in memory together (:meth:`TableFiles.chunks`)."""
 _ENCODED = (*KEYS, "subset", "reader", "producer", "ended")
-_ROWS_AT_ONCE = 1 << 20  # of a table that is read whole, and that pages are kept of
 _OF_DISTINCT = ("question_id", "number", "answer", "answer_key")
 PASSAGES = pa.schema(
     [
@@ -78,7 +74,6 @@ class TableFiles:
     parts: Mapping[str, Sequence[Path]]
     ids: pa.Array | None = None
     imported: bool = False
-    _metadata: dict[Path, pq.FileMetaData] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def readers(self) -> list[str]:
@@ -90,10 +85,8 @@ class TableFiles:
 
         Raises ``InputError`` for a file that cannot be read.
         """
-        schema = self.schema(name)
-        fields = [schema.field(column) for column in columns or schema.names]
-        pieces = list(self.batches(name, columns, encoded=encoded, size=_ROWS_AT_ONCE))
-        return pa.concat_tables(pieces).unify_dictionaries() if pieces else pa.schema(fields).empty_table()
+        tables = [*self.batches(name, columns, encoded=encoded, size=ROWS_AT_ONCE)]
+        return joined(tables, self.schema(name), columns)
 
     def schema(self, name: str) -> pa.Schema:
         """Return a table's Arrow schema."""
@@ -109,21 +102,16 @@ class TableFiles:
         distinct: Any = self.paged(f"distinct_answers/{reader}", _OF_DISTINCT, kept=2 * ROWS_A_GROUP)
         return Answers(rows, distinct)
 
-    def paged(self, name: str, columns: Sequence[str], kept: int = _ROWS_AT_ONCE) -> PagedTable:
+    def paged(self, name: str, columns: Sequence[str], kept: int = ROWS_AT_ONCE) -> PagedTable:
         """Return some columns of a table, with question ids and permutations as dictionaries, to be read row group by
         row group. At most ``kept`` rows, or two groups, stay in memory. It may hold other questions than ours. Raises
         ``InputError`` as :meth:`read` does."""
-        pages = []
+        pages, schema = [], self.schema(name)
         for path in self.parts.get(name, ()):
             metadata = self.metadata(path)
-            pages += [(path, group, metadata.row_group(group).num_rows) for group in self._groups(name, path)]
-        schema = self.schema(name)
+            groups = self._questions(name).groups(metadata)
+            pages += [(path, group, metadata.row_group(group).num_rows) for group in groups]
         return PagedTable(pages, pa.schema([schema.field(column) for column in columns]), kept)
-
-    def distinct_answers(self, reader: str) -> pa.Table:
-        """Return a reader's distinct answers (question_id, number, answer, answer_key). Raises ``InputError`` as
-        :meth:`read` does."""
-        return self.read(f"distinct_answers/{reader}", _OF_DISTINCT, encoded=True)
 
     def batches(
         self,
@@ -138,19 +126,9 @@ class TableFiles:
 
         A table without rows yields nothing. Raises ``InputError`` for a file that cannot be read.
         """
-        names = list(columns or self.schema(name).names)
-        read = names if not self._filters(name) or "question_id" in names else [*names, "question_id"]
+        names, encoded_names = columns or self.schema(name).names, _ENCODED if encoded else ()
         for path in self.parts.get(name, ()):
-            with _reading(path):
-                groups = self._groups(name, path)
-                if not groups:
-                    continue
-                keys = [key for key in _ENCODED if encoded and key in read]
-                with pq.ParquetFile(path, metadata=self.metadata(path), read_dictionary=keys) as file:
-                    for batch in file.iter_batches(size or ROWS_A_GROUP, groups, read):
-                        rows = self._ours(name, pa.Table.from_batches([batch])).select(names)
-                        if len(rows):
-                            yield rows
+            yield from pieces(path, names, self._questions(name), encoded_names, size or ROWS_A_GROUP)
 
     def chunks(self, size: int = QUESTIONS_A_CHUNK) -> Iterator[TableFiles]:
         """Yield these files for ``size`` questions at a time, in the order of ``splits`` (once where it is empty). Of
@@ -193,45 +171,21 @@ class TableFiles:
 
         return pa.RecordBatchReader.from_batches(PASSAGES, batches())
 
-    def sql(self, name: str) -> str:
-        """Return the table as DuckDB reads it (all rows of its files), for a FROM clause."""
-        return parquet_sql(self.parts[name])
-
     def rows(self, name: str) -> int:
         """Return the number of rows in a table's files."""
         return sum(self.metadata(path).num_rows for path in self.parts.get(name, ()))
 
     def metadata(self, path: Path) -> pq.FileMetaData:
-        """Return what a file says of itself, read once. Raises ``InputError`` for a file that cannot be read."""
-        if path not in self._metadata:
-            with _reading(path):
-                self._metadata[path] = pq.read_metadata(path)
-        return self._metadata[path]
+        """Return what a file says of itself. Raises ``InputError`` for a file that cannot be read."""
+        with opened(path) as file:
+            return file.metadata
 
-    def _filters(self, name: str) -> bool:
-        return self.ids is not None and name not in HISTORY and "question_id" in self.schema(name).names
-
-    def _ours(self, name: str, rows: pa.Table) -> pa.Table:
-        if not self._filters(name) or all(self._id_set.issuperset(values) for values in _values(rows["question_id"])):
-            return rows
-        return rows.filter(is_in(rows["question_id"], self.ids))
-
-    def _groups(self, name: str, path: Path) -> list[int]:
-        """Return the row groups of a table's file that may hold our questions."""
-        metadata = self.metadata(path)
-        if not self._filters(name):
-            return [*range(metadata.num_row_groups)]
-        bounds = enumerate(question_bounds(metadata))
-        return [group for group, ends in bounds if ends is None or not self._range.misses(*ends)]
+    def _questions(self, name: str) -> Questions:
+        return ALL if self.ids is None or name in HISTORY else self._of_ids
 
     @cached_property
-    def _range(self) -> Range:
-        ends = pc.min_max(self.ids)
-        return Range(0, 1, ends["min"].as_py() or "", f"{ends['max'].as_py() or ''}\0")
-
-    @cached_property
-    def _id_set(self) -> frozenset[str]:
-        return frozenset(() if self.ids is None else self.ids.to_pylist())
+    def _of_ids(self) -> Questions:
+        return Questions.of(self.ids)
 
 
 class PagedTable:
@@ -283,23 +237,9 @@ class PagedTable:
         return rows.slice(start - int(self._ends[first]) + pages[0][2], length)
 
 
-def _values(column: pa.ChunkedArray) -> Iterator[list[str]]:
-    """Yield lists that have all values of a column."""
-    for chunk in column.chunks:
-        yield (chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk.unique()).to_pylist()
-
-
 def _page(path: Path, group: int, columns: Sequence[str]) -> pa.Table:
-    with _reading(path), pq.ParquetFile(path, read_dictionary=[key for key in KEYS if key in columns]) as file:
+    with opened(path, [key for key in KEYS if key in columns]) as file:
         return file.read_row_group(group, [*columns])
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, pa.ArrowException) as error:
-        raise fault_of_the_machine(error) or InputError(f"{path} cannot be read: {error}") from error
 
 
 def lists(table: pa.Table, column: str, ids: pa.Array) -> pa.ListArray:
@@ -356,7 +296,7 @@ def current_files(workspace: Workspace, readers: Iterable[str] | None = None) ->
     for name in names_of(readers):
         table, _, reader = name.partition("/")
         if any(table in manifest["tables"] for _, manifest in current.values()):
-            parts[name] = [path for path, _ in workspace.part_files(table, runs=[f"read:{reader}"] if reader else None)]
+            parts[name] = workspace.part_files(table, runs=[f"read:{reader}"] if reader else None)
     return TableFiles(parts, plain(workspace.read("splits")["question_id"]))
 
 

@@ -22,7 +22,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from quit.common.files import file_checksum
 from quit.common.ids import content_hash
@@ -82,14 +81,18 @@ class Release(TableReader):
 
     def part_files(
         self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None, current: object = None
-    ) -> list[tuple[Path, bool]]:
+    ) -> list[Path]:
         """Return the files of a table, of answers those of all readers or of the readers of some runs."""
-        files = []
+        files: list[Path] = []
         for table, paths in self.files.parts.items():
             base, _, reader = table.partition("/")
             if base == name and (not reader or runs is None or f"read:{reader}" in runs):
-                files += [(path, shard == WHOLE) for path in paths]
+                files += paths
         return files
+
+    def schema(self, name: str) -> pa.Schema:
+        """As :meth:`TableReader.schema`: of an imported release most columns may be null."""
+        return self.files.schema(name)
 
     @property
     def judges(self) -> Path:
@@ -243,7 +246,7 @@ def _fault(files: TableFiles, name: str, entry: Mapping[str, Any]) -> str | None
     try:
         if file_checksum(path) != entry["sha256"]:
             return "was changed (its checksum differs)"
-        metadata = pq.read_metadata(path)
+        metadata = files.metadata(path)
         have = metadata.schema.to_arrow_schema()
         if not have.equals(files.schema(name)):
             return "does not have the columns of its table"
@@ -252,7 +255,7 @@ def _fault(files: TableFiles, name: str, entry: Mapping[str, Any]) -> str | None
         return "is missing"
     except KeyError:
         return "is not a table of a release"
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, InputError) as error:
         return f"cannot be read ({error})"
 
 

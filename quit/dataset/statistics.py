@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.columns import plain, positions_in
+from quit.common.parquet import KEYS
 from quit.dataset.files import TableFiles, aligned, hints_a_question, lists
-from quit.engine.parts import KEYS
 from quit.errors import InputError
 from quit.evaluate.labels import ALL, SPLITS
 from quit.models.protocols import Encoder

@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from quit import contracts
 from quit.common.files import remove_leftovers, replacing, writing
+from quit.common.parquet import joined
 from quit.common.state_files import read_state
 from quit.engine.location import Location
-from quit.engine.parts import joined, log_number, read_log_part, write_log_part
+from quit.engine.parts import log_number, read_log_part, write_log_part
 from quit.errors import WorkspaceError
 
 KEY = ("kind", "question_id", "hint", "span", "answer")
@@ -45,7 +46,8 @@ class Log:
 
         Raises :class:`WorkspaceError` for a part that is damaged.
         """
-        return joined(self.name, [read_log_part(self.name, path) for path in (self.files if files is None else files)])
+        parts = [read_log_part(self.name, path) for path in (self.files if files is None else files)]
+        return joined(parts, contracts.table(self.name).schema)
 
     def append(self, make: Callable[[pa.Table], pa.Table]) -> pa.Table:
         """Append rows as one part and return them.

@@ -3,7 +3,7 @@ trusted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,16 @@ import pyarrow.parquet as pq
 from quit import contracts
 from quit.common.columns import plain, rows_hash
 from quit.common.files import file_checksum, file_mark, is_settled, known_checksum
-from quit.common.ranges import WHOLE, Range
-from quit.errors import WorkspaceError, fault_of_the_machine
+from quit.common.parquet import UNREADABLE, opened
+from quit.common.ranges import Range
+from quit.errors import WorkspaceError
 
-UNREADABLE = (OSError, pa.ArrowException, ValueError)
-"""Errors of reading a damaged Parquet file; the last one for names and texts that are not UTF-8."""
 _HASH = b"quit.rows"
 _WHOLE: set[tuple[Any, ...]] = set()  # marks of the parts of logs whose rows were compared with their hash
 _GROUP = 1 << 15  # rows; 64 questions have 20,800 passages
 _ROWS = 1 << 17  # read at a time where only their checksums are of interest
+_SAME_BUILD = "Run the same build again: that writes it again."
+_OF_PEOPLE = "What people wrote cannot be rebuilt: take it from a copy of the workspace."
 
 
 def part_name(shard: Range) -> str:
@@ -44,20 +45,12 @@ def describe(path: Path, table: str) -> dict[str, Any]:
 
     Raises :class:`WorkspaceError` for one that cannot be read.
     """
-    try:
-        with pq.ParquetFile(path) as parquet:
-            facts: dict[str, Any] = {"file": path.name, "rows": parquet.metadata.num_rows}
-            facts["bytes"] = path.stat().st_size
-            has_questions = "question_id" in parquet.schema_arrow.names and table != "rejects"
-        if has_questions:
+    with opened(path, ["question_id"], _SAME_BUILD, WorkspaceError) as parquet:
+        facts: dict[str, Any] = {"file": path.name, "rows": parquet.metadata.num_rows, "bytes": path.stat().st_size}
+        if "question_id" in parquet.schema_arrow.names and table != "rejects":
             # No order is assumed: whatever a stage's row order, these bound the part's questions.
-            with pq.ParquetFile(path, read_dictionary=["question_id"]) as parquet:
-                bounds = pc.min_max(plain(parquet.read(["question_id"]).column(0).unique()))
+            bounds = pc.min_max(plain(parquet.read(["question_id"]).column(0).unique()))
             facts |= {"first": bounds["min"].as_py(), "last": bounds["max"].as_py()}
-    except UNREADABLE as error:
-        raise WorkspaceError(
-            f"{path} cannot be read: {error}. Run the same build again: that writes it again."
-        ) from error
     return {**facts, "sha256": file_checksum(path)}
 
 
@@ -81,38 +74,6 @@ def damage(path: Path, part: Mapping[str, Any] | None) -> str | None:
         return f"cannot be read ({' '.join(str(error).split())})"
 
 
-KEYS = ("question_id", "permutation")
-"""Text columns with few distinct values in many rows."""
-
-
-def question_bounds(metadata: pq.FileMetaData) -> list[tuple[str, str] | None]:
-    """Return the first and last question of each row group of a file; None: the file does not say."""
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    names = metadata.schema.to_arrow_schema().names
-    if "question_id" not in names:
-        return [None] * len(groups)
-    statistics = [group.column(names.index("question_id")).statistics for group in groups]
-    return [(each.min, each.max) if each is not None and each.has_min_max else None for each in statistics]
-
-
-def read_part(path: Path, columns: Sequence[str] | None = None, shard: Range = WHOLE) -> pa.Table:
-    """Return the rows of a part. ``columns``: only these, with :data:`KEYS` dictionary-encoded. ``shard``: only row
-    groups that may hold its questions; rows of other questions may be among them.
-
-    Raises :class:`WorkspaceError` for one that cannot be read.
-    """
-    try:
-        with pq.ParquetFile(path, read_dictionary=[key for key in KEYS if key in (columns or ())]) as file:
-            if shard == WHOLE or file.num_row_groups < 2:
-                return file.read(columns)
-            bounds = question_bounds(file.metadata)
-            groups = [group for group, ends in enumerate(bounds) if ends is None or not shard.misses(*ends)]
-            return file.read_row_groups(groups, columns)
-    except UNREADABLE as error:
-        fault = WorkspaceError(f"{path} cannot be read: {error}. Build again to write it again.")
-        raise fault_of_the_machine(error) or fault from error
-
-
 def write_log_part(target: Path, rows: pa.Table) -> None:
     """Write a part of a log. No manifest will know its checksum, so it carries a hash of its rows."""
     rows = rows.replace_schema_metadata({_HASH: _hash(rows)})
@@ -124,10 +85,9 @@ def read_log_part(name: str, path: Path) -> pa.Table:
 
     Raises :class:`WorkspaceError` for one whose rows are not those that were written, or a newer program's.
     """
-    try:
+    with opened(path, (), _OF_PEOPLE, WorkspaceError, check_pages=True) as file:
         mark = file_mark(path)
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            rows = file.read()
+        rows = file.read()
         schema = contracts.table(name).schema
         if unknown := {*rows.column_names} - {*schema.names}:
             raise ValueError(f"{name} has no column {min(unknown)}: a newer program wrote this")
@@ -137,12 +97,6 @@ def read_log_part(name: str, path: Path) -> pa.Table:
             if is_settled(mark) and file_mark(path) == mark:
                 _WHOLE.add(mark)
         return rows.cast(schema)
-    except UNREADABLE as error:
-        fault = WorkspaceError(
-            f"{path} cannot be read: {' '.join(str(error).split())}. What people wrote cannot be rebuilt: take it "
-            "from a copy of the workspace."
-        )
-        raise fault_of_the_machine(error) or fault from error
 
 
 def _hash(rows: pa.Table) -> bytes:
@@ -155,13 +109,3 @@ def log_number(path: Path) -> int:
     if not (number.isascii() and number.isdigit()):
         raise WorkspaceError(f"{path} is not part of a log: its name has no number. Move it elsewhere.")
     return int(number)
-
-
-def joined(name: str, pieces: Sequence[pa.Table], columns: Sequence[str] | None = None) -> pa.Table:
-    """Return parts of a table, or some columns of theirs, as one table (empty where there are none)."""
-    schema = contracts.table(name).schema
-    if columns is not None:
-        if not pieces:
-            return pa.schema([schema.field(column) for column in columns]).empty_table()
-        return pa.concat_tables([piece.select(columns) for piece in pieces]).unify_dictionaries()
-    return pa.concat_tables(pieces).cast(schema) if pieces else schema.empty_table()

@@ -268,9 +268,7 @@ class Pipeline(BuildPlan):
             columns: Sequence[str], reader: str | None = None, question_ids: Sequence[str] | None = None
         ) -> pa.Table:
             keys = [key for key in producers if reader is None or key.endswith(f":{reader}")]
-            if question_ids is None:
-                return self.workspace.read(name, shard, keys, columns)
-            return self.workspace.read_questions(name, question_ids, columns, keys)
+            return self.workspace.read(name, shard, keys, columns, question_ids)
 
         return rows_of if name in run.stage.lazy_inputs else self.workspace.read(name, shard, producers)
 

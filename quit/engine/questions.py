@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from quit.common.parquet import rows_of
 from quit.common.progress import note
 from quit.common.ranges import WHOLE
 from quit.common.rows import grouped, tuples
-from quit.engine.parts import part_name, read_part
+from quit.engine.parts import part_name
 from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
@@ -23,16 +24,15 @@ from quit.text.words import counted
 def fitting_rows(workspace: TableReader, rows: pa.Table) -> pa.Table:
     """Return the rows, of decisions or of reviews, whose question still shows what its annotators saw."""
     ids = rows["question_id"].unique().to_pylist()
-    questions = workspace.read_questions("questions", ids, ("question_id", "question", "answers"))
-    hints = workspace.read_questions("ranked_hints", ids, ("question_id", "hint", "selected"))
+    questions = workspace.read("questions", question_ids=ids, columns=("question_id", "question", "answers"))
+    hints = workspace.read("ranked_hints", question_ids=ids, columns=("question_id", "hint", "selected"))
     return fitting(rows, questions, hints)
 
 
 def counting_reviews(workspace: TableReader, question_ids: Sequence[str] | None = None) -> pa.Table:
     """Return the rows of all pulled reviews that count and whose question still shows what its annotators saw; of some
     questions, if these are named."""
-    among = None if question_ids is None else pa.array(question_ids, pa.string())
-    return fitting_rows(workspace, live_reviews(workspace.read("reviews", among=among)))
+    return fitting_rows(workspace, live_reviews(workspace.read("reviews", question_ids=question_ids)))
 
 
 def decision_counts(workspace: TableReader, decisions: pa.Table, settings: Review) -> tuple[int, int]:
@@ -51,7 +51,7 @@ def check_questions(workspace: Workspace, folder: Path, sources: Sequence[Mappin
     answered; what was collected is removed then.
     """
     part = folder / "questions" / part_name(WHOLE)
-    before, after = _texts(workspace.read("questions")), _texts(read_part(part))
+    before, after = _texts(workspace.read("questions")), _texts(rows_of(part))
     departures, arrivals = dict(before.items() - after.items()), after.items() - before.items()
     losses = sorted(departures.keys() & {*counting_reviews(workspace)["question_id"].to_pylist()})
     by_source = _by_source(workspace, sources, before.keys() - after.keys())
@@ -103,7 +103,7 @@ def _rests_on(workspace: Workspace, questions: Set[str]) -> str:
     from quit.engine.usage import totals
 
     for path in sorted(workspace.path.glob("releases/*/tables/questions.parquet")) if questions else ():
-        if not questions.isdisjoint(read_part(path, ["question_id"])["question_id"].to_pylist()):
+        if not questions.isdisjoint(rows_of(path, ["question_id"])["question_id"].to_pylist()):
             return f"The release {path.parents[1].name} has them."
     return "Language models answered them." if questions and totals(workspace.path) else ""
 

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import glob
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from quit import contracts
-from quit.common.columns import is_in, plain
 from quit.common.files import read_json
+from quit.common.parquet import ALL, KEYS, Questions, joined, pieces
 from quit.common.ranges import WHOLE, Range
+from quit.common.rows import cursor
 from quit.engine.location import Location, check_build_files
-from quit.engine.parts import damage, joined, read_log_part, read_part
+from quit.engine.parts import damage, read_log_part
 from quit.errors import InputError
 from quit.settings import Settings, load, without
+
+if TYPE_CHECKING:
+    import duckdb
 
 OPTIONS = {
     "questions": "collect.questions",
@@ -65,8 +65,8 @@ class TableReader(ABC):
         shard: Range = WHOLE,
         runs: Sequence[str] | None = None,
         current: Mapping[str, tuple[Path, dict[str, Any]]] | None = None,
-    ) -> list[tuple[Path, bool]]:
-        """Return the files of a table that overlap ``shard``, each with whether all its rows belong to it.
+    ) -> list[Path]:
+        """Return the files of a table that may hold rows of ``shard``.
 
         ``runs``: only of these stage runs. ``current``: what :meth:`current` returns, for callers that ask for several
         tables.
@@ -89,7 +89,7 @@ class TableReader(ABC):
         shard: Range = WHOLE,
         runs: Sequence[str] | None = None,
         current: Mapping[str, tuple[Path, dict[str, Any]]] | None = None,
-    ) -> list[tuple[Path, bool]]:
+    ) -> list[Path]:
         """Return what :meth:`part_files` does and, of ``second_verdicts``, those that lie beside. Raises ``InputError``
         for one of these that was changed."""
         files = self.part_files(name, shard, runs, current)
@@ -99,15 +99,12 @@ class TableReader(ABC):
                 file = path.with_name(manifest["file"]["file"])
                 if fault := damage(file, manifest["file"]):
                     raise InputError(f"{file} {fault}. Remove its folder and judge again: no reply is lost.")
-                files.append((file, shard == WHOLE))
+                files.append(file)
         return files
 
-    def read_questions(
-        self, name: str, question_ids: Sequence[str], columns: Sequence[str], runs: Sequence[str] | None = None
-    ) -> pa.Table:
-        """Return some columns of a few questions' current rows, in table order; parts without them are not opened."""
-        ids = sorted(question_ids) or [""]
-        return self.read(name, Range(0, 1, ids[0], ids[-1] + "\0"), runs, columns, pa.array(ids, pa.string()))
+    def schema(self, name: str) -> pa.Schema:
+        """Return a table's Arrow schema."""
+        return contracts.table(name).schema
 
     def read(
         self,
@@ -115,27 +112,23 @@ class TableReader(ABC):
         shard: Range = WHOLE,
         runs: Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
-        among: pa.Array | None = None,
+        question_ids: Sequence[str] | None = None,
     ) -> pa.Table:
-        """Return the current rows of a table, all of them or one shard's (empty if no stage has made any).
+        """Return the current rows of a table: all, one shard's or those of a few questions (empty if no stage has made
+        any). Of rejects always all.
 
-        ``columns``: only these, with question ids and permutations dictionary-encoded; ``among``: only the rows of
-        these questions.
+        ``columns``: only these, with question ids and permutations dictionary-encoded.
         """
-        pieces = []
-        for path, whole in self.all_files(name, shard, runs):
-            if contracts.table(name).grows:
-                rows = read_log_part(name, path)
-            else:
-                rows = read_part(path, columns and [*{*columns, "question_id"}], WHOLE if whole else shard)
-            if not whole or among is not None:
-                ids = plain(rows.column("question_id").unique())
-                ids = ids.filter(pc.greater_equal(ids, shard.first or ""))
-                ids = ids if shard.end is None else ids.filter(pc.less(ids, shard.end))
-                ids = ids if among is None else ids.filter(pc.is_in(ids, among))
-                rows = rows.filter(is_in(rows.column("question_id"), ids))
-            pieces.append(rows)
-        return joined(name, pieces, columns)
+        questions = Questions(shard) if question_ids is None else Questions.of(pa.array(question_ids, pa.string()))
+        questions = ALL if name == "rejects" else questions
+        schema, paths = self.schema(name), self.all_files(name, questions.shard, runs)
+        if contracts.table(name).grows:
+            tables = [questions.of_rows(read_log_part(name, path)) for path in paths]
+        else:
+            read, keys = (columns, KEYS) if columns else (schema.names, ())
+            tables = [rows for path in paths for rows in pieces(path, read, questions, keys)]
+        rows = joined(tables, schema, columns)
+        return rows.select([*columns]) if columns else rows.cast(schema)
 
     def connect(
         self,
@@ -143,12 +136,13 @@ class TableReader(ABC):
         tables: Sequence[str] | None = None,
         connection: duckdb.DuckDBPyConnection | None = None,
     ) -> duckdb.DuckDBPyConnection:
-        """Return an in-memory DuckDB, or the given one, with one view a table over the current Parquet files.
+        """Return a connection to the process's DuckDB, or the given one, with a view per table over the current
+        Parquet files.
 
         ``question_ids``: open only the parts that may hold these questions, and all rejects and logs.
         ``tables``: only these.
         """
-        connection, current = connection or duckdb.connect(), self.current()
+        connection, current = connection or cursor(), self.current()
         bounds = [WHOLE] if question_ids is None else [Range(0, 1, name, name + "\0") for name in question_ids]
         for name in contracts.TABLES if tables is None else tables:
             contract = contracts.table(name)
@@ -156,24 +150,17 @@ class TableReader(ABC):
                 connection.register(name, self.read(name))  # parts may be of several versions
                 continue
             ranges = [WHOLE] if name == "rejects" else bounds
-            files = dict.fromkeys(path for each in ranges for path, _ in self.all_files(name, each, None, current))
+            files = dict.fromkeys(path for each in ranges for path in self.all_files(name, each, None, current))
             if files:
                 connection.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM {parquet_sql(files)}")
             else:
-                connection.register(name, contract.schema.empty_table())
+                connection.register(name, self.schema(name).empty_table())
         return connection
 
     def rows(self, sql: str, tables: Sequence[str]) -> list[tuple[Any, ...]]:
         """Return the rows of a query over some tables."""
-        with self.connect(tables=tables, connection=_database(os.getpid()).cursor()) as connection:
+        with self.connect(tables=tables) as connection:
             return connection.execute(sql).fetchall()
-
-
-@cache
-def _database(process: int) -> duckdb.DuckDBPyConnection:
-    """Return a process's database, since opening one takes 20 ms; each cursor has its own views. A forked child opens
-    its own: the parent's threads do not survive the fork."""
-    return duckdb.connect()
 
 
 class Request(NamedTuple):

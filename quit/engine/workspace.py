@@ -157,33 +157,32 @@ class Workspace(Location, TableReader):
         shard: Range = WHOLE,
         runs: Sequence[str] | None = None,
         current: Mapping[str, tuple[Path, dict[str, Any]]] | None = None,
-    ) -> list[tuple[Path, bool]]:
-        """Return the current files of a table that overlap ``shard``, each with whether all its rows belong to it.
+    ) -> list[Path]:
+        """Return the current files of a table that may hold rows of ``shard``; of a log, all.
 
         A stage's file was compared with its manifest, once per process
         (:func:`quit.common.files.known_checksum`). ``current``: what :meth:`current` returns, for callers that ask for
         several tables. Raises :class:`WorkspaceError` for the first file that is missing or was altered.
         """
-        if contracts.table(name).grows:  # people's work, not made by a stage; reviews are read whole
-            return [(path, shard == WHOLE or name == "reviews") for path in Log(self, name).files]
+        if contracts.table(name).grows:  # people's work, not made by a stage
+            return Log(self, name).files
         if current is None:
             current = self.current(runs)
         if runs is None:
             # A stage that supersedes a table (the label update) has it for itself.
             superseding = [run for run, (_, manifest) in current.items() if name in manifest.get("supersedes", ())]
             runs = superseding[-1:] or None
-        files: list[tuple[Path, Mapping[str, Any], bool]] = []
+        files: list[tuple[Path, Mapping[str, Any]]] = []
         for run, (folder, manifest) in current.items():
             if name in manifest["tables"] and (runs is None or run in runs):
                 for part in manifest["tables"][name]["parts"]:
-                    ends = None if "first" not in part else (part["first"], part["last"])  # None: not of questions
-                    if part["rows"] and (shard == WHOLE or ends is None or not shard.misses(*ends)):
-                        whole = shard == WHOLE or ends is None or shard.holds(*ends)
-                        files.append((folder / name / part["file"], part, whole))
-        for path, part, _ in files:
+                    others = "first" in part and shard != WHOLE and shard.misses(part["first"], part["last"])
+                    if part["rows"] and not others:
+                        files.append((folder / name / part["file"], part))
+        for path, part in files:
             if fault := damage(path, part):
                 raise WorkspaceError(f"{path} {fault}. Build it again: quit build -w {shell_word(self)}")
-        return [(path, whole) for path, _, whole in files]
+        return [path for path, _ in files]
 
     def damaged(self) -> list[Path]:
         """Return the current parts that are missing or not as their manifest says."""

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-import duckdb
 import pyarrow as pa
 
-from quit.common.rows import tuples
+from quit.common.rows import cursor, tuples
 from quit.evaluate.agreement import PairAgreement, alpha_of_counts
 from quit.text.answers import answer_key
 
@@ -60,7 +59,7 @@ def labels_by_split(splits: pa.Table, labels: pa.Table | pa.RecordBatchReader) -
     ``splits`` needs question_id, split; ``labels`` question_id, label. Either may be dictionary-encoded; ``labels`` may
     hold other questions too, which do not count.
     """
-    with duckdb.cursor() as database:
+    with cursor() as database:
         rows = database.execute(
             """
             SELECT coalesce(split, 'all'), count(*), count(*) FILTER (fully > 0), sum(passages)::BIGINT,

@@ -111,9 +111,6 @@ class Tables:
         """
         if name not in self.names:
             raise InputError(f"{self._opened} has no table {name!r}.{did_you_mean(name, self.names)}")
-        if isinstance(release := self._opened, Release):  # an imported one has nulls where a workspace has none
-            parts = [part for part in release.files.parts if part.partition("/")[0] == name]
-            return pa.concat_tables(release.files.read(part) for part in parts)
         return self._opened.read(name)
 
     __getitem__ = arrow
@@ -158,7 +155,7 @@ class Tables:
     def duckdb(self) -> duckdb.DuckDBPyConnection:
         """Return an in-memory DuckDB connection with a view per table, which reads what a query needs. The view
         ``labelled_passages`` has what :meth:`passages` gives."""
-        connection = self._opened.connect(tables=self.names)
+        connection = self._opened.connect(tables=self.names, connection=duckdb.connect())  # people make tables in it
         connection.execute(_LABELLED_PASSAGES)
         return connection
 

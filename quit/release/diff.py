@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
-from quit.common.rows import grouped, sql_rows
+from quit.common.rows import grouped, limited_database, sql_rows
 from quit.dataset.release import Release, verify
+from quit.engine.reading import parquet_sql
 from quit.settings import flatten
 from quit.settings.settings import ReleaseSettings
 
@@ -44,10 +43,11 @@ def diff(before: str | Path, after: str | Path) -> dict[str, Any]:
 
 
 def _compared(old: Release, new: Release) -> dict[str, list[dict[str, Any]]]:
-    with duckdb.connect(config={"memory_limit": f"{ReleaseSettings().memory_mb}MB"}) as connection:
+    with limited_database(ReleaseSettings().memory_mb) as connection:
         for side, release in (("old", old), ("new", new)):
             for name in ("splits", "questions", "ranked_hints", "labels", "valid_answers", "changes", "rejects"):
-                connection.execute(f"CREATE VIEW {side}_{name} AS SELECT * FROM {release.files.sql(name)}")
+                rows = parquet_sql(release.part_files(name))
+                connection.execute(f"CREATE VIEW {side}_{name} AS SELECT * FROM {rows}")
         connection.execute(_HINTS)
         changes = {name: sql_rows(connection, query) for name, query in _LISTS.items()}
     return {

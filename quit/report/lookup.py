@@ -175,12 +175,10 @@ class Lookup:
     def releases(self, question_id: str) -> list[dict[str, Any]]:
         """Return ``release, split, passages, fully`` of the releases that hold a question, by name."""
         rows: list[dict[str, Any]] = []
-        with duckdb.cursor() as connection:
-            for release in shown_releases(self.workspace):
-                sql = f"""SELECT any_value(split) AS split, count(*) AS passages,
-                            count(*) FILTER (label = 2) AS fully
-                        FROM {release.files.sql("splits")} s JOIN {release.files.sql("labels")} l USING (question_id)
-                        WHERE question_id = ? GROUP BY question_id"""
+        sql = """SELECT any_value(split) AS split, count(*) AS passages, count(*) FILTER (label = 2) AS fully
+            FROM splits JOIN labels USING (question_id) WHERE question_id = ? GROUP BY question_id"""
+        for release in shown_releases(self.workspace):
+            with release.connect(tables=["splits", "labels"]) as connection:
                 rows += [{"release": release.name, **row} for row in sql_rows(connection, sql, [question_id])]
         return rows
 
@@ -197,7 +195,7 @@ class Lookup:
         with self._lock:
             version = self.version()
             if self._connection is None or version != self._version:
-                connection = self.workspace.connect()
+                connection = self.workspace.connect(connection=duckdb.connect())  # with a table for its cursors
                 connection.register("live", counting_reviews(self.workspace))
                 connection.register("texts", _texts_left_out(self.workspace))
                 connection.execute(_OVERVIEW, self._values)

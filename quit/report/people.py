@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quit.common.rows import cursor
 from quit.engine.questions import counting_reviews
 from quit.engine.workspace import Workspace
 from quit.evaluate.agreement import cohen_kappa
@@ -54,7 +54,7 @@ def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, An
     live = counting_reviews(workspace)
     ids = live["question_id"].unique().to_pylist()
     columns = ("question_id", "answer_key", "correct", "basis")
-    verdicts = workspace.read_questions("verdicts", ids, columns, runs=["judge"])
+    verdicts = workspace.read("verdicts", runs=["judge"], columns=columns, question_ids=ids)
     figures = _comparison(verdicts, settings, live)
     if figures is None:
         return None
@@ -63,7 +63,7 @@ def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, An
         for blind in (True, False)
         if (of_one := _comparison(verdicts, settings, rows_of_pages(live, blind)))
     ]
-    second = workspace.read_questions("second_verdicts", ids, ("judge", *columns))
+    second = workspace.read("second_verdicts", columns=("judge", *columns), question_ids=ids)
     others = [
         {"judge": judge, **of_one}
         for judge in second["judge"].unique().to_pylist()
@@ -73,7 +73,7 @@ def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, An
 
 
 def _comparison(verdicts: pa.Table, settings: Review, live: pa.Table) -> dict[str, Any] | None:
-    with duckdb.cursor() as connection:
+    with cursor() as connection:
         connection.register("verdicts", verdicts)
         connection.register("decisions", decide(live, settings))
         rows = connection.execute(

@@ -124,7 +124,8 @@ def _draw_sample(workspace: Workspace, settings: Settings) -> dict[str, Any]:
     places = np.sort(np.concatenate(draws))
     sample = passages.take(pa.array(places)).drop_columns("state").to_pylist()
     columns = ("question_id", "answer_key", "correct")
-    judged = workspace.read_questions("verdicts", [row["question_id"] for row in sample], columns, runs=["judge"])
+    ids = [row["question_id"] for row in sample]
+    judged = workspace.read("verdicts", runs=["judge"], columns=columns, question_ids=ids)
     accepted = {(row["question_id"], row["answer_key"]) for row in judged.to_pylist() if row["correct"]}
     replies_by_labeler = [replies.distinct.take(replies.index[places]).to_pylist() for replies in answers]
     for row, *replies in zip(sample, *replies_by_labeler, strict=True):

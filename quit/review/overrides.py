@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.ids import content_hash
+from quit.common.rows import tuples
 from quit.engine.logs import KEY, WITHDRAWN, Log, in_force
 from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
@@ -111,8 +112,8 @@ def listed(workspace: TableReader, question_id: str | None = None) -> list[dict[
     ruling = set(in_force(log).column("override_id").to_pylist())
     rows = [row for row in log.to_pylist() if question_id in (None, row["question_id"])]
     question_ids = {row["question_id"] for row in rows}
-    hints = workspace.read_questions("hints", [*question_ids], ["question_id", "hint"]).to_pylist() if rows else []
-    texts = {(hint["question_id"], hint["hint"]) for hint in hints}
+    hints = workspace.read("hints", columns=["question_id", "hint"], question_ids=[*question_ids])
+    texts = {*tuples(hints, "question_id", "hint")}
     return [
         {
             **row,

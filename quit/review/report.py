@@ -282,7 +282,7 @@ def review_status(workspace: Workspace, settings: Review) -> ReviewStatus:
     fits = pc.is_in(every["review_id"], live["review_id"].combine_chunks())
     set_aside = every.filter(pc.invert(fits))
     ids = set_aside["question_id"].unique().to_pylist()
-    changed_questions = workspace.read_questions("questions", ids, ["question_id"])
+    changed_questions = workspace.read("questions", columns=["question_id"], question_ids=ids)
     people: dict[str, dict[str, Any]] = {}
     for row in headers:
         person = people.setdefault(row["annotator"], {"annotator": row["annotator"], "questions": 0, "seconds": 0.0})

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from quit import contracts
 from quit.common.arithmetic import products
 from quit.common.ids import draw
+from quit.common.parquet import rows_of
 from quit.common.rows import grouped
 from quit.errors import InputError, SettingsError
 from quit.evaluate.labels import SPLITS
@@ -210,7 +210,7 @@ def _pins_of_release(folder: Path) -> dict[str, str]:
             file = folder / entries[name]["file"]
             if hashlib.sha256(file.read_bytes()).hexdigest() != entries[name]["sha256"]:
                 raise InputError(f"split.pinned: {file} was changed since it was released (its checksum differs).")
-            tables[name] = pq.read_table(file, columns=columns, partitioning=None).to_pylist()
+            tables[name] = rows_of(file, columns).to_pylist()
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"split.pinned: {folder} is not a complete release: {error!r}.") from error
     split_of = {row["question_id"]: row["split"] for row in tables["splits"]}

@@ -10,12 +10,12 @@ from quit.render.table import Table, share
 
 def asked(workspace: TableReader) -> list[dict[str, Any]]:
     """Return rows of reader, asked and passages; none where every reader was asked about every passage."""
-    sql = "SELECT reader, count(*) FILTER (asked) AS asked, count(*) AS passages FROM answers GROUP BY 1 ORDER BY 1"
-    rows = [dict(zip(("reader", "asked", "passages"), row, strict=True)) for row in workspace.rows(sql, ["answers"])]
-    if all(row["asked"] == row["passages"] for row in rows):
-        return []
-    order = {run.removeprefix("read:"): position for position, run in enumerate(workspace.state)}
-    return sorted(rows, key=lambda row: order.get(row["reader"], len(order)))
+    rows = []
+    for run in (run for run in workspace.state if run.startswith("read:")):
+        column = workspace.read("answers", runs=[run], columns=["asked"])["asked"]
+        count = sum(chunk.true_count for chunk in column.chunks)
+        rows.append({"reader": run.removeprefix("read:"), "asked": count, "passages": len(column)})
+    return rows if any(row["asked"] < row["passages"] for row in rows) else []
 
 
 def asked_tables(rows: list[dict[str, Any]]) -> list[Table]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from quit.common.files import files_below
+from quit.common.rows import grouped, tuples
 from quit.engine.reading import TableReader, settings_of
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError
@@ -88,11 +90,10 @@ def _runs(workspace: Workspace, current: Sequence[str]) -> list[tuple[Stage, str
 
 def _rejects_by_stage(workspace: Workspace) -> dict[str, dict[str, int]]:
     """Return stage -> ``kind: reason`` -> count."""
-    sql = "SELECT stage, kind || ': ' || reason, count(*) FROM rejects GROUP BY ALL ORDER BY 1, 3 DESC, 2"
-    counts: dict[str, dict[str, int]] = {}
-    for stage, reason, count in workspace.rows(sql, ["rejects"]):
-        counts.setdefault(stage, {})[reason] = count
-    return counts
+    rows = tuples(workspace.read("rejects", columns=["stage", "kind", "reason"]), "stage", "kind", "reason")
+    counts = Counter((stage, f"{kind}: {reason}") for stage, kind, reason in rows)
+    most_first = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return {name: dict(some) for name, some in grouped((stage, (what, n)) for (stage, what), n in most_first).items()}
 
 
 def _shards(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:

@@ -147,7 +147,7 @@ def story(workspace: TableReader, name: str) -> Story:
     meant. A row of ``reviews`` ``counts`` unless it is skipped, withdrawn, superseded, somebody else's, or set aside.
     """
     identity = name
-    if not len(workspace.read_questions("questions", [name], ["question_id"])):
+    if not len(workspace.read("questions", columns=["question_id"], question_ids=[name])):
         with workspace.connect(tables=["questions", "origins", "rejects"]) as connection:
             identity = _resolve(connection, name)
     return next(stories(workspace, [identity]))

@@ -235,8 +235,8 @@ def usage_table(workspace: TableReader) -> Table:
 
 def stages_table(workspace: Workspace, pipeline: Any = None) -> Table:
     """Return a row for each stage: state, rows made, what was left out and why; ``pipeline`` as in :func:`status`."""
-    [(leaking,)] = workspace.rows("SELECT count(DISTINCT hint_id) FROM leak_findings", ["leak_findings"])
-    where = {"leak_findings": f" in {counted(leaking, 'hint')}"}
+    leaking = workspace.read("leak_findings", columns=["hint_id"])["hint_id"].unique()
+    where = {"leak_findings": f" in {counted(len(leaking), 'hint')}"}
     groups: dict[Any, list[StageStatus]] = {}
     for row in status(workspace, pipeline):  # readers that are as far and have as many rows share a line
         alike = (row.run.partition(":")[0], row.state, row.shards_done, *list(row.rows.values())[:1], str(row.rejects))

@@ -69,7 +69,7 @@ def test_no_reader_trusts_a_part_that_is_not_what_its_manifest_says(workspace, d
     damage(part)
     for read in (
         lambda: workspace.read("labels"),
-        lambda: workspace.read_questions("labels", ["q1"], ["question_id"]),
+        lambda: workspace.read("labels", question_ids=["q1"], columns=["question_id"]),
         workspace.connect,
         lambda: gather(workspace, tiny.settings()),
     ):
@@ -269,8 +269,8 @@ def test_too_little_memory_is_not_taken_for_damage(workspace: Workspace, table: 
     def fail(*_: object, **__: object) -> None:
         raise OSError("Unknown error: Failed to launch worker thread: Resource temporarily unavailable")
 
-    monkeypatch.setattr(pq, "read_table", fail)
-    monkeypatch.setattr(pq.ParquetFile, "read", fail)
+    for name in ("read", "iter_batches"):
+        monkeypatch.setattr(pq.ParquetFile, name, fail)
     with pytest.raises(WorkspaceError, match="too little memory") as error:
         workspace.read(table)
     assert "cannot be read" not in str(error.value)

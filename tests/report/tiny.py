@@ -103,7 +103,7 @@ def workspace(folder: Path, rows_by_table: small.Rows | None = None, shards: int
             mine = {}
             for table, whole in runs[run].items():
                 owners = whole.column("question_id").to_pylist()
-                inside = [question_id is None or shard.holds(question_id, question_id) for question_id in owners]
+                inside = [question_id is None or not shard.misses(question_id, question_id) for question_id in owners]
                 mine[table] = whole.filter(pa.array(inside, pa.bool_()))
             opened.write_part(target, shard, mine)
         opened.finish(target, list(runs[run]), len(parts), {"stage": run})

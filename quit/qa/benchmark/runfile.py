@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from quit.common.parquet import rows_of
 from quit.common.safe import safe_id
 from quit.dataset.dataset import FULLY, Dataset
 from quit.dataset.paper_names import paper_id
@@ -138,7 +138,7 @@ def add_results(results: pa.Table, folder: Path) -> None:
     if (folder / "run.json").exists():
         raise InputError(f"{folder} is of quit benchmark run, whose results are its own: name another folder.")
     path = folder / "results.parquet"
-    rows = [*(pq.read_table(path).to_pylist() if path.exists() else ()), *results.to_pylist()]
+    rows = [*(rows_of(path).to_pylist() if path.exists() else ()), *results.to_pylist()]
     by_key = {tuple(row[name] for name in RESULTS.key): row for row in rows}
     folder.mkdir(parents=True, exist_ok=True)
     write_table(path, RESULTS.from_rows([*by_key.values()]))

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from quit.common.files import write_json
 from quit.common.ids import content_hash
 from quit.common.manifests import fault
+from quit.common.parquet import rows_of
 from quit.common.progress import note
 from quit.common.steps import MANIFEST, Steps
 from quit.contracts.tables import TableContract
@@ -67,7 +68,7 @@ class CheckpointedTables:
                     write_json(new / "facts.json", facts)
             if problem := fault(folder / MANIFEST):
                 raise WorkspaceError(f"{problem}. Delete {folder} and run the same command.")
-            pieces.append(pq.read_table(folder / "rows.parquet", partitioning=None).cast(contract.schema))
+            pieces.append(rows_of(folder / "rows.parquet").cast(contract.schema))
             facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
             seconds += facts["seconds"]
             counts.update(facts["counts"])

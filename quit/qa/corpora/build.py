@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 from quit.common.files import read_json, remove_leftovers, replacing, write_json
 from quit.common.ids import content_hash, question_id
 from quit.common.manifests import fault, write_manifest
+from quit.common.parquet import rows_of
 from quit.common.progress import note
 from quit.common.rows import grouped
 from quit.common.steps import Steps
@@ -114,11 +115,11 @@ class _Work:
             self._remember(self.folders[number])
 
     def _remember(self, step: Path) -> None:
-        ids = pq.read_table(step / "documents.parquet", columns=["doc_id"])["doc_id"].to_pylist()
+        ids = rows_of(step / "documents.parquet", ["doc_id"])["doc_id"].to_pylist()
         self.documents.update(map(bytes.fromhex, ids))
-        qrels = pq.read_table(step / "qrels.parquet").to_pylist()
+        qrels = rows_of(step / "qrels.parquet").to_pylist()
         judged = grouped((row["query_id"], (row["doc_id"], row["relevance"])) for row in qrels)
-        for row in pq.read_table(step / "queries.parquet").to_pylist():
+        for row in rows_of(step / "queries.parquet").to_pylist():
             self.queries[_key(row["query_id"])] = _query_digest(row, dict(judged.get(row["query_id"], ())))
             self.parents[_key(row["source"], row["record_id"])] = row["parent_id"] or row["query_id"]
 
@@ -208,7 +209,7 @@ class _Work:
     def tables(self, name: str) -> Iterator[pa.Table]:
         """Yield a table, one piece per step."""
         for number in range(len(self.steps)):
-            yield pq.read_table(self.folders[number] / f"{name}.parquet")
+            yield rows_of(self.folders[number] / f"{name}.parquet")
 
     def counts(self, source: int | None = None) -> dict[str, Any]:
         """Return the counts of one source, or of all."""
@@ -318,8 +319,8 @@ def _even(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
 
 def _datasets(out: Path) -> dict[str, dict[str, int]]:
     """Return the counts of each query set."""
-    queries = pq.read_table(out / "queries.parquet", columns=["query_id", "parent_id", "source"])
-    qrels = Counter(pq.read_table(out / "qrels.parquet", columns=["query_id"])["query_id"].to_pylist())
+    queries = rows_of(out / "queries.parquet", ["query_id", "parent_id", "source"])
+    qrels = Counter(rows_of(out / "qrels.parquet", ["query_id"])["query_id"].to_pylist())
     counts: dict[str, dict[str, int]] = {}
     for row in queries.to_pylist():
         name = query_set(row)

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc as ipc
-import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
 from quit.common.files import read_json, writing
 from quit.common.manifests import fault
+from quit.common.parquet import rows_of
 from quit.errors import InputError, WorkspaceError, refuse_newer, shell_word
 from quit.qa.contracts.corpora import corpus_table
 from quit.qa.settings import Corpora
@@ -178,7 +178,7 @@ class BuiltCorpus:
         return [sorted(group) for group in members.values()]
 
     def _read(self, name: str) -> pa.Table:
-        return pq.read_table(self.path / f"{name}.parquet", schema=corpus_table(name).schema)
+        return rows_of(self.path / f"{name}.parquet").cast(corpus_table(name).schema)
 
     def _taken(self, name: str, rows: Sequence[int]) -> pa.ChunkedArray:
         positions = np.asarray(rows, dtype=np.int64)

@@ -9,9 +9,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from quit.common.files import read_json
+from quit.common.parquet import rows_of
 from quit.errors import InputError
 from quit.qa.papers.items import Item, Row, Selector
 from quit.render.table import Table, number
@@ -64,7 +63,7 @@ def records_of(path: Path, part: str = "") -> list[Record]:
     files = [path] if path.is_file() else [path / name for name in FILES] + sorted(path.glob("*/scores.json"))
     records: list[Record] = []
     for file in filter(Path.is_file, files):
-        rows = pq.read_table(file).to_pylist() if file.suffix == ".parquet" else read_json(file)
+        rows = rows_of(file).to_pylist() if file.suffix == ".parquet" else read_json(file)
         records += _numbers(rows, {"variant": file.parent.name, "part": part}, "")
     if not records:
         raise InputError(f"{path} has no results of a run: it lacks {', '.join(FILES)} and VARIANT/scores.json.")

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.columns import is_in, plain, rows_hash
 from quit.common.ids import content_hash
-from quit.common.rows import grouped, sql_rows, tuples
+from quit.common.rows import cursor, grouped, sql_rows, tuples
 from quit.models.protocols import NO_ANSWER
 from quit.settings import Review
 from quit.stages.labelling.answers import matching_rows
@@ -100,7 +99,7 @@ def live_reviews(reviews: pa.Table) -> pa.Table:
     work, or that nobody submitted, does not count."""
     if not len(reviews):
         return reviews
-    with duckdb.cursor() as connection:  # of the process's own database in memory: a new one takes 15 ms
+    with cursor() as connection:
         connection.register("reviews", reviews)
         return connection.sql(
             f"SELECT * FROM reviews WHERE review_id IN (SELECT review_id FROM ({_LATEST})) "
@@ -121,7 +120,7 @@ def unclear_annotations(reviews: pa.Table) -> list[dict]:
     column ``text`` of ``reviews``) and ``answers``: those without a verdict. One that its annotator updated is judged
     as it is now.
     """
-    with duckdb.cursor() as connection:
+    with cursor() as connection:
         connection.register("reviews", reviews)
         return sql_rows(
             connection,
@@ -144,7 +143,7 @@ def votes(live: pa.Table) -> pa.Table:
     annotation is unclear (see :func:`unclear_annotations`). ``NO ANSWER``, typed, is no answer. A flag is voted
     on by everyone who submitted.
     """
-    with duckdb.cursor() as connection:
+    with cursor() as connection:
         connection.register("live", live)
         return connection.sql(
             """
@@ -179,7 +178,7 @@ def decide(live: pa.Table, settings: Review) -> pa.Table:
     """
     if not len(live):
         return DECISIONS.empty_table()
-    with duckdb.cursor() as connection:
+    with cursor() as connection:
         connection.register("votes", votes(live))
         decisions = connection.sql(
             """
