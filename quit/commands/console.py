@@ -14,6 +14,7 @@ from quit.release.view import embedded_labels
 from quit.render import terminal
 from quit.render.table import VERDICTS, Table, number
 from quit.status.asked import asked, asked_tables
+from quit.status.judges import agreement_tables
 from quit.status.replies import cut_replies, readers_table, replies_table
 from quit.status.summary import left_out, stages_table, summary, ways_out
 from quit.text.words import counted
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from quit.engine.pipeline import Pipeline
     from quit.engine.workspace import Workspace
     from quit.operations.plan import Plan
-    from quit.status.summary import JudgeAgreement
+    from quit.status.judges import JudgeAgreement
 
 _OUT = terminal.OUT
 
@@ -96,7 +97,7 @@ def print_summary(workspace: Workspace) -> None:
 def print_disagreements(agreements: Sequence[JudgeAgreement], rows: Sequence[dict[str, Any]], limit: int) -> None:
     """Print how far judges agree and where they do not; ``limit`` rows at most (0: all)."""
     if not agreements:
-        _show("There is one judge only: no language model judged this workspace.")
+        _show("There is one judge only, and people settled none of its answers. Another judge: quit release rejudge")
         return
     cells = [
         (f"{row['passages']:,}", VERDICTS[row["correct"]],
@@ -108,7 +109,7 @@ def print_disagreements(agreements: Sequence[JudgeAgreement], rows: Sequence[dic
     heads = ("times given", "judge", "other judge", "answer", "gold", "question")
     note = "--limit 0 shows all." if len(rows) > len(cells) else ""
     table = Table("", heads, cells, (1, 2, 3, 4, 5), note, len(rows) - len(cells))
-    _show(*(agreement.sentence() for agreement in agreements), *([table] if rows else []))
+    _show(*agreement_tables(agreements), *([table] if rows else []))
 
 
 def print_plan(plan: Plan) -> None:

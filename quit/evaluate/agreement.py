@@ -13,7 +13,10 @@ from itertools import combinations
 from operator import eq
 from typing import Any
 
+import numpy as np
+
 from quit.common.rows import grouped
+from quit.evaluate.significance import resampled_means
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,26 @@ def cohen_kappa(pairs: Mapping[Any, int]) -> float | None:
     observed = _agreements(pairs) / items
     chance = sum(left[value] * right[value] for value in left) / items**2
     return None if chance == 1 else (observed - chance) / (1 - chance)
+
+
+def kappas(cells: np.ndarray, resamples: int) -> list[list[float | None]]:
+    """Return Cohen's kappa and the ends of its 95% interval (whole questions are drawn) for each of several groups.
+
+    ``cells``: items that both accept, the first alone, the second alone, and neither, of shape (questions, groups, 4).
+    None where kappa is not defined (:func:`cohen_kappa`), and for the ends without resamples.
+    """
+    flat = cells.reshape(len(cells), -1)
+    means = np.vstack([flat.mean(axis=0), *([resampled_means(flat, resamples, 0)] if resamples else [])])
+    both, first, second, neither = np.moveaxis(means.reshape(-1, *cells.shape[1:]), -1, 0)
+    with np.errstate(invalid="ignore"):
+        observed = (both + neither) * (both + first + second + neither)
+        chance = (both + first) * (both + second) + (neither + first) * (neither + second)
+        values = (observed - chance) / ((both + first + second + neither) ** 2 - chance)
+    rows = []
+    for value, *resampled in values.T.tolist():
+        ends = np.nanquantile(resampled, [0.025, 0.975]).tolist() if resampled and value == value else [None, None]
+        rows.append([value if value == value else None, *ends])
+    return rows
 
 
 def krippendorff_alpha(units: Iterable[Sequence[Hashable]]) -> float | None:

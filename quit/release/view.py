@@ -9,6 +9,7 @@ from quit.dataset.release import ReaderInfo, Release, is_release, releases_of, v
 from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
 from quit.settings import ReaderSettings, Settings
+from quit.text.vendors import family
 
 
 def open_to_read(place: str | Path) -> Workspace | Release:
@@ -19,6 +20,14 @@ def open_to_read(place: str | Path) -> Workspace | Release:
 def shown_releases(opened: Workspace | Release) -> Sequence[Release]:
     """Return the release itself, or those in a workspace's folder."""
     return [opened] if isinstance(opened, Release) else releases_of(opened)
+
+
+def reader_families(opened: TableReader, settings: Settings) -> dict[str, str]:
+    """Return reader -> the family of its model (:func:`quit.text.vendors.family`)."""
+    return {
+        reader.name: family(reader.identity if isinstance(reader, ReaderInfo) else reader.model or reader.name)
+        for reader in shown_readers(opened, settings)
+    }
 
 
 def shown_readers(opened: TableReader, settings: Settings) -> Sequence[ReaderInfo | ReaderSettings]:

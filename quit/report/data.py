@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from quit.release.diff import diff
 from quit.release.show import imported_lines
 from quit.release.view import embedded_labels, shown_judge, shown_readers, shown_releases
 from quit.report.examples import example_passage, examples
-from quit.report.people import judge_against_people, review_progress
+from quit.report.people import judge_figures, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
 from quit.report.validity import role_figures, whatif_figures
 from quit.review.report import review_status
@@ -34,7 +33,6 @@ from quit.status.asked import asked
 from quit.status.replies import reply_counts
 from quit.status.summary import (
     funnel,
-    judge_agreement,
     leakage_losses,
     left_out,
     small_pool,
@@ -45,7 +43,7 @@ from quit.status.summary import (
 from quit.version import __version__
 
 _BARS = 20  # of a histogram
-_FIGURES = 22  # steps of ``gather`` that progress is reported about
+_FIGURES = 21  # steps of ``gather`` that progress is reported about
 
 
 def gather(workspace: Workspace | Release, settings: Settings, release_pair: Sequence[Path] = ()) -> dict[str, Any]:
@@ -97,8 +95,7 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
     facts["agreement"] = _figure(agreement_figures(answering, patterns))
     facts["asked"] = asked(workspace)
     facts["type_agreement"] = dict(zip(("typed", "coarse", "fine"), type_agreement(workspace), strict=True))
-    facts["judges"] = _figure([asdict(agreement) for agreement in judge_agreement(workspace)])
-    facts["people"] = _figure(judge_against_people(build, settings.review) if build else None)
+    facts["judges"] = _figure(judge_figures(workspace, settings))
     status = review_status(build, settings.review) if build else None
     facts["review"] = _figure(review_progress(build, status) if build and status else None)
     facts["audit"] = (release.facts.get("verification", {}) if release else status or {}).get("audit")

@@ -3,20 +3,17 @@ named."""
 
 from __future__ import annotations
 
-from collections import Counter
+from dataclasses import asdict
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from quit.common.rows import cursor
+from quit.dataset.release import Release
 from quit.engine.questions import counting_reviews
 from quit.engine.workspace import Workspace
-from quit.evaluate.agreement import cohen_kappa
-from quit.evaluate.significance import accuracy_interval
+from quit.release.view import reader_families
 from quit.review.report import ReviewStatus
-from quit.settings import Review
+from quit.settings import Settings
 from quit.stages.labelling.verdicts import decide, rows_of_pages
+from quit.status.judges import PEOPLE, judge_agreements
 
 
 def review_progress(workspace: Workspace, status: ReviewStatus) -> dict[str, Any] | None:
@@ -42,60 +39,16 @@ def _with_numbers(value: Any, number: dict[str, str]) -> Any:
     return number.get(value, value) if isinstance(value, str) else value
 
 
-def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, Any] | None:
-    """Return how the judge's verdicts compare with what people settled, or None where they settled none of them.
-
-    Only answers that the judge had to decide (basis ``model``) count. ``both_yes``, ``only_judge``, ``only_people``,
-    ``both_no``: answers; ``unread``: settled answers whose verdict could not be read; ``agreement``: share alike;
-    ``low``, ``high``: its 95% interval, over draws of questions; ``kappa``: Cohen's, None where it is not defined.
-    ``kinds``: the same for blind pages and for the others, each a dict with ``blind``. ``others``: the same for each
-    other judge, each a dict with ``judge``.
-    """
-    live = counting_reviews(workspace)
-    ids = live["question_id"].unique().to_pylist()
-    columns = ("question_id", "answer_key", "correct", "basis")
-    verdicts = workspace.read("verdicts", runs=["judge"], columns=columns, question_ids=ids)
-    figures = _comparison(verdicts, settings, live)
-    if figures is None:
-        return None
-    kinds = [
-        {"blind": blind, **of_one}
-        for blind in (True, False)
-        if (of_one := _comparison(verdicts, settings, rows_of_pages(live, blind)))
-    ]
-    second = workspace.read("second_verdicts", columns=("judge", *columns), question_ids=ids)
-    others = [
-        {"judge": judge, **of_one}
-        for judge in second["judge"].unique().to_pylist()
-        if (of_one := _comparison(second.filter(pc.equal(second["judge"], judge)), settings, live))
-    ]
-    return {**figures, "kinds": kinds, "others": others}
-
-
-def _comparison(verdicts: pa.Table, settings: Review, live: pa.Table) -> dict[str, Any] | None:
-    with cursor() as connection:
-        connection.register("verdicts", verdicts)
-        connection.register("decisions", decide(live, settings))
-        rows = connection.execute(
-            """
-            SELECT correct, decision, v.question_id FROM verdicts v JOIN decisions d
-                ON v.question_id = d.question_id AND answer_key = key
-            WHERE v.basis = 'model' AND kind = 'answer' AND decision IS NOT NULL ORDER BY v.question_id
-            """
-        ).fetchall()
-    pairs = Counter((judge, people) for judge, people, _ in rows)
-    agreements = [(judge == people, question_id) for judge, people, question_id in rows if judge is not None]
-    unread = pairs.pop((None, True), 0) + pairs.pop((None, False), 0)
-    if not pairs:
-        return None
-    return {
-        "answers": pairs.total(),
-        "both_yes": pairs[True, True],
-        "only_judge": pairs[True, False],
-        "only_people": pairs[False, True],
-        "both_no": pairs[False, False],
-        "unread": unread,
-        "agreement": (pairs[True, True] + pairs[False, False]) / pairs.total(),
-        **dict(zip(("low", "high"), accuracy_interval(*zip(*agreements, strict=True)), strict=True)),
-        "kappa": cohen_kappa(pairs),
-    }
+def judge_figures(opened: Workspace | Release, settings: Settings) -> dict[str, list[dict[str, Any]]]:
+    """Return how far judges agree with people and with one another (:class:`JudgeAgreement`): ``agreements``;
+    ``pages``: people and the labels' judge, on ``blind`` pages and on all others."""
+    live = counting_reviews(opened)
+    figures: dict[str, list[dict[str, Any]]] = {"agreements": [], "pages": []}
+    for blind, rows in ((None, live), *((blind, rows_of_pages(live, blind)) for blind in (True, False))):
+        families = reader_families(opened, settings) if blind is None else None
+        agreements = judge_agreements(opened, families, decide(rows, settings.review))
+        if blind is None:
+            figures["agreements"] = [*map(asdict, agreements)]
+        elif agreements and agreements[0].first == PEOPLE:
+            figures["pages"].append({"blind": blind, "agreement": asdict(agreements[0])})
+    return figures

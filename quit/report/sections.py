@@ -14,7 +14,6 @@ from quit.render import plots
 from quit.render.table import (
     Plot,
     Table,
-    interval,
     number,
     percent,
     plain_name,
@@ -26,7 +25,8 @@ from quit.report.validity import roles
 from quit.review.audit import audit_pieces
 from quit.review.report import described
 from quit.status.asked import asked_tables
-from quit.status.summary import JudgeAgreement, type_sentence
+from quit.status.judges import JudgeAgreement, agreement_tables
+from quit.status.summary import type_sentence
 from quit.text.words import counted
 
 Facts = dict[str, Any]
@@ -303,41 +303,23 @@ def _kappas(agreement: Facts) -> Table:
 
 def _verdicts(facts: Facts, max_rows: int) -> Pieces:
     """The judge against people, and against other judges."""
-    people = facts["people"]
-    if people:
+    agreements = [JudgeAgreement(**row) for row in facts["judges"]["agreements"]]
+    pages = [(row["blind"], JudgeAgreement(**row["agreement"])) for row in facts["judges"]["pages"]]
+    if pages:
+        people = agreements[0]
         yield (
-            f"The judge ({facts['judge']}) and people agree on {percent(people['agreement'])} of the "
-            f"{people['answers']:,} answers that it had to decide and people settled (interval "
-            f"{interval(people)}, Cohen's kappa {number(people['kappa'])})."
+            f"The judge ({people.second}) and people agree on {people.alike} of the {people.answers:,} answers that it "
+            f"had to decide and people settled (Cohen's kappa {number(people.kappa)})."
         )
-        for kind in people["kinds"]:
-            tasks = "Blind tasks only" if kind["blind"] else "Only tasks on which the judge's verdicts were ticked"
-            kappa = number(kind["kappa"])
-            yield f"{tasks}: {percent(kind['agreement'])} of {kind['answers']:,} answers (kappa {kappa})."
-        if not any(kind["blind"] for kind in people["kinds"]):
+        for blind, row in pages:
+            tasks = "Blind tasks only" if blind else "Only tasks on which the judge's verdicts were ticked"
+            yield f"{tasks}: {row.alike} of {row.answers:,} answers (kappa {number(row.kappa)})."
+        if not any(blind for blind, _ in pages):
             yield "People saw the judge's verdicts, so this agreement is not independent of them."
-        if not people["both_yes"] + people["only_judge"]:
-            rejection = share(people["both_no"], people["answers"])
+        if not people.both + people.only_second:
+            rejection = share(people.neither, people.answers)
             yield f"The judge accepts none of these answers, and people reject {rejection}: the agreement says little."
-        rows = [
-            ("judge: correct", people["both_yes"], people["only_judge"]),
-            ("judge: wrong", people["only_people"], people["both_no"]),
-        ]
-        note = f"{people['unread']:,} more have no readable verdict." if people["unread"] else ""
-        heads = ("answers", "people: correct", "people: wrong")
-        yield Table("The judge against people", heads, rows, note=note)
-        if people["others"]:
-            yield _others_against_people(people["others"])
-    yield from (JudgeAgreement(**judges).sentence() for judges in facts["judges"])
-
-
-def _others_against_people(others: Sequence[Mapping[str, Any]]) -> Table:
-    rows = [
-        (other["judge"], other["answers"], percent(other["agreement"]), interval(other), number(other["kappa"]),
-         other["unread"])
-        for other in others
-    ]  # fmt: skip
-    return Table("Other judges against people", ("judge", "answers", "alike", "interval", "kappa", "unread"), rows)
+    yield from agreement_tables(agreements)
 
 
 def _review(facts: Facts, max_rows: int) -> Pieces:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from quit.common.endpoints import address
-from quit.common.rows import sql_rows
 from quit.engine.reading import TableReader, settings_of
 from quit.engine.usage import origins, totals
 from quit.engine.workspace import Workspace
 from quit.errors import shell_word
-from quit.evaluate.agreement import cohen_kappa
 from quit.evaluate.labels import SPLITS
 from quit.models.readers.pool import FITTING_MINIMUM, about_small_pool, pool_size
 from quit.release.view import embedded_labels
@@ -25,6 +23,7 @@ from quit.stages.collect import collect_stage
 from quit.stages.filter import filter_stage
 from quit.stages.order import STAGES
 from quit.status.asked import asked, asked_tables
+from quit.status.judges import judge_agreements
 from quit.status.replies import cut_replies, readers_table, replies_table
 from quit.status.stages import StageStatus, status
 from quit.text.words import counted
@@ -151,71 +150,6 @@ def beyond_limits(workspace: TableReader) -> str | None:
     return f"Texts beyond the limits of embedded models (column note): {', '.join(tables)}." if tables else None
 
 
-@dataclass(frozen=True)
-class JudgeAgreement:
-    """How often two judges agree on answers that both had to decide.
-
-    ``unread``: answers on which one of them gave no readable verdict. ``kappa``: Cohen's, None where one of them always
-    says the same.
-    """
-
-    judge: str
-    second: str
-    answers: int
-    agree: int
-    only_judge: int
-    only_second: int
-    unread: int
-    kappa: float | None
-
-    def sentence(self) -> str:
-        """Return it in words."""
-        kappa = "" if self.kappa is None else f" (kappa {self.kappa:.2f})"
-        unread = f" {self.unread:,} answers have no readable verdict." if self.unread else ""
-        return (
-            f"Judges: {self.judge} and {self.second} agree on {share(self.agree, self.answers)}{kappa} of "
-            f"{self.answers:,} answers; {self.only_judge:,} only the first accepts, {self.only_second:,} only the "
-            f"second.{unread}"
-        )
-
-
-def judge_agreement(workspace: TableReader) -> list[JudgeAgreement]:
-    """Return the agreement of the judge with each other judge."""
-    rows = workspace.rows(
-        """
-        SELECT v.judge, s.judge, count(*) FILTER (v.correct IS NOT NULL AND s.correct IS NOT NULL),
-            count(*) FILTER (v.correct = s.correct), count(*) FILTER (v.correct AND NOT s.correct),
-            count(*) FILTER (NOT v.correct AND s.correct), count(*) FILTER (v.correct IS NULL OR s.correct IS NULL),
-            count(*) FILTER (v.correct AND s.correct)
-        FROM verdicts v JOIN second_verdicts s USING (question_id, answer_key)
-        WHERE v.basis = 'model' AND v.producer <> s.producer GROUP BY 1, 2 ORDER BY 1, 2
-        """,
-        ["verdicts", "second_verdicts"],
-    )
-    agreements = []
-    for judge, second, answers, agree, first_only, second_only, unread, both in rows:
-        neither = answers - both - first_only - second_only
-        kappa = cohen_kappa({(1, 1): both, (1, 0): first_only, (0, 1): second_only, (0, 0): neither})
-        agreements.append(JudgeAgreement(judge, second, answers, agree, first_only, second_only, unread, kappa))
-    return agreements
-
-
-def disagreements(workspace: TableReader) -> list[dict[str, Any]]:
-    """Return the answers on which another judge disagrees with the judge, or the judge said nothing readable, most
-    passages at stake first; ``second``: that other judge's name."""
-    with workspace.connect(tables=["verdicts", "second_verdicts", "questions"]) as connection:
-        return sql_rows(
-            connection,
-            """
-            SELECT v.question_id, q.question, q.answers AS gold, v.answer, v.correct, v.raw,
-                s.judge AS second, s.correct AS second_correct, s.probability AS second_probability, v.passages
-            FROM verdicts v JOIN second_verdicts s USING (question_id, answer_key) JOIN questions q USING (question_id)
-            WHERE v.basis = 'model' AND v.producer <> s.producer AND v.correct IS DISTINCT FROM s.correct
-            ORDER BY v.passages DESC, v.question_id, v.answer_key, s.judge
-            """,
-        )
-
-
 def usage_table(workspace: TableReader) -> Table:
     """Return a row for each language model that was asked, over all runs of the workspace.
 
@@ -300,7 +234,7 @@ def summary(workspace: Workspace) -> list[Table | str]:
                 beyond_limits(workspace),
             ),
         ),
-        *(agreement.sentence() for agreement in judge_agreement(workspace)),
+        *(agreement.sentence() for agreement in judge_agreements(workspace)),
         *([type_sentence(*types)] if types[0] else []),
         *filter(None, [embedded_labels(workspace, settings_of(workspace))]),
     ]
@@ -330,7 +264,7 @@ def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
         "asked": asked(workspace),
         "language_models": totals(workspace.path),
         "origins": origins(workspace.path),
-        "judges": [*map(asdict, judge_agreement(workspace))],
+        "judges": [*map(asdict, judge_agreements(workspace))],
     }
 
 

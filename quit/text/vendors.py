@@ -17,6 +17,17 @@ def meaning(kind: str, word: str) -> str | None:
     return _table(kind).get(_plain(word.partition(":")[0]))
 
 
+def family(model: str) -> str:
+    """Return a model's family by its name, folder or identity: the last word of it that names one, else the first word.
+
+    >>> family("gpt-eval-4/chat/NousResearch/Hermes-3-Llama-3.1-8B@main|judge@9fd524b72bae|8 tokens")
+    'llama'
+    """
+    words = re.findall("[a-z]+", re.split(r"[|@#]", model)[0].rstrip("/").rpartition("/")[2].casefold())
+    families = [*filter(None, (meaning("family", word) for word in words))]
+    return families[-1] if families else next(iter(words), model)
+
+
 def refusal(text: str) -> str | None:
     """Return what the code or message of an error says: ``withheld``, ``long``, ``loading`` or ``waiting``, or None."""
     plain = _plain(text)

@@ -2,11 +2,12 @@
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quit.evaluate.agreement import alpha_of, cohen_kappa, krippendorff_alpha, pair_agreements
+from quit.evaluate.agreement import alpha_of, cohen_kappa, kappas, krippendorff_alpha, pair_agreements
 
 # Krippendorff, Computing Krippendorff's alpha-reliability (2011), section C: four observers, twelve units, gaps;
 # nominal alpha 0.743.
@@ -52,3 +53,23 @@ def test_pairs_count_only_what_both_judged() -> None:
     judged = {"a": {1: True, 2: False, 3: True}, "b": {2: False, 3: False, 4: True}, "c": {9: True}}
     [pair] = pair_agreements(judged)
     assert (pair.first, pair.second, pair.items, pair.agreement) == ("a", "b", 2, 0.5)
+
+
+def test_kappas_of_groups_are_each_ones_and_their_intervals_hold() -> None:
+    """Two judges agree at a rate of each question's own; the population's kappa is that of 200,000 questions."""
+    dice = np.random.default_rng(0)
+
+    def drawn(questions: int) -> np.ndarray:
+        noise = dice.beta(2, 8, (questions, 2)) / 2
+        alike = 1 - noise.sum(axis=1)
+        cells = np.stack([0.3 * alike, *noise.T, 0.7 * alike], axis=1)
+        return dice.multinomial(6, cells / cells.sum(axis=1, keepdims=True))
+
+    [[truth, *_]] = kappas(drawn(200_000)[:, None], 0)
+    samples = np.stack([drawn(60) for _ in range(300)], axis=1)
+    rows = kappas(samples, 400)
+    for (value, *_), cells in zip(rows, samples.sum(axis=0).tolist(), strict=True):
+        pairs = dict(zip(((1, 1), (1, 0), (0, 1), (0, 0)), cells, strict=True))
+        assert value == pytest.approx(cohen_kappa(pairs))
+    assert 0.91 < np.mean([low <= truth <= high for _, low, high in rows]) < 0.98
+    assert kappas(np.array([[[3, 0, 0, 0], [1, 0, 0, 1]]]), 5) == [[None, None, None], [1.0, 1.0, 1.0]]

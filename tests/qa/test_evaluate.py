@@ -11,6 +11,11 @@ from tests.running import call_quit
 pytestmark = pytest.mark.usefixtures("own_folder")
 
 
+def _all_answers(output: dict, counts: tuple[str, ...]) -> dict[tuple[str, str], tuple]:
+    rows = (row for row in output["agreements"] if not row["by"])
+    return {(row["first"], row["second"]): tuple(row[name] for name in counts) for row in rows}
+
+
 def test_judges(tmp_path: Path) -> None:
     """Of three verdicts by the model the second judge shares one, contradicts one, and could read one that the first
     could not."""
@@ -24,17 +29,17 @@ def test_judges(tmp_path: Path) -> None:
     ]
     workspace = tiny.workspace(tmp_path / "W", rows).path
     output = call_quit("evaluate", "judges", "-w", workspace, "--json").json()
-    [agreement] = output["agreement"]
-    assert (agreement["answers"], agreement["agree"], agreement["unread"]) == (2, 1, 1)
+    counts = ("both", "only_first", "only_second", "neither", "unread", "kappa")
+    of_people = {("people", "rules"): (0, 1, 0, 0, 1, 0.0), ("people", "second"): (1, 0, 0, 1, 0, 1.0)}
+    assert _all_answers(output, counts) == {**of_people, ("rules", "second"): (0, 0, 1, 1, 1, 0.0)}
     assert [(row["question_id"], row["correct"]) for row in output["disagreements"]] == [("q2", False), ("q3", None)]
     shown = call_quit("evaluate", "judges", "-w", workspace, "--limit", 1)
     assert "Wrong" in shown.out
     rows["second_verdicts"] += [{**row, "judge": "third", "correct": True} for row in rows["second_verdicts"]]
     workspace = tiny.workspace(tmp_path / "V", rows).path
     output = call_quit("evaluate", "judges", "-w", workspace, "--json").json()
-    columns = ("second", "answers", "agree", "only_judge", "only_second", "unread", "kappa")
-    pairs = {row.pop("judge"): tuple(row[name] for name in columns) for row in output["agreement"][1:]}
-    assert pairs == {"rules": ("third", 2, 0, 0, 2, 1, 0.0)}
+    pairs = _all_answers(output, counts)
+    assert pairs["rules", "third"] == (0, 0, 2, 0, 1, 0.0) and pairs["second", "third"] == (1, 0, 2, 0, 0, 0.0)
     [verdict] = [row for row in call_quit("show", "q2", "-w", workspace, "--json").json()["verdicts"] if row["votes"]]
     assert [(vote["judge"], vote["correct"]) for vote in verdict["votes"]] == [("second", True), ("third", True)]
     assert "second: correct, third: correct" in " ".join(call_quit("show", "q2", "-w", workspace).out.split())

@@ -79,14 +79,13 @@ def test_labels_by_hints_and_readers(facts) -> None:
 
 def test_people_among_themselves_and_against_the_judge(facts) -> None:
     # The judge had to decide "wrong" of q2 and q3 (it said no twice); people accept the first and reject the second.
-    people = {**facts["people"]}
-    kinds = people.pop("kinds")
-    of_kinds = [(kind["blind"], kind["answers"], kind["only_people"], kind["both_no"]) for kind in kinds]
-    assert of_kinds == [(True, 1, 1, 0), (False, 1, 0, 1)]
-    assert people == {
-        "answers": 2, "both_yes": 0, "only_judge": 0, "only_people": 1, "both_no": 1, "unread": 0, "agreement": 0.5,
-        "low": 0.0, "high": 1.0, "kappa": 0.0, "others": [],
-    }  # fmt: skip
+    counts = ("both", "only_first", "only_second", "neither", "unread")
+    pages = [(row["blind"], *(row["agreement"][name] for name in counts)) for row in facts["judges"]["pages"]]
+    assert pages == [(True, 0, 1, 0, 0, 0), (False, 0, 0, 0, 1, 0)]
+    every, *parts = facts["judges"]["agreements"]
+    assert (every["first"], every["second"], every["kappa"]) == ("people", "rules", 0.0)
+    assert tuple(every[name] for name in counts) == (0, 1, 0, 1, 0)
+    assert {(row["by"], row["part"]) for row in parts} == {("words", "1"), ("reader", "one"), ("family", "m")}
     review = facts["review"]
     # Values yy yy yn nn: 5 yes and 3 no, observed disagreement 2, expected 2*5*3/7; alpha = 1 - 2 / (30/7).
     assert review["agreement"]["alpha"] == pytest.approx(1 - 14 / 30) and review["agreement"]["items"] == 4
@@ -221,7 +220,7 @@ def test_no_reviews_no_models_nothing_collected(tmp_path) -> None:
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
     os.utime(workspace.path / "state.json", (noon, noon))
     facts = gather(workspace, tiny.settings())
-    assert (facts["review"], facts["people"], facts["judges"], facts["usage"]["costs"]) == (None, None, [], [])
+    assert (facts["review"], facts["judges"]["agreements"], facts["usage"]["costs"]) == (None, [], [])
     assert facts["date"] == "2026-03-01"  # of the last change of the current tables
     empty = Workspace.create(tmp_path / "E")
     assert last_changed(empty) is None

@@ -89,6 +89,7 @@ def test_every_word_has_a_meaning_and_a_source() -> None:
         "finish": {"stop", "length", "withheld", "again"},
         "batch": {"running", "ended"},
         "refusal": {"withheld", "long", "loading", "waiting"},
+        "family": {row[2] for row in rows if row[0] == "family" and row[1] == row[2]},
         "mark": {"open", "close", "thought", "turn", "other"},
     }
     assert all(len(row) == 4 and row[2] in meanings[row[0]] and len(row[3]) > 5 for row in rows)
@@ -127,3 +128,16 @@ def test_words_are_compared_without_case_and_punctuation(kind: str, word: str, w
 )  # fmt: skip
 def test_refusals_are_known_by_their_shape(text: str, what: str | None) -> None:
     assert refusal(text) == what
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("meta-llama/Meta-Llama-3-8B-Instruct", "llama"), ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "qwen"),
+        ("o3-mini", "gpt"), ("mistralai/Mixtral-8x7B-Instruct-v0.1", "mistral"), ("/models/Qwen2.5-7B/", "qwen"),
+        ("us.anthropic.claude-3-5-sonnet-20241022-v2:0", "claude"), ("chat/x/Unheard-7B+1f|judge@a|8", "unheard"),
+        ("minilm-late@1/pool+all-MiniLM-L6-v2@5/whole-1", "minilm"), ("17", "17"),
+    ],
+)  # fmt: skip
+def test_families_of_models(model: str, name: str) -> None:
+    assert vendors.family(model) == name

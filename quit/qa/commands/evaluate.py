@@ -97,22 +97,26 @@ def judges(
     limit: Annotated[int, typer.Option(min=0)] = 20,
     as_json: options.Json = False,
 ) -> None:
-    """Agreement of the judges of a workspace with one another, and the answers on which they differ.
+    """Agreement of judges with people and one another, also by length of the answer, reader and family of the reader.
+
+    Of a workspace or a release (-w RELEASE); then the answers on which judges differ.
 
     Example: `quit evaluate judges -w W --limit 0`
 
     Args:
         limit: Disagreements to list; 0 for all.
     """
-    from dataclasses import asdict
-
     from quit.commands.console import print_disagreements
-    from quit.status.summary import disagreements, judge_agreement
+    from quit.engine.reading import settings_of
+    from quit.release.view import open_to_read
+    from quit.report.people import judge_figures
+    from quit.status.judges import JudgeAgreement, disagreements
 
-    source = open_workspace(workspace)
-    agreements, rows = judge_agreement(source), disagreements(source)
+    source = open_to_read(workspace)
+    figures, rows = judge_figures(source, settings_of(source)), disagreements(source)
+    agreements = [JudgeAgreement(**row) for row in figures["agreements"]]
     if as_json:
-        print_json({"agreement": [*map(asdict, agreements)], "disagreements": rows})
+        print_json({**figures, "disagreements": rows})
     else:
         print_disagreements(agreements, rows, limit)
 
