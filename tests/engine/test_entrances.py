@@ -24,7 +24,6 @@ from tests.paths import FEW, STARTER
 REMEMBERED = ["judge.threshold=0.7", "collect.questions=5", 'review.splits=["test"]']
 NEED_NONE = {
     "show", "release list", "query", "override leak", "override import", "override list", "override withdraw",
-    "evaluate judges",
 }  # fmt: skip
 """Commands on a workspace that need no settings, where it has no tables yet."""
 OPTIONS = {"serve": ["--list", "--json"]}
