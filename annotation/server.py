@@ -42,19 +42,12 @@ def label_studio_programs(say: Callable[[str], None] = lambda _: None) -> Path:
     ask at once.
     """
     try:
-        programs = ensure_environment("label-studio", REQUIREMENTS, log=say)
+        return ensure_environment("label-studio", REQUIREMENTS, log=say)
     except MissingDependency as error:
         raise MissingDependency(
             f"Label Studio {_version()} could not be installed: {error}\nCheck the connection to a package index and "
             "run the command again, or use a server you have: quit review push --url URL."
         ) from error
-    # Label Studio takes pages from here before its own, which ours extends.
-    [templates] = programs.parent.glob("lib/python*/site-packages/label_studio/templates")
-    page, own = templates / "users/new-ui/user_base.html", Path(__file__).with_name("sign_up.html").read_bytes()
-    if not page.exists() or page.read_bytes() != own:
-        with writing(page), replacing(page) as temporary:
-            temporary.write_bytes(own)
-    return programs
 
 
 @dataclass(frozen=True)

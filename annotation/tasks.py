@@ -105,7 +105,7 @@ def make_task(item: ReviewItem, former: Mapping[str, Any] | None = None) -> dict
         row = current.pop((name, answer.gold), None)
         texts = {"alias": name, "key": answer.key, "answer": answer.forms[0], "gold": answer.gold}
         rows.append({**texts, "since": row["since"] if row else version, "until": None})
-        forms, hint = " / ".join(answer.forms), ", ".join(answer.readers) or "gold"
+        forms, hint = " / ".join(answer.forms), ", ".join(answer.readers) or "expected"
         # The page searches the value: every surface form.
         candidates.append({"value": forms, "alias": name, "html": _html(answer, item.blind), "hint": hint})
     # What was gone before stays as it is: an answer that comes back has a row for each time that it was shown.
@@ -148,8 +148,8 @@ def _html(answer: ReviewAnswer, blind: bool) -> str:
     parts = [f'<b class="correct">{first}</b>' if answer.gold else f"<b>{first}</b>"]
     if len(answer.forms) > 1:
         parts.append(f"<small>also {escape('; '.join(answer.forms[1:]))}</small>")
-    facts = ["gold"] if answer.gold else []
-    facts.append(f"given from {counted(answer.passages, 'passage')}")
+    facts = ["expected"] if answer.gold else []
+    facts.append(f"given {counted(answer.passages, 'time')}")
     if not (answer.gold or blind):
         facts.append(_opinion("judge", answer.verdict))
         if answer.second is not None or answer.second_probability is not None:

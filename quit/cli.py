@@ -18,7 +18,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from quit.commands import build
 from quit.commands.declaring import Group
+from quit.common.estimate import span
 from quit.common.logs import without_secrets_in_logs
+from quit.common.progress import is_heard, saying
 from quit.common.stopping import end_with, exit_code, handling_interrupts
 from quit.common.telemetry import without_telemetry
 from quit.common.terminal import echo, say
@@ -120,7 +122,9 @@ def main(arguments: list[str] | None = None) -> None:
         with nullcontext() if lasting else handling_interrupts(quiet_after=not debug):
             try:
                 _check_order(arguments)
-                assembled(*arguments[:1])(arguments)
+                command, is_quiet = arguments[:1], lasting or {"-q", "--quiet"} & {*arguments}
+                with saying(lambda seconds: "" if is_quiet or is_heard() else f"{''.join(command)}: {span(seconds)}"):
+                    assembled(*command)(arguments)
             finally:
                 sys.stdout.flush()
     except KeyboardInterrupt:

@@ -11,12 +11,16 @@ from quit.commands import options
 from quit.commands.declaring import Group
 from quit.commands.options import open_workspace, show, working
 from quit.common.terminal import echo
-from quit.errors import shell_word
+from quit.errors import QuitError, shell_word
 from quit.text.words import counted
 
 if TYPE_CHECKING:
+    from quit.annotation.client import Server
     from quit.engine.workspace import Workspace
     from quit.settings.review import Review
+
+PULL_SECONDS = 300
+"""How often `quit review serve` pulls."""
 
 app = Group("People verify the answers of dev and test in Label Studio; their verdicts update the labels.")
 
@@ -38,7 +42,7 @@ def serve(workspace: options.Workspace = Path("workspace"), port: int | None = N
     """Start Label Studio on this machine, with its database in the workspace; Ctrl-C stops it.
 
     The first start installs it into its own environment (about two minutes). Leave it running and push from
-    another terminal.
+    another terminal. It pulls what people did every five minutes.
 
     Example: `quit review serve`
 
@@ -60,6 +64,7 @@ def serve(workspace: options.Workspace = Path("workspace"), port: int | None = N
         echo(f"  your account     {account.email}, password {account.password}")
         last_project: int | None = None
         at_the_start = running = True
+        seconds = 0
         while running:
             facts = ReviewStore(opened).project
             project = facts["id"] if facts.get("tasks") and facts["url"] == account.url else None
@@ -69,8 +74,26 @@ def serve(workspace: options.Workspace = Path("workspace"), port: int | None = N
                 echo(links or f"  next             quit review push -w {shell_word(workspace)}")
                 last_project, at_the_start = project, False
             running = server.runs_on(1.0)
+            seconds += 1
+            if project and seconds % PULL_SECONDS == 0:
+                _pull(opened, studio)
     finally:
         server.stop()
+
+
+def _pull(workspace: Workspace, studio: Server) -> None:
+    """Pull beside a running server; what is in the way is said, and tried again later."""
+    from quit.annotation.sync import pull
+    from quit.engine.reading import settings_of
+    from quit.review.store import ReviewStore
+
+    try:
+        report = pull(ReviewStore(workspace), studio, settings_of(workspace))
+    except QuitError as error:
+        echo(f"Attention: nothing pulled. {error}", err=True)
+    else:
+        if report.versions or report.withdrawn:
+            echo(f"  pulled           {counted(report.versions, 'annotation')}, {report.withdrawn} withdrawn")
 
 
 @app.command()

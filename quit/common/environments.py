@@ -9,18 +9,19 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from textwrap import shorten
 
 from filelock import FileLock
 
 from quit.common.cache import cache_folder
 from quit.common.children import SupervisedProcess
+from quit.common.estimate import span
 from quit.errors import MissingDependency
 
 READY = ".ready"
@@ -29,8 +30,8 @@ READY = ".ready"
 LOG_LINES = 15
 """Lines at the end of pip's log that an error quotes."""
 
-LIFE_SECONDS = 20.0
-"""Seconds between two lines that say what pip is doing."""
+LIFE_SECONDS = 10.0
+"""Seconds between two lines that say how far pip is."""
 
 
 def environments() -> Path:
@@ -60,7 +61,7 @@ def ensure_environment(
 
     ``requirements``: a requirements file or its lines. ``options``: more options of pip install.
 
-    ``log``: hears that it is made and, every 20 seconds, pip's last line.
+    ``log``: hears that it is made and, every ten seconds, how far.
 
     Two processes that ask at once make it once: the second waits for the lock. A kill leaves nothing that is used
     later. With QUIT_ENVIRONMENTS=existing nothing is installed. Raises MissingDependency: no environment and none may
@@ -101,8 +102,7 @@ def _build(name: str, folder: Path, lines: list[str], options: Sequence[str], lo
             ) as running:
                 try:
                     while (code := running.ended(LIFE_SECONDS)) is None:
-                        doing = shorten("".join(_end(report, 1)) or "making the folder", 70, placeholder=" ...")
-                        log(f"  {time.monotonic() - begin:.0f} s: {doing}")
+                        log(f"  {span(time.monotonic() - begin)}: {_doing(report)}")
                 except BaseException:
                     running.kill()
                     raise
@@ -112,6 +112,14 @@ def _build(name: str, folder: Path, lines: list[str], options: Sequence[str], lo
                     f"could not make the {name} environment: {' '.join(step[:4])} ... failed with {code}."
                     f" The end of {report}:\n{quoted}"
                 )
+
+
+def _doing(report: Path) -> str:
+    said = report.read_text(encoding="utf-8", errors="replace")
+    if "\nInstalling collected packages: " in said:
+        return f"step 3 of 3, installing {said.rpartition('packages: ')[2].count(',') + 1} packages"
+    packages = len(re.findall("(?m)^(?:Collecting|Processing) ", said))
+    return f"step 2 of 3, fetching packages, {packages} so far" if packages else "step 1 of 3, making the folder"
 
 
 def _end(report: Path, count: int) -> list[str]:

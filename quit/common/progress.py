@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain, repeat
+from threading import Event, Thread
 from typing import Any
 
 from quit.text.invisible import visible
 
 LOOK_SECONDS = 5.0
 """Seconds between looks at work that has not reported."""
+WAIT_SECONDS = 2.0, *[10.0] * 12
+"""Seconds before the first lines that say what is being done; every minute after these."""
 
 
 class Listener:
@@ -69,3 +74,28 @@ def listening(listener: Listener) -> Iterator[None]:
         yield
     finally:
         _listeners.remove(listener)
+
+
+@contextmanager
+def saying(line: Callable[[float], str]) -> Iterator[None]:
+    """Print to stderr what ``line`` returns for the seconds since the block began, if anything, after
+    :data:`WAIT_SECONDS`."""
+    begin, ended = time.monotonic(), Event()
+
+    def say() -> None:
+        for seconds in chain(WAIT_SECONDS, repeat(60.0)):
+            if ended.wait(seconds):
+                break
+            if text := line(time.monotonic() - begin):
+                print(visible(text), file=sys.stderr, flush=True)
+
+    Thread(target=say, name="waiting", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def is_heard() -> bool:
+    """Return whether anybody listens, who then says how far the work is."""
+    return bool(_listeners)

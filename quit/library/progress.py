@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from threading import Event, Thread, get_ident
 from typing import Any
 
@@ -24,7 +23,7 @@ from rich.progress import (
 from rich.text import Text
 
 from quit.common.estimate import span
-from quit.common.progress import Listener, listening
+from quit.common.progress import Listener, listening, saying
 from quit.common.stopping import on_stop
 from quit.common.terminal import SafeConsole
 from quit.render.terminal import sentence
@@ -111,9 +110,16 @@ class BuildConsole(Notes):
         self._ended = Event()
 
     def __enter__(self) -> BuildConsole:
-        self._listening = listening(self)
-        self._listening.__enter__()
+        self._contexts = ExitStack()
+        self._contexts.enter_context(listening(self))
+        if self._lines:
+            self._contexts.enter_context(saying(self._line))
         return self
+
+    def _line(self, seconds: float) -> str:
+        at_work = [task for task in list(self._runs.values()) if task.visible][-1:]
+        parts = [part for task in at_work for part in (task.description.strip(), _left(task), self._bars.requests)]
+        return f"   {span(seconds)}: {'; '.join(filter(None, parts)) or ('finishing' if self._runs else 'preparing')}"
 
     def build_begins(self, pipeline: Any) -> None:
         """Start the bars."""
@@ -125,15 +131,15 @@ class BuildConsole(Notes):
         Thread(target=self._watch, args=(pipeline.models.meter,), name="progress", daemon=True).start()
 
     def __exit__(self, *error: object) -> None:
-        self._listening.__exit__(None, None, None)
+        self._contexts.close()
         self._ended.set()
         self._bars.stop()
         if self._notebook and error[0] is None:
             self._notebook.show("100%", "done")
 
     def _watch(self, meter: Any) -> None:
-        """Show what the language models do while a shard takes its hours; piped output gets a line per minute."""
-        for tick in itertools.count():
+        """Show what the language models do while a shard takes its hours."""
+        while True:
             at_work = [task for task in list(self._runs.values()) if task.visible]
             requests = meter.line() if at_work else ""
             self._bars.requests = requests or self._bars.requests
@@ -142,8 +148,6 @@ class BuildConsole(Notes):
                 if self._notebook:
                     bar = f"{'█' * round(task.percentage / 5):░<20}"
                     self._notebook.show(f"{self._done} of {self._whole}", bar, f"{task.percentage:.0f}%", *parts)
-                if tick and requests and self._lines and tick % round(60 / _TICK) == 0:
-                    _ERR.print(f"   {'; '.join(filter(None, parts))}", soft_wrap=True)
             if self._ended.wait(_TICK):
                 break
 
@@ -189,8 +193,14 @@ class _Parts(Notes):
 
 @contextmanager
 def working(title: str, quiet: bool = False) -> Iterator[None]:
-    """Print what is noted; on a terminal, a bar for ``title`` and one for each part that says how far it is."""
+    """Print what is noted; on a terminal, a bar for ``title`` and one for each part that says how far it is, else lines
+    from time to time."""
     bars = _Bars(quiet)
     bars.add_task(escape(title), total=None, share="")
-    with bars, listening(_Parts(bars, quiet)):
+
+    def line(seconds: float) -> str:
+        parts = [f"{task.description} {task.fields['share']}" for task in bars.tasks[1:] if not task.finished]
+        return "" if quiet or _ERR.is_terminal else f"{title}: {'; '.join([span(seconds), *parts])}"
+
+    with bars, listening(_Parts(bars, quiet)), saying(line):
         yield

@@ -11,7 +11,7 @@ from typing import Any
 from quit.common.files import files_below
 from quit.common.rows import grouped, tuples
 from quit.engine.reading import TableReader, settings_of
-from quit.engine.workspace import Workspace
+from quit.engine.workspace import Workspace, parts_of
 from quit.errors import QuitError
 from quit.settings import Settings
 from quit.stages.order import STAGES
@@ -55,11 +55,15 @@ def status(workspace: Workspace, pipeline: Any = None) -> list[StageStatus]:
     rows = []
     for stage, key in [(run.stage, run.key) for run in pipeline.runs] if pipeline else _runs(workspace, list(current)):
         if key in current:
-            tables = current[key][1]["tables"]
+            folder, manifest = current[key]
+            tables = manifest["tables"]
             counts = {name: facts["rows"] for name, facts in tables.items() if name != "rejects"}
             shards = len(next(iter(tables.values()))["parts"])
             state = "outdated" if pipeline and not pipeline.is_current(pipeline.stage_run(key)) else "complete"
-            rows.append(StageStatus(stage.number, key, stage.doc, state, counts, reasons.get(key, {}), shards, shards))
+            done = shards - len({path.name for path, _ in parts_of(folder, manifest) if not path.exists()})
+            if done < shards:
+                state, counts = "partial", {}
+            rows.append(StageStatus(stage.number, key, stage.doc, state, counts, reasons.get(key, {}), done, shards))
             continue
         shards_done = shards = 0
         if pipeline is None:

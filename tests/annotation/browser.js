@@ -56,3 +56,5 @@ function beyond() {
     && (!e.closest('.scroll') || e.matches('.scroll'))
     && e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).length;
 }
+
+function focused(selector) { return document.querySelector(selector).contains(document.activeElement); }

@@ -38,6 +38,11 @@ class Annotator:
         self.driver.get(f"{self.url}/projects/{project}/data?labeling=1")
         self.arrive()
 
+    def open_instructions(self, project: int) -> None:
+        """Open the stream of tasks where none is left."""
+        self.driver.get(f"{self.url}/projects/{project}/data?labeling=1")
+        self.until(self._instructions)
+
     def arrive(self) -> None:
         """Wait for the first task, with the instructions before it."""
         self.until(self.candidates)
@@ -69,6 +74,11 @@ class Annotator:
     def _settle(self) -> None:
         """Wait until nothing changes its size or colour any more."""
         self.until(lambda: not self.run("moving"))
+
+    def set_system_colours(self, scheme: str) -> None:
+        """Have the system prefer ``light`` or ``dark``."""
+        preference = {"name": "prefers-color-scheme", "value": scheme}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [preference]})
 
     def switch_colours(self) -> None:
         """Press the switch between light and dark."""

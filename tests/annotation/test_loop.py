@@ -10,6 +10,7 @@ import pytest
 
 from quit.annotation.client import Server
 from quit.annotation.tasks import NONE
+from quit.commands.review import _pull
 from quit.dataset.dataset import Dataset
 from quit.dataset.workspace import dataset_of
 from quit.engine.planning import locked_last_build
@@ -33,7 +34,7 @@ def _annotate(server: Server, task: Any, accepted: Iterable[str], **more: list[s
     return annotate(server, task.id, result)
 
 
-def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, settings, quit_review) -> None:
+def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, settings, quit_review, capsys) -> None:
     workspace = review_workspace
     call_quit("release", "create", "-w", workspace, "--name", "v1")
     assert "Nothing has been pushed yet" in quit_review("status", "-w", workspace)
@@ -82,13 +83,17 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, se
     assert pull["versions"] == 3 + len(order) // 2 and pull["unclear"] == 1
     [question] = pull["problems"]
     assert question.startswith(f"Ask ada@example.org about {second}: the gold answer") and "?task=" in question
+    _annotate(ben, by_question[order[-1]], ticked[order[-1]])
+    for said in ("pulled 1 annotation, 0 withdrawn", ""):  # as beside a server that runs
+        _pull(opened, server)
+        assert " ".join(capsys.readouterr().out.split()) == said
     reviews = opened.read("reviews").to_pylist()
     mine = [row for row in reviews if row["annotator"] == "ada@example.org" and row["question_id"] == first]
     assert {row["answer_key"]: row["correct"] for row in mine if row["kind"] == "answer"} == {
         key: key in ticked[first] | {accepted_by_ada} for key in keys[first]
     }
     assert [row["lead_seconds"] for row in mine if row["kind"] == "annotation"] == [3.0]
-    assert pull["verdicts"] == sum(row["correct"] is not None for row in reviews) > 0
+    assert 0 < pull["verdicts"] < sum(row["correct"] is not None for row in reviews)
     assert {row["blind"] for row in mine} == {first in blind}
     status = json.loads(quit_review("status", "-w", workspace, "--json"))
     assert [row["question_id"] for row in status["unclear"]] == [second]

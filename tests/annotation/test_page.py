@@ -117,9 +117,9 @@ def test_the_page_fits_every_width_and_can_be_read_in_both_colours(store, server
     text = page.text(".quit")
     assert HINTS[0] in text and "A passage" not in text
     for words in (
-        "1963 given from 239 passages · judge: wrong · 2nd judge: correct",
+        "1963 given 239 times · judge: wrong · 2nd judge: correct",
         "judge: unreadable",
-        "1969 gold · given from 234 pass",
+        "1969 expected · given 234 times",
     ):
         assert words in text
     for position in (1, 2):
@@ -161,18 +161,23 @@ def test_one_link_leads_a_phone_from_sign_up_to_a_task_that_nobody_else_gets_for
     with annotator(page.url, tmp_path / "browser") as phone:
         phone.resize(390, 844)
         for dark in (False, True):
+            phone.set_system_colours("dark" if dark else "light")
             phone.driver.get(f"{page.url}{link}")
-            phone.driver.execute_script("localStorage['preferred-color-scheme'] = arguments[0]", "Dark" * dark)
-            phone.driver.refresh()
             assert phone.driver.execute_script("return document.documentElement.scrollWidth") == 390
             sides = [box[::2] for box in phone.boxes(".right input, .right button, .right a")]
             assert len(sides) == 4 and all(0 <= left < right <= 390 for left, right in sides)
             seen = phone.colours(".login_page_new_ui")
             assert {_luminance(ground) < 0.1 for text, _, ground in seen if text == "Email Address"} == {dark}
             assert [text for text, *pair in seen if _contrast(*pair) < 4.5] == []
+            assert "You join a review" in phone.text("form") and "8 characters" in phone.text("form")
         phone.log_in("eve@example.org", "quit-test-1", link)
         phone.arrive()
         assert phone.text(".lsf-current-task__task-count") == "1 of 2"
+        assert _luminance(phone.colours(".lsf-modal-ls__content")[0][2]) < 0.1, "not the system's colours"
+        phone.driver.delete_all_cookies()
+        phone.log_in("eve@example.org", "quit-test-1")  # without the link
+        phone.arrive()
+        phone.until(lambda: phone.run("focused", ".lsf-modal-ls__content"))
     database = live.folder / "reviews" / "server" / "data" / "label_studio.sqlite3"
     newest = "SELECT task_id, 86400 * (julianday(expire_at) - julianday()) FROM tasks_tasklock ORDER BY id DESC"
     with closing(sqlite3.connect(database, timeout=60, isolation_level=None)) as tables:
@@ -183,6 +188,10 @@ def test_one_link_leads_a_phone_from_sign_up_to_a_task_that_nobody_else_gets_for
         page.dismiss_instructions()
         page.press(Keys.CONTROL, Keys.ENTER)
         page.until(lambda: "No More Tasks" in page.driver.page_source)
+        page.resize(390, 844)
+        page.open_instructions(project)
+        assert page.driver.execute_script("return document.documentElement.scrollWidth") == 390
+        assert all(0 <= left < right <= 390 for left, _, right, _ in page.boxes(".lsf-modal-ls__content *"))
         tables.execute("UPDATE tasks_tasklock SET expire_at = datetime('now', '-1 second') WHERE task_id = ?", [task])
     page.open(project)
     assert page.text(".lsf-current-task__task-count") == "1 of 1"
@@ -292,7 +301,7 @@ def test_a_blind_page_has_no_ticks_and_no_judge(store, server, settings, page) -
     page.dismiss_instructions()
     assert not any(page.candidates().values())
     html = page.driver.execute_script("return document.querySelector('.quit').outerHTML")
-    assert "320 passages" in html and "judge" not in html
+    assert "given 320 times" in html and "judge" not in html
     _picture(page, "review-blind.png")
 
 

@@ -1,5 +1,7 @@
 """The bars of a build, on a clock that is set by hand."""
 
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from types import SimpleNamespace
@@ -7,9 +9,12 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
+from quit import cli
+from quit.common import progress as common
 from quit.common.progress import build_begins, shards_done
 from quit.library import progress
 from quit.models.generation import Meter
+from tests.running import until
 
 PIPELINE = SimpleNamespace(runs=["collect", "read:a", "read:b"], is_done={"collect"}.__contains__)
 
@@ -61,3 +66,29 @@ def test_a_build_in_another_thread_is_not_shown(build: Build) -> None:
     with ThreadPoolExecutor(1) as threads:
         threads.submit(shards_done, 8, "read:a", 1, 4).result()
     assert len(build.lines()) == 1
+
+
+@pytest.mark.parametrize("work", ["a job", "a build", "a command"])
+def test_whoever_waits_at_a_pipe_hears_what_is_being_done(work: str, monkeypatch) -> None:
+    heard, text = (
+        StringIO(),
+        {"a job": "report: 0:00; figures 25%", "a build": "0:00: 8 read:a", "a command": "x: 0:00"},
+    )
+    monkeypatch.setattr(sys, "stderr", heard)
+    monkeypatch.setattr(progress, "_ERR", Console(file=StringIO()))
+    monkeypatch.setattr(common, "WAIT_SECONDS", (0.0, 0.01))
+    with progress.working("report", quiet=True):
+        time.sleep(0.02)
+    assert not heard.getvalue()
+    if work == "a job":
+        with progress.working("report"):
+            common.advance("figures", 1, 4)
+            until(lambda: text[work] in heard.getvalue())
+    elif work == "a build":
+        with progress.BuildConsole() as console:
+            build_begins(SimpleNamespace(**vars(PIPELINE), models=SimpleNamespace(meter=Meter())))
+            console.shards(8, "read:a", 1, 4)
+            until(lambda: text[work] in heard.getvalue())
+    else:
+        monkeypatch.setattr(cli, "assembled", lambda command: lambda _: until(lambda: text[work] in heard.getvalue()))
+        cli.main(["x"])
