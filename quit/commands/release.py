@@ -158,6 +158,7 @@ def check(
     waive: WaiveOption = None,
     set_: SetOption = None,
     venue: Annotated[str, typer.Option("--for", metavar="VENUE")] = "",
+    blind: bool = False,
     card: CardOption = None,
     as_json: options.Json = False,
 ) -> None:
@@ -172,6 +173,7 @@ def check(
     Args:
         path: Folder of a release; the workspace if not given.
         venue: Also what a venue requires: neurips (metadata), arr (checklist).
+        blind: --for: of a submission that names no author.
     """
     from quit.dataset.release import verify as verify_release
     from quit.dataset.workspace import provenance_of
@@ -183,8 +185,8 @@ def check(
     from quit.release.gates import parse_waivers, tell_paraphrases, with_release_settings
     from quit.settings import load_card
 
-    if card and not venue:
-        raise SettingsError("--card goes with --for: name a venue, such as --for neurips.")
+    if (card or blind) and not venue:
+        raise SettingsError("--card and --blind go with --for: name a venue, such as --for neurips.")
     waivers = parse_waivers(waive or ())
     if path is not None:
         release = verify_release(path)
@@ -201,7 +203,7 @@ def check(
             tell_paraphrases(subject, pipeline.models.encoder)
     if card:
         about = load_card(card)
-    metadata = venue_metadata(venue, origin, about) if venue else []
+    metadata = venue_metadata(venue, origin, about, blind=blind) if venue else []
     lines: list[Any] = []
     for result in results:
         lines.append(f"{result.state:9} {result.gate}")

@@ -35,8 +35,8 @@ VENUES = {
 or in words where it is from."""
 
 
-def venue_metadata(venue: str, origin: Origin, card: Card) -> list[dict[str, Any]]:
-    """Return a row for each field that a venue requires.
+def venue_metadata(venue: str, origin: Origin, card: Card, *, blind: bool = False) -> list[dict[str, Any]]:
+    """Return a row for each field that a venue requires; ``blind``: of a submission that names no author.
 
     Keys: ``field``; ``there``: whether the export has it; ``source``: where it is from, or where a person has to write
     what. Raises ``SettingsError`` for an unknown venue.
@@ -49,7 +49,9 @@ def venue_metadata(venue: str, origin: Origin, card: Card) -> list[dict[str, Any
     rows = []
     for field, source in VENUES[venue].items():
         there = bool(values.get(field, getattr(card, source, True)))
-        if setting := explained(Card).model_fields.get(source):
+        if blind and source == "authors":
+            there, source = not (card.authors or card.contact), "no card.authors and card.contact: it is blind"
+        elif setting := explained(Card).model_fields.get(source):
             what = str(setting.description).partition(". ")[0].removesuffix(".")
             source = f"card.{source}" if there else f"[card] {source}: {what}"
         rows.append({"field": field, "there": there, "source": source})

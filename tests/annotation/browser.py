@@ -79,10 +79,6 @@ class Annotator:
         """Have the system prefer ``light`` or ``dark``."""
         preference = {"name": "prefers-color-scheme", "value": scheme}
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [preference]})
-
-    def switch_colours(self) -> None:
-        """Press the switch between light and dark."""
-        self.click_on("[class*=themeToggle]")
         self._settle()
 
     def boxes(self, selector: str) -> list[tuple[float, float, float, float]]:

@@ -144,7 +144,7 @@ def test_the_page_fits_every_width_and_can_be_read_in_both_colours(store, server
             faint = [(text, _contrast(*pair)) for text, *pair in colours if _contrast(*pair) < 4.5]
             assert not faint, where
             grounds.append({_luminance(ground) > 0.4 for text, _, ground in colours if text not in ("Skip", "Submit")})
-        page.switch_colours()
+        page.set_system_colours("light" if dark else "dark")
         page.until(lambda dark=dark: (_luminance(page.colours(".quit")[0][1]) > 0.5) is not dark)
     assert grounds == [{True}] * 4 + [{False}] * 4, "a panel is of the other colours"
     keys, ends = page.boxes(".cands .lsf-hint"), page.boxes(".cands .lsf-choice__checkbox > span > span > span")

@@ -107,6 +107,12 @@ def test_what_neurips_requires_is_named_with_its_setting_until_it_is_written(tab
     assert "\n- Biases of the questions: Mostly &lt;Europe&gt;. " in (tmp_path / "huggingface/README.md").read_text()
     assert exported["rai:dataBiases"].startswith("Biases of the questions: Mostly <Europe>. Biases of the selection: ")
     call_quit("release", "check", release.path, "--for", "icml", code=4)
+    named = call_quit(*check, "--card", CARD, "--blind", "--json", code=8).json()
+    assert [row["field"] for row in named["required"] if not row["there"]] == ["creator"]
+    text = CARD.read_text(encoding="utf-8").replace('authors = ["Ada Ray", "Bo Lind"]', "").replace("contact", "# ")
+    (tmp_path / "blind.toml").write_text(text, encoding="utf-8")
+    call_quit(*check, "--card", tmp_path / "blind.toml", "--blind")
+    call_quit("release", "check", release.path, "--blind", code=4)
 
 
 def test_what_acl_rolling_review_asks_is_answered_by_the_card_the_program_and_people(tables, tmp_path):
