@@ -118,7 +118,7 @@ def _utc(moment: str) -> str:
 _ASK = {
     "empty": "nothing is ticked, not even 'None of these answers is correct', so this is no verdict. Which is meant?",
     "both": "'None of these answers is correct' is ticked, and so is an answer, so this is no verdict. Which is meant?",
-    "gold": "the gold answer {} is not ticked, so there is no verdict on it. If it is wrong, tick 'The gold answer is "
+    "gold": "the expected answer {} is not ticked, so there is no verdict on it. If it is wrong, tick 'The expected answer is "
     "wrong' too; else tick the answer.",
 }
 _MOST = 20  # questions to annotators that a pull lists

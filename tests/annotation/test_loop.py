@@ -82,7 +82,7 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, se
     pull = json.loads(quit_review("pull", "-w", workspace, *url, "--json"))
     assert pull["versions"] == 3 + len(order) // 2 and pull["unclear"] == 1
     [question] = pull["problems"]
-    assert question.startswith(f"Ask ada@example.org about {second}: the gold answer") and "?task=" in question
+    assert question.startswith(f"Ask ada@example.org about {second}: the expected answer") and "?task=" in question
     _annotate(ben, by_question[order[-1]], ticked[order[-1]])
     for said in ("pulled 1 annotation, 0 withdrawn", ""):  # as beside a server that runs
         _pull(opened, server)
