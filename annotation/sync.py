@@ -118,8 +118,8 @@ def _utc(moment: str) -> str:
 _ASK = {
     "empty": "nothing is ticked, not even 'None of these answers is correct', so this is no verdict. Which is meant?",
     "both": "'None of these answers is correct' is ticked, and so is an answer, so this is no verdict. Which is meant?",
-    "gold": "the expected answer {} is not ticked, so there is no verdict on it. If it is wrong, tick 'The expected answer is "
-    "wrong' too; else tick the answer.",
+    "gold": "the expected answer {} is not ticked, so there is no verdict on it. If it is wrong, tick 'The expected "
+    "answer is wrong' too; else tick the answer.",
 }
 _MOST = 20  # questions to annotators that a pull lists
 

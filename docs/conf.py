@@ -32,9 +32,10 @@ smartquotes = False  # they make a dash of an option's two hyphens
 html_theme = "furo"
 html_show_copyright = False  # the pages name licence and citation
 html_sourcelink_suffix = ""  # llms.txt leads to the pages' own Markdown, in which links lead to Markdown too
-STYLE = (  # a notebook's wide tables scroll on a phone; code wraps where it is wider than its column
-    "<style>.cell_output { overflow-x: auto; } .highlight pre { white-space: pre-wrap; overflow-wrap: anywhere; }</style>"
-)
+STYLE = """<style>
+  .cell_output { overflow-x: auto; }  /* a notebook's wide tables scroll on a phone */
+  .highlight pre { white-space: pre-wrap; overflow-wrap: anywhere; }  /* no code is wider than its column */
+</style>"""
 llms_txt_uri_template = "_sources/{docname}{suffix}{sourcelink_suffix}"
 
 

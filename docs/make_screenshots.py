@@ -1,5 +1,5 @@
-"""Write ``docs/images/report.png`` and ``browse.png``: the report and a question of a workspace, as a browser shows
-them.
+"""Write ``docs/images/report.png``, ``browse.png`` and ``question.png``: the report, a question of a workspace and
+its passages, as a browser shows them.
 
 ``python docs/make_screenshots.py WORKSPACE [QUESTION]`` makes these; ``python docs/make_screenshots.py prefect`` makes
 ``prefect-*.png`` (Prefect's pages after three scheduled builds, see ``make_prefect_screenshots.py``). Both need
@@ -38,8 +38,8 @@ def browsing(workspace: Path) -> Iterator[str]:
         process.wait(30)
 
 
-def shoot(driver, address: str, target: Path, width: int, height: int, scheme: str = "light") -> None:
-    """Keep the top of a page as a picture, in CSS pixels."""
+def shoot(driver, address: str, target: Path, width: int, height: int, scheme: str = "light", at: str = "body") -> None:
+    """Keep a page from the element ``at`` (a selector) on as a picture, in CSS pixels."""
     driver.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )
@@ -48,6 +48,7 @@ def shoot(driver, address: str, target: Path, width: int, height: int, scheme: s
         {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
     )
     driver.get(address)
+    driver.execute_script("document.querySelector(arguments[0]).scrollIntoView()", at)
     picture = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(base64.b64decode(picture["data"]))
@@ -65,6 +66,7 @@ def main(workspace: Path, question: str | None) -> None:
             page.driver.get(f"{address}/?order=most")
             question = page._css("th.asked code").text
         shoot(page.driver, f"{address}/question/{question}", IMAGES / "browse.png", 1200, 1200)
+        shoot(page.driver, f"{address}/question/{question}", IMAGES / "question.png", 1000, 600, at="h2:has(+ p + .tree)")
 
 
 if __name__ == "__main__":

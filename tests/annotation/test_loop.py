@@ -131,7 +131,7 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, se
     verification = [Dataset.of_release(path).provenance.get("verification") for path in releases]
     with locked_last_build(workspace) as pipeline:
         assert dataset_of(pipeline).provenance["verification"] == verification[1]
-    assert verification[0] is None and verification[1]["annotations"] == pull["versions"]
+    assert verification[0] is None and verification[1]["annotations"] == pull["versions"] + 1
     difference = call_quit("release", "diff", *releases, "--json").json()
     assert [(row["question_id"], row["up"]) for row in difference["labels"]] == [(first, len(changed))]
     assert [row["question_id"] for row in difference["removed"]] == [fourth]
