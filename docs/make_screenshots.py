@@ -66,7 +66,9 @@ def main(workspace: Path, question: str | None) -> None:
             page.driver.get(f"{address}/?order=most")
             question = page._css("th.asked code").text
         shoot(page.driver, f"{address}/question/{question}", IMAGES / "browse.png", 1200, 1200)
-        shoot(page.driver, f"{address}/question/{question}", IMAGES / "question.png", 1000, 600, at="h2:has(+ p + .tree)")
+        shoot(
+            page.driver, f"{address}/question/{question}", IMAGES / "question.png", 1000, 600, at="h2:has(+ p + .tree)"
+        )
 
 
 if __name__ == "__main__":
