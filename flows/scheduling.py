@@ -19,6 +19,7 @@ from prefect.runtime import deployment, flow_run
 from prefect.states import Completed
 from prefect.utilities.timeout import timeout
 
+from quit.common.logs import without_secrets_in_logs
 from quit.common.progress import Listener, listening
 from quit.common.retries import with_retries
 from quit.errors import QuitError, Waiting, without_secrets_in_errors
@@ -76,6 +77,7 @@ def helps_to_retry(error: BaseException) -> bool:
 def run_with_limits(limits: Limits, work: Callable[[], JobResult]) -> Any:
     """Do a flow's work under its limits and return what the flow returns: the result, or a state ``Nothing new``
     or ``Waiting`` (for a vendor's batch)."""
+    without_secrets_in_logs()  # a deployment's run has its own process
     logger = get_run_logger()
     start = time.time()
     has_deployment = bool(deployment.id)  # a deployment's run has its own process

@@ -1,4 +1,4 @@
-"""Logs without secrets."""
+"""Logs without secrets, and without tracebacks of what people can mend."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import logging
 import traceback
 from typing import Any
 
+from quit.errors import QuitError
 from quit.text.invisible import visible
 from quit.text.secrets import without_secrets
 
 
 def without_secrets_in_logs() -> None:
-    """Take secrets out of every log record of this process as it is made, whoever makes it and wherever it goes."""
+    """Take secrets out of every log record of this process as it is made, whoever makes it and wherever it goes; and
+    the traceback of an error whose message says what to do."""
     make = logging.getLogRecordFactory()
     if hasattr(make, "without_secrets"):
         return
@@ -24,7 +26,9 @@ def without_secrets_in_logs() -> None:
             return record
         if (clean := visible(without_secrets(message))) != message:
             record.msg, record.args = clean, ()
-        if record.exc_info and record.exc_info[0] is not None:
+        if record.exc_info and isinstance(record.exc_info[1], QuitError):
+            record.exc_info = None
+        elif record.exc_info and record.exc_info[0] is not None:
             trace = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
             if (clean := visible(without_secrets(trace))) != trace:
                 record.exc_info, record.exc_text = None, clean

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from quit.cli import main
 from quit.common.logs import without_secrets_in_logs
-from quit.errors import QuitError, ServerError, without_secrets_in_errors
+from quit.errors import InputError, QuitError, ServerError, without_secrets_in_errors
 from quit.text import secrets
 from quit.text.secrets import contains_secret, register_secret, shown, without_secrets
 from tests.servers.keys import ACCESS, KEY, pieces
@@ -88,6 +88,12 @@ def test_a_log_record_holds_no_secret(records: None, caplog: pytest.LogCaptureFi
     log.warning("plain %d", 3)
     assert caplog.text.count(f"({ACCESS})") == 4 and not _holds_a_piece(caplog.text)
     assert "Traceback" in caplog.text and caplog.records[-1].args == (3,)
+    caplog.clear()
+    try:
+        raise InputError("no such file: name another")
+    except InputError as error:
+        log.exception("failed with %s", error)
+    assert "failed with no such file: name another" in caplog.text and "Traceback" not in caplog.text
 
 
 @pytest.mark.parametrize(("error", "debug"), [(ServerError, True), (ValueError, False)])
