@@ -129,6 +129,7 @@ def test_only_the_owner_changes_what_is_not_ones_own(live, people, store, server
         browser.post("/user/login/", data=values, headers={"Referer": live.account.url}).raise_for_status()
         assert browser.get("/api/current-user/whoami").json()["email"] == "ada@example.org"
         assert browser.delete(f"/api/projects/{project}/").status_code == 403
+        assert {browser.get(home).url.path for home in ("/", "/projects/")} == {f"/projects/{project}/data"}
     headers["ada"] = {"Authorization": "Token no-such-token"}
     assert ask("ada", "DELETE", f"projects/{project}/").status_code in (401, 403)
     assert server.ask(lambda studio: studio.projects.update(project, title="Ours")).title == "Ours"

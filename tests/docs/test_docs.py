@@ -104,6 +104,13 @@ def test_code_on_the_pages_is_code(page: Path) -> None:
             run_process("bash", "-n", stdin=block.text)
 
 
+def test_comments_stand_above_long_commands() -> None:
+    lines = [(page.name, line) for page in PAGES for block in blocks(page) if block.kind == "sh"
+             for line in block.text.splitlines() if not line.lstrip().startswith("#")]  # fmt: skip
+    commented = [(name, line) for name, line in lines if shlex.split(line) != shlex.split(line, comments=True)]
+    assert commented and not [one for one in commented if len(one[1]) > 80]
+
+
 def test_settings_that_the_pages_name_exist() -> None:
     from quit.qa.settings import QaSettings
     from quit.settings import flatten
