@@ -74,7 +74,7 @@ def columns(
     ``reaches``: whether NAR scored any passage of the question itself.
     """
     passages, settings = Selected(context.passages, hints), context.settings
-    labels = ReleaseRelevance(relevance.groups, relevance.own[:, passages.places])
+    labels = ReleaseRelevance(relevance.groups, passages.starts, relevance.own[passages.rows])
     inner = replace(context, passages=passages)
     asked = [query.question for query in queries]
     scored = {name: make_retriever(name, inner).search(asked, len(passages)) for name in (NAR, CONTROL)}
@@ -88,7 +88,8 @@ def columns(
         name: [labels.labels(number, ranking.rows) >= FULLY for number, ranking in enumerate(own)]
         for name, own in rankings.items()
     }
-    values = {"at most": np.minimum((labels.own >= FULLY).sum(axis=1), BUDGET) / BUDGET}
+    fully = np.array([(labels.judgements(number)[1] >= FULLY).sum() for number in range(len(queries))])
+    values = {"at most": np.minimum(fully, BUDGET) / BUDGET}
     values |= {name: np.array([flags.sum() / BUDGET for flags in own]) for name, own in relevant.items()}
     shares = [
         spent(
@@ -107,9 +108,7 @@ def columns(
     values["max s_i"] = np.array([each.answerability for each in complexity])
     values["complex"] = (values["max s_i"] < settings.difficulty.answer_threshold).astype(np.float64)
     for name, ranked in scored.items():
-        own = [
-            (ranking.rows // passages.size == group).any() for ranking, group in zip(ranked, labels.groups, strict=True)
-        ]
+        own = [labels.labels(number, ranking.rows).any() for number, ranking in enumerate(ranked)]
         values[f"{name} reaches"] = np.array(own, dtype=np.float64)
     values["reaches - control"] = values[f"{NAR} reaches"] - values[f"{CONTROL} reaches"]
     values["nar - control"] = values[NAR] - values[CONTROL]
@@ -145,7 +144,7 @@ def main() -> None:
     )
     every = np.ones(len(task.queries), dtype=bool)
     bins = np.array(dataset.aligned("descriptions")["difficulty_bin"].to_pylist())
-    for hints in (*range(1, max(map(len, task.passages.subsets)) + 1), 0):
+    for hints in (*range(1, task.passages.units.sizes.max() + 1), 0):
         values = columns(context, task.queries, task.relevance, hints)
         if hints == 1:
             print(f"| passages | questions | {' | '.join(values)} |\n|{'---|' * (len(values) + 2)}")

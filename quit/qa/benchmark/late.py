@@ -37,27 +37,32 @@ class LateRetriever:
         self._tokens = token_encoder(context)
         self.identity = f"late/{VERSION['hints']}/hints/{self._tokens.identity}"
         chunk = context.settings.benchmark.chunk
-        self._step = max(1, chunk // 64 // max(map(len, self._passages.subsets)))  # a text has some sixty tokens
+        self._most = int(self._passages.units.sizes.max())
+        self._step = max(1, chunk // 64 // self._most)  # a text has some sixty tokens
         self._folder = context.cache / content_hash(self.identity, self._passages.identity, chunk)
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
         """Return at most ``depth`` passages per query."""
-        passages = self._passages
+        passages, units = self._passages, self._passages.units
+        first_part = 0
         query_tokens = self._tokens.queries(queries)
         best = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)) for _ in queries]
         for start in range(0, passages.groups, self._step):
             groups = range(start, min(start + self._step, passages.groups))
             vectors, ends = self._vectors(groups)
-            parts = len(ends) // len(groups)
+            first, end = np.searchsorted(units.group, [groups.start, groups.stop])
+            parts = units.parts[first:end]
+            places = np.minimum(parts.indptr[:-1] + np.arange(self._most)[:, None], parts.indptr[1:] - 1)
+            padded = parts.indices[places] - first_part  # a unit with fewer parts has its last one more than once
             for number, query in enumerate(query_tokens):
-                matches = self._matches(products(query, vectors), ends).reshape(len(query), len(groups), parts)
-                sums = [matches[:, :, list(subset)].max(axis=2).sum(axis=0) for subset in passages.subsets]
-                first = start * len(passages.subsets)
-                units = np.concatenate([best[number][0], first + np.arange(len(groups) * len(passages.subsets))])
-                scores = np.concatenate([best[number][1], np.stack(sums, axis=1).ravel()])
+                matches = self._matches(products(query, vectors), ends)
+                sums = matches.take(padded, axis=1).max(axis=1).sum(axis=0)
+                rows = np.concatenate([best[number][0], np.arange(first, end)])
+                scores = np.concatenate([best[number][1], sums])
                 check_finite(scores[None], self._tokens.name, [queries[number]].__getitem__)
                 order = best_with_ties(scores, depth)
-                best[number] = units[order], scores[order]
+                best[number] = rows[order], scores[order]
+            first_part += len(ends)
         return [expand(passages, *of_query, depth) for of_query in best]
 
     def _vectors(self, groups: range) -> tuple[np.ndarray, np.ndarray]:

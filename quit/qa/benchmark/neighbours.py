@@ -1,7 +1,7 @@
 """Neighbourhood aware retrieval over a release's subsets of hints (algorithm 1 of the SUNAR paper; ours on QUIT).
 
 All subsets of a question share its hints, so they are each other's nearest and lead nowhere: an edge joins subsets of
-two questions. A subset is scored once, in rank order, and stands for all its permutations.
+two questions. A subset is scored once, as its first passage, and stands for all its permutations.
 """
 
 from __future__ import annotations
@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
+from scipy import sparse
 
 from quit.common.arrays import stored_array
 from quit.common.ids import content_hash
 from quit.errors import InputError
 from quit.qa.benchmark.late import LateReranker
 from quit.qa.benchmark.plugins import PluginContext, make_retriever
-from quit.qa.benchmark.task import Passages, expand
+from quit.qa.benchmark.task import Passages, Units, expand
 from quit.qa.indexes.encoders import EmbeddedEncoder
 from quit.qa.indexes.exact import ExactSearch, Exclusions
 from quit.qa.indexes.vectors import check_finite
@@ -31,32 +33,33 @@ VERSION = 1
 class Selected:
     """Some passages of every group: those of ``hints`` parts (0: of any number), in each order or in the first alone.
 
-    ``places``: where they stand among a group's passages, int64. Implements
-    :class:`quit.qa.benchmark.task.Passages`.
+    ``rows``: those among all passages, unit by unit. ``starts``: each group's first row here and, last, how many there
+    are. Implements :class:`quit.qa.benchmark.task.Passages`.
     """
 
     def __init__(self, passages: Passages, hints: int = 0, *, first_order: bool = False) -> None:
-        pairs = zip(passages.subsets, passages.members, strict=True)
-        selection = [
-            (subset, places[:1] if first_order else places) for subset, places in pairs if hints in (0, len(subset))
-        ]
+        units = passages.units
+        chosen = np.flatnonzero((units.sizes == hints) | (hints == 0))
+        rows = units.rows[chosen]
+        ends = np.arange(len(chosen) + 1) if first_order else rows.indptr
         self._passages, self.groups = passages, passages.groups
-        self.subsets = tuple(subset for subset, _ in selection)
-        self.places = np.concatenate([places for _, places in selection])
-        self.size = len(self.places)
-        self.members = tuple(np.split(np.arange(self.size), np.cumsum([len(places) for _, places in selection])[:-1]))
-        self.identity = f"{passages.identity}/{content_hash(self.places.tolist())}"
+        self.rows = units.firsts[chosen] if first_order else rows.indices
+        ones = np.ones(len(self.rows), dtype=np.int8), np.arange(len(self.rows)), ends
+        own = sparse.csr_array(ones, shape=(len(chosen), len(self.rows)))
+        self.units = Units(units.group[chosen], units.parts[chosen], own)
+        self.starts = ends[np.searchsorted(self.units.group, np.arange(self.groups + 1))]
+        self.identity = f"{passages.identity}/{content_hash(hints, first_order)}"
 
     def __len__(self) -> int:
-        return self.groups * self.size
+        return len(self.rows)
 
     def ids(self, rows: Sequence[int]) -> list[str]:
         """Return the passages' ids."""
-        return self._passages.ids(self._rows(rows))
+        return self._passages.ids(self.rows[rows].tolist())
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return the passages."""
-        return self._passages.texts(self._rows(rows))
+        return self._passages.texts(self.rows[rows].tolist())
 
     def parts(self, group: int) -> tuple[str, ...]:
         """Return all parts of a group."""
@@ -64,11 +67,7 @@ class Selected:
 
     def sentences(self, rows: Sequence[int]) -> list[tuple[str, ...]]:
         """Return the sentences of each passage in reading order."""
-        return self._passages.sentences(self._rows(rows))
-
-    def _rows(self, rows: Sequence[int]) -> list[int]:
-        groups, places = np.divmod(np.asarray(rows, dtype=np.int64), self.size)
-        return (groups * self._passages.size + self.places[places]).tolist()
+        return self._passages.sentences(self.rows[rows].tolist())
 
 
 @dataclass(frozen=True)
@@ -134,6 +133,5 @@ class NarRetriever:
         texts = self._subsets.texts(range(len(self._subsets)))
         vectors = self._encoder.documents(texts)
         check_finite(vectors, self._encoder.name, lambda row: texts[row])
-        groups = np.arange(len(texts)).reshape(-1, self._subsets.size)
-        exclusions = Exclusions(groups.tolist(), len(texts))
+        exclusions = Exclusions([range(*ends) for ends in pairwise(self._subsets.starts.tolist())], len(texts))
         return ExactSearch(vectors, self._neighbours, precision="fp32", excluded=exclusions).rows(0, len(texts))[0]

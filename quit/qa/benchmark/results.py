@@ -92,7 +92,7 @@ class Scores:
             pairs = zip(reading.answers, self.task.queries, strict=True)
             values = [answer_value(name, answer, query.answers) for answer, query in pairs]
             self.values[key, name] = np.array(values)
-        if reading.k == 1 and self.task.passages.size > 1:
+        if reading.k == 1 and len(self.task.passages) > self.task.passages.groups:
             firsts = zip(system.rankings, self.values[key, "EM"], strict=True)
             self.right[key] = self._by_hints([ranking.rows[0] for ranking, value in firsts if value and len(ranking)])
 
@@ -105,20 +105,18 @@ class Scores:
                 for replies, query in zip(answers, self.task.queries, strict=True)
             ]
             self.values[key, name] = np.array(values)
-        places: list[int] = []
-        for replies, query in zip(answers, self.task.queries, strict=True):
+        relevance: Any = self.task.relevance
+        rows: list[int] = []
+        for number, (replies, query) in enumerate(zip(answers, self.task.queries, strict=True)):
             correct = {answer for answer in set(replies) if answer_value("EM", answer, query.answers)}
-            places += [place for place, answer in enumerate(replies) if answer in correct]
-        self.right[key] = self._by_hints(places)
+            rows += [row for row, answer in zip(relevance.rows(number), replies, strict=True) if answer in correct]
+        self.right[key] = self._by_hints(rows)
 
     def _by_hints(self, rows: Sequence[int]) -> np.ndarray:
         """Return the number of rows with 1, 2, ... hints: int64."""
-        passages = self.task.passages
-        hints = np.zeros(passages.size, dtype=np.int64)
-        for subset, members in zip(passages.subsets, passages.members, strict=True):
-            hints[members] = len(subset)
-        places = np.array(rows, dtype=np.int64) % passages.size
-        return np.bincount(hints[places], minlength=int(hints.max()) + 1)[1:]
+        units = self.task.passages.units
+        hints = units.sizes[units.of_row[np.array(rows, dtype=np.int64)]]
+        return np.bincount(hints, minlength=units.sizes.max() + 1)[1:]
 
     def results(self, settings: Benchmark) -> pa.Table:
         """Return the table ``results``: means under the policy, with bootstrap intervals."""
@@ -209,10 +207,10 @@ def falling(scores: np.ndarray) -> list[np.float32]:
 def qrels_lines(task: Task) -> Iterator[str]:
     """Yield the lines of a TREC qrels file: ``question 0 passage label``, the question's own passages."""
     relevance: Any = task.relevance
-    size = task.passages.size
-    for query, group, labels in zip(task.queries, relevance.groups.tolist(), relevance.own.tolist(), strict=True):
-        ids = task.passages.ids(range(group * size, (group + 1) * size))
-        yield from (qrels_line(safe_id(query.question_id), *pair) for pair in zip(ids, labels, strict=True))
+    for number, query in enumerate(task.queries):
+        rows = relevance.rows(number)
+        pairs = zip(task.passages.ids(rows), relevance.labels(number, rows).tolist(), strict=True)
+        yield from (qrels_line(safe_id(query.question_id), *pair) for pair in pairs)
 
 
 def file_stem(text: str) -> str:

@@ -1,12 +1,12 @@
 """Retrievers over all passages: BM25 at the cost of their subsets, and exact dense search.
 
-BM25 sees a bag of words, so the permutations of a subset have one score: 31 documents per question are indexed, not
-325. Document frequencies, the number of documents and the mean length count every permutation: scores are those of an
-index of all passages.
+BM25 sees a bag of words, so the permutations of a subset have one score: of QUIT's 325 passages per question 31 are
+indexed. Document frequencies, the number of documents and the mean length count every permutation: scores are those of
+an index of all passages.
 
 Word order changes a vector, so every permutation is encoded (``granularity = "permutation"``). At the paper's size that
-is 2.4 million texts; ``subset`` encodes each subset once, in rank order, and gives all its permutations that score. The
-vectors are streamed from files and never held together.
+is 2.4 million texts; ``subset`` encodes each subset once, as its first passage (of QUIT that in rank order), and gives
+all its permutations that score. The vectors are streamed from files and never held together.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 
 import numpy as np
-from scipy import sparse
 
 from quit.common.arrays import stored_array
 from quit.common.ids import content_hash
@@ -59,14 +58,9 @@ class Bm25Retriever:
     @cached_property
     def _index(self) -> Bm25:
         """The subsets' index. Each part is split into terms once; a subset's counts are the sums of its parts'."""
-        passages = self._passages
+        passages, units = self._passages, self._passages.units
         vocabulary, counts = term_counts(part for group in range(passages.groups) for part in passages.parts(group))
-        parts = np.zeros((len(passages.subsets), counts.shape[0] // passages.groups), dtype=np.float32)
-        for subset, members in enumerate(passages.subsets):
-            parts[subset, list(members)] = 1
-        of_subsets = sparse.kron(sparse.eye_array(passages.groups), parts, format="csr") @ counts
-        copies = np.tile([float(len(members)) for members in passages.members], passages.groups)
-        return Bm25.of_counts(vocabulary, of_subsets, copies, k1=self._k1, b=self._b)
+        return Bm25.of_counts(vocabulary, units.parts @ counts, np.diff(units.rows.indptr), k1=self._k1, b=self._b)
 
 
 class DenseRetriever:
@@ -76,7 +70,7 @@ class DenseRetriever:
         settings = context.settings.benchmark
         self._passages, self._queries, self._encoder = context.passages, encoder, of_passages or encoder
         self._chunk = settings.chunk
-        self._granularity = settings.granularity if context.passages.size > 1 else "permutation"
+        self._granularity = settings.granularity if len(context.passages) > context.passages.groups else "permutation"
         self.identity = f"dense/{DENSE_VERSION}/{encoder.identity}/{self._granularity}"
         self._folder = context.cache / content_hash(self.identity, context.passages.identity, self._chunk)
 
@@ -91,18 +85,16 @@ class DenseRetriever:
 
     def _vectors(self) -> Iterator[np.ndarray]:
         """Yield the vectors of all passages, or of all subsets, in pieces; no text is made of what is on disk."""
-        count, size = len(self._passages), self._chunk
+        rows, size = range(len(self._passages)), self._chunk
         if self._granularity == "subset":
-            count, size = self._passages.groups, max(1, size // len(self._passages.subsets))
-        for number, start in enumerate(range(0, count, size)):
-            part = range(start, min(start + size, count))
-            yield stored_array(self._folder / f"{number:06d}.npy", partial(self._encode, part))
+            rows = self._passages.units.firsts.tolist()
+            of_group = -(-len(rows) // self._passages.groups)
+            size = max(1, size // of_group) * of_group  # of QUIT all subsets of some questions
+        for number, start in enumerate(range(0, len(rows), size)):
+            part = partial(self._encode, rows[start : start + size])
+            yield stored_array(self._folder / f"{number:06d}.npy", part)
 
-    def _encode(self, part: range) -> np.ndarray:
-        rows: Sequence[int] = part
-        if self._granularity == "subset":  # a subset's first permutation is in rank order
-            firsts = [int(members[0]) for members in self._passages.members]
-            rows = [group * self._passages.size + first for group in part for first in firsts]
+    def _encode(self, rows: Sequence[int]) -> np.ndarray:
         texts = self._passages.texts(rows)
         vectors = self._encoder.documents(texts)
         check_finite(vectors, self._encoder.name, lambda row: texts[row])

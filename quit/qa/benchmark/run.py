@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -219,7 +220,7 @@ class Runner:
         def to_read(query: int, rows: np.ndarray) -> np.ndarray:
             if release is None:
                 return rows
-            return rows[rows // task.passages.size != release.groups[query]][: self.settings.judge_others]
+            return rows[release.labels(query, rows) == 0][: self.settings.judge_others]
 
         rows = [
             np.unique(np.concatenate([to_read(query, system.rankings[query].rows) for system in systems]))
@@ -302,17 +303,18 @@ class Runner:
         The release's own answers, where this reader gave all of them; else the reader is asked.
         """
         assert isinstance(task.relevance, ReleaseRelevance)
-        groups, size = task.relevance.groups, task.passages.size
+        own = [task.relevance.rows(number) for number in range(len(task.queries))]
         reader = self._plugin(make_reader, name, self.context.passages)
         identities = {info.name: info.identity for info in self.dataset.ordered_readers}
         if identities.get(name) == reader.identity and self.dataset.answers[name].asked is None:
             number = list(identities).index(name)
-            return [
-                [block.values[code] for code in codes]
-                for block in self.dataset.blocks(groups)
-                for codes in block.codes[:, :, number].tolist()
-            ]
-        contexts = [task.passages.sentences(range(group * size, (group + 1) * size)) for group in groups.tolist()]
+            answers = (
+                block.values[code]
+                for block in self.dataset.blocks(task.relevance.groups)
+                for code in block.codes[..., number].ravel().tolist()
+            )
+            return [list(islice(answers, len(rows))) for rows in own]
+        contexts = [task.passages.sentences(rows) for rows in own]
         label = f"{task.name}: every passage: {name}"
         answers_of = self._answers(label, reader, task.queries, contexts, task.passages.identity)
         return [

@@ -100,8 +100,9 @@ def score_run(
     for reading, answers in results.answers.items():
         scores.add_reading(ReaderAnswers(system, *reading, [answers.get(question, "") for question in question_ids]))
     ideal = Scores(task)
+    own = [relevance.judgements(query) for query in range(len(rankings))]
     if settings.by == "subset":
-        ideal_rankings = [Ranking(*relevance.judgements(query)) for query in range(len(rankings))]
+        ideal_rankings = [Ranking(*judgements) for judgements in own]
         ideal.add_system(System(task, ORACLE, ORACLE, "", "", ideal_rankings), metrics)
     missing = sum(question not in lines for question in question_ids)
     unknown_passages = (
@@ -115,7 +116,7 @@ def score_run(
         split=len(question_ids),
         missing=missing,
         others=len(lines) - len(question_ids) + missing,
-        without_full=int((relevance.own < FULLY).all(axis=1).sum()),
+        without_full=sum(int(labels[0]) < FULLY for _, labels in own),
         unknown=unknown,
         first_other=next((question for question in lines if question not in names), ""),
         first_unknown=next(unknown_passages, ""),

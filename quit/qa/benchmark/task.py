@@ -1,20 +1,19 @@
 """A benchmark's task: questions, passages, and the relevance of passages to questions.
 
-A corpus of passages is seen as groups of parts: a release's group is a question, its parts are the five hints, and its
-passages all ordered selections of them. A document of any other corpus is a group with one part and one passage. A
-passage is a row: group * P + place among the group's P passages. Texts are made when they are asked for: 2.4 million
-passages are never in memory.
+A corpus of passages is seen as groups of parts: a release's group is a question, its parts are the hints, and its
+passages ordered selections of them, any number per question. A document of any other corpus is a group with one part
+and one passage. A passage is a row; the rows of a group are together, groups in order. Texts are made when they are
+asked for: 2.4 million passages are never in memory.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -24,12 +23,17 @@ from quit.common.safe import safe_id
 from quit.dataset.dataset import SPLITS, Dataset
 from quit.dataset.paper_names import paper_id, subset_mask
 from quit.errors import InputError
+from quit.qa.corpora.release import passage_rows
 from quit.qa.indexes.built import BuiltCorpus
 from quit.retrieval.corpus import Corpus
 from quit.retrieval.protocols import Documents, Ranking
 from quit.retrieval.records import clean_id
-from quit.stages.labelling.passages import passage_hints, subset_of
+from quit.stages.labelling.passages import passage_hints
 
+if TYPE_CHECKING:  # SciPy is a tenth of the time to import this module, and many need no units
+    from scipy import sparse
+
+_mask = cache(subset_mask)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
 
 
@@ -46,18 +50,42 @@ class BenchmarkQuery:
     fine: str | None = None
 
 
-class Passages(Protocol):
-    """A corpus of passages; it is also :class:`quit.retrieval.protocols.Documents`.
+@dataclass(frozen=True)
+class Units:
+    """Selections of parts of a group: the passages of one unit have the same parts, each in another order.
 
-    ``groups``: number of groups; ``subsets``: the parts of each distinct selection, ascending; ``members``: of each
-    subset its places among a group's passages; ``size``: passages per group.
+    ``group``: int64, shape (units,), ascending. ``parts``: CSR of ones, float32, shape (units, parts of all groups in
+    order). ``rows``: CSR of ones, int8, shape (units, passages).
     """
+
+    group: np.ndarray
+    parts: sparse.csr_array
+    rows: sparse.csr_array
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Parts of each unit."""
+        return np.diff(self.parts.indptr)
+
+    @property
+    def firsts(self) -> np.ndarray:
+        """The first passage of each unit, in QUIT that in rank order."""
+        return self.rows.indices[self.rows.indptr[:-1]]
+
+    @cached_property
+    def of_row(self) -> np.ndarray:
+        """The unit of each passage."""
+        return self.rows.tocsc().indices
+
+
+class Passages(Protocol):
+    """A corpus of passages; it is also :class:`quit.retrieval.protocols.Documents`. ``groups``: number of groups."""
 
     identity: str
     groups: int
-    subsets: tuple[tuple[int, ...], ...]
-    members: tuple[np.ndarray, ...]
-    size: int
+
+    @property
+    def units(self) -> Units: ...
 
     def __len__(self) -> int: ...
 
@@ -73,61 +101,81 @@ class Passages(Protocol):
 
 
 class ReleasePassages:
-    """Every passage of every question of a release, all splits (the paper's QUIT corpus)."""
+    """Every passage of every question of a release, all splits (the paper's QUIT corpus).
+
+    ``starts``: each group's first row and, last, the number of passages, int64.
+    """
 
     def __init__(self, dataset: Dataset) -> None:
         self.identity = f"release@{dataset.provenance.get('content_id')}"
         self.groups = len(dataset.ids)
-        table = dataset.permutations
-        self.size = len(table)
         self._ids = dataset.ids
         self._names = [safe_id(question_id) for question_id in dataset.ids]
         self._hints = [tuple(hints) for hints in dataset.hint_lists(np.arange(self.groups))]
-        self._permutations = table.permutation.to_pylist()
-        codes = table.subset.dictionary_encode()
-        self.subsets = tuple(tuple(map(int, text)) for text in codes.dictionary.to_pylist())
-        self._subset_of = codes.indices.to_numpy()
-        self.members = tuple(np.flatnonzero(self._subset_of == code) for code in range(len(self.subsets)))
+        rows = passage_rows(dataset)
+        self._table, self._codes, self.starts = rows.table, rows.codes, rows.starts
+        self._permutations, self._subsets = self._table.permutation.to_pylist(), self._table.subset.to_pylist()
+        self._code_of = {permutation: code for code, permutation in enumerate(self._permutations)}
 
     def __len__(self) -> int:
-        return self.groups * self.size
+        return len(self._codes)
+
+    @cached_property
+    def units(self) -> Units:
+        """The sets of hints, question by question, each question's in the order of their first permutation."""
+        from scipy import sparse
+
+        subsets, table = self._table.subset.dictionary_encode(), self._table
+        count, owner = len(subsets.dictionary), np.repeat(np.arange(self.groups), np.diff(self.starts))
+        places = owner * count + subsets.indices.to_numpy()[self._codes], np.arange(len(self))
+        rows = sparse.csr_array((np.ones(len(self), np.int8), places), shape=(self.groups * count, len(self)))
+        present = np.flatnonzero(np.diff(rows.indptr))
+        rows, group = rows[present], present // count
+        first_parts = np.cumsum([0, *map(len, self._hints)])
+        hints = np.ones(len(table.indices), np.float32), table.indices.astype(np.int32), table.offsets
+        parts = sparse.csr_array(hints, shape=(len(self._permutations), first_parts[-1]))
+        parts = parts[self._codes[rows.indices[rows.indptr[:-1]]]]
+        parts.sort_indices()
+        parts.indices += np.repeat(first_parts[group], np.diff(parts.indptr)).astype(np.int32)
+        return Units(group, parts, rows)
+
+    def _places(self, rows: Sequence[int]) -> Iterator[tuple[int, str]]:
+        """Yield the group and the permutation of each row."""
+        some = np.asarray(rows, dtype=np.int64)
+        groups = np.searchsorted(self.starts, some, side="right") - 1
+        return zip(groups.tolist(), map(self._permutations.__getitem__, self._codes[some].tolist()), strict=True)
 
     def ids(self, rows: Sequence[int]) -> list[str]:
         """Return passage ids as in our exports: ``{question id}_{subset}_{permutation}``."""
-        pairs = (divmod(int(row), self.size) for row in rows)
-        return [passage_id(self._names[group], self._permutations[permutation]) for group, permutation in pairs]
+        return [passage_id(self._names[group], permutation) for group, permutation in self._places(rows)]
 
     def rows(self, ids: Sequence[str]) -> np.ndarray:
         """Return the rows of passage ids, int64; -1 for an id that no passage has. The question's id is as in exports,
         as it is, or as in the paper's files, whose subsets have one bit per hint."""
-        rows = []
-        for name in map(clean_id, ids):
+        keys = np.full(len(ids), -1, dtype=np.int64)
+        for number, name in enumerate(map(clean_id, ids)):
             question, subset, permutation = name.rsplit("_", 2) if name.count("_") > 1 else ("", "", "")
-            group, place = self._groups.get(question, -1), self._places.get(permutation, -1)
-            exists = min(group, place) >= 0 and subset in self._subset_names[place]
-            rows.append(group * self.size + place if exists else -1)
-        return np.array(rows, dtype=np.int64)
+            group, code = self._groups.get(question, -1), self._code_of.get(permutation, -1)
+            if min(group, code) >= 0 and subset in (own := self._subsets[code], _mask(own, len(self._hints[group]))):
+                keys[number] = group * len(self._permutations) + code
+        rows = np.searchsorted(self._keys, keys)
+        return np.where(self._keys.take(rows, mode="clip") == keys, rows, -1)
+
+    @cached_property
+    def _keys(self) -> np.ndarray:
+        """What tells the question and the permutation of each row, int64, ascending."""
+        return np.repeat(np.arange(self.groups) * len(self._permutations), np.diff(self.starts)) + self._codes
 
     def first_of_sets(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return, in rank order, the label of the first passage of each set of hints; each unknown row (-1) is a set of
         its own. ``rows``, ``labels``: of ranked passages."""
-        groups, places = np.divmod(rows, self.size)
-        sets = np.where(rows < 0, -1 - np.arange(len(rows)), groups * len(self.subsets) + self._subset_of[places])
+        sets = np.where(rows < 0, -1 - np.arange(len(rows)), self.units.of_row[rows])
         return labels[np.sort(np.unique(sets, return_index=True)[1])]
 
     @cached_property
     def _groups(self) -> dict[str, int]:
         spellings = (map(paper_id, self._ids), self._ids, self._names)
         return {clean_id(name): group for names in spellings for group, name in enumerate(names)}
-
-    @cached_property
-    def _subset_names(self) -> list[tuple[str, str]]:
-        subsets = map(subset_of, self._permutations)
-        return [(subset, subset_mask(subset, len(self._hints[0]))) for subset in subsets]
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {permutation: place for place, permutation in enumerate(self._permutations)}
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return passages: the hints joined by one space."""
@@ -139,8 +187,7 @@ class ReleasePassages:
 
     def sentences(self, rows: Sequence[int]) -> list[tuple[str, ...]]:
         """Return the hints of each passage in reading order."""
-        places = (divmod(int(row), self.size) for row in rows)
-        return [passage_hints(self._hints[group], self._permutations[place]) for group, place in places]
+        return [passage_hints(self._hints[group], permutation) for group, permutation in self._places(rows)]
 
 
 class TitledPassages(ReleasePassages):
@@ -153,7 +200,7 @@ class TitledPassages(ReleasePassages):
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return each question's id and passage."""
-        names = [paper_id(self._ids[int(row) // self.size]) for row in rows]
+        names = [paper_id(self._ids[group]) for group, _ in self._places(rows)]
         return [f"{name} {text}" for name, text in zip(names, super().texts(rows), strict=True)]
 
 
@@ -163,12 +210,18 @@ class DocumentPassages:
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
         self.identity = documents.identity
-        self.groups, self.size = len(documents), 1
-        self.subsets: tuple[tuple[int, ...], ...] = ((0,),)
-        self.members: tuple[np.ndarray, ...] = (np.zeros(1, dtype=np.int64),)
+        self.groups = len(documents)
 
     def __len__(self) -> int:
         return self.groups
+
+    @cached_property
+    def units(self) -> Units:
+        """Each document."""
+        from scipy import sparse
+
+        alone = [sparse.eye_array(self.groups, dtype=kind, format="csr") for kind in (np.float32, np.int8)]
+        return Units(np.arange(self.groups), *alone)
 
     def ids(self, rows: Sequence[int]) -> list[str]:
         """Return the documents' ids, escaped as run files need."""
@@ -214,27 +267,37 @@ class Relevance(Protocol):
 
 @dataclass(frozen=True)
 class ReleaseRelevance:
-    """A release's own labels. ``groups``: the questions' groups, int64 (Q,); ``own``: their labels, int8 (Q, P)."""
+    """A release's own labels. ``groups``: the questions' groups, int64 (Q,). ``starts``: each group's first row and,
+    last, the number of passages. ``own``: int8, the label that each passage has for its own question; 0 where that is
+    none of these."""
 
     groups: np.ndarray
+    starts: np.ndarray
     own: np.ndarray
 
-    def labels(self, query: int, rows: np.ndarray) -> np.ndarray:
+    def rows(self, query: int) -> range:
+        """Return the rows of a question's own passages."""
+        group = self.groups[query]
+        return range(*self.starts[group : group + 2].tolist())
+
+    def labels(self, query: int, rows: Sequence[int] | np.ndarray) -> np.ndarray:
         """Return 0 for another question's passages, else the release's label."""
-        size = self.own.shape[1]
-        rows = np.asarray(rows, dtype=np.int64)
-        return np.where(rows // size == self.groups[query], self.own[query, rows % size], 0).astype(np.int8)
+        own, some = self.rows(query), np.asarray(rows, dtype=np.int64)
+        return np.where((own.start <= some) & (some < own.stop), self.own[some], 0).astype(np.int8)
 
     def judgements(self, query: int) -> tuple[np.ndarray, np.ndarray]:
         """Return rows and labels of the question's own passages, highest label first."""
-        order = np.argsort(-self.own[query], kind="stable")
-        return self.groups[query] * self.own.shape[1] + order, self.own[query][order]
+        own = self.rows(query)
+        labels = self.own[own.start : own.stop]
+        order = np.argsort(-labels, kind="stable")
+        return own.start + order, labels[order]
 
     def oracle(self, query: int) -> Ranking:
         """Return every relevant passage of a question in the order of its rows, all with one score: nothing but a
         reranker orders them (paper, section 5.3)."""
-        places = np.flatnonzero(self.own[query] > 0)
-        return Ranking(self.groups[query] * self.own.shape[1] + places, np.ones(len(places), dtype=np.float32))
+        own = self.rows(query)
+        rows = own.start + np.flatnonzero(self.own[own.start : own.stop] > 0)
+        return Ranking(rows, np.ones(len(rows), dtype=np.float32))
 
 
 @dataclass(frozen=True)
@@ -272,32 +335,26 @@ def release_task(dataset: Dataset, split: str) -> Task:
         )
         for position in positions.tolist()
     )
-    relevance = ReleaseRelevance(positions.astype(np.int64), dataset.labels_of(positions))
-    return Task("release", ReleasePassages(dataset), queries, relevance)
+    passages = ReleasePassages(dataset)
+    own = np.zeros(len(passages), dtype=np.int8)
+    in_split = np.isin(np.arange(passages.groups), positions)
+    own[np.repeat(in_split, np.diff(passages.starts))] = dataset.labels_of(positions).ravel()
+    return Task("release", passages, queries, ReleaseRelevance(positions.astype(np.int64), passages.starts, own))
 
 
 def mean_words(passages: Passages) -> float:
     """Return the mean length of all passages in words, split on single spaces (paper, table 1 and section 5.1)."""
-    copies: Counter[int] = Counter()  # part -> passages of a group that hold it
-    for subset, members in zip(passages.subsets, passages.members, strict=True):
-        for part in subset:
-            copies[part] += len(members)
-    words = 0
-    for group in range(passages.groups):
-        for part, text in enumerate(passages.parts(group)):
-            words += len(text.split(" ")) * copies[part]
-    return words / len(passages)
+    parts = (part for group in range(passages.groups) for part in passages.parts(group))
+    words = np.fromiter((len(part.split(" ")) for part in parts), dtype=np.int64)
+    units = passages.units
+    return float(np.diff(units.rows.indptr) @ (units.parts @ words)) / len(passages)
 
 
 def expand(passages: Passages, units: np.ndarray, scores: np.ndarray, depth: int) -> Ranking:
-    """Return the ranking of the passages behind scored subsets: unit = group * len(subsets) + subset. All permutations
-    of a subset have its score; ties go to the lower row."""
-    if not len(units):
-        return Ranking(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
-    groups, subsets = np.divmod(units, len(passages.subsets))
-    rows = [group * passages.size + passages.members[subset] for group, subset in zip(groups, subsets, strict=True)]
-    row_scores = np.repeat(scores, [len(group_rows) for group_rows in rows])
-    return ranking(np.concatenate(rows), row_scores, depth)
+    """Return the ranking of the passages behind scored units. All passages of a unit have its score; ties go to the
+    lower row."""
+    rows = passages.units.rows[units]
+    return ranking(rows.indices, np.repeat(scores, np.diff(rows.indptr)), depth)
 
 
 def ranking(rows: np.ndarray, scores: np.ndarray, depth: int) -> Ranking:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from string import ascii_lowercase, digits
+from types import SimpleNamespace
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,18 +23,22 @@ Granularity = Literal["hint", "subset", "permutation"]
 def read(path: Path, *, granularity: Granularity = "subset") -> Iterator[CorpusRecord]:
     """Yield one record per question of a release, in the order of its splits.
 
-    ``granularity``: 5 hints, 31 subsets (their hints in rank order) or 325 permutations per question of five hints. The
-    relevance of a document is the highest label among the permutations it stands for. Raises ``InputError`` when the
-    release is not what was frozen, or a question lacks labels.
+    ``granularity``: the hints, their subsets that make passages (hints in rank order) or the permutations: 5, 31 or 325
+    per question of QUIT. The relevance of a document is the highest label among the permutations it stands for; a hint
+    that no passage has alone is not judged. Raises ``InputError`` when the release is not what was frozen, or a
+    question lacks labels.
     """
     dataset = Dataset.of_release(path)
-    permutations = dataset.permutations.permutation.to_pylist()
-    labels = dataset.labels_of(np.arange(len(dataset.ids)))
-    for position, (question_id, gold) in enumerate(zip(dataset.ids, dataset.gold_answers_of, strict=True)):
+    rows = passage_rows(dataset)
+    permutations = rows.table.permutation.to_pylist()
+    labels = dataset.labels_of(np.arange(len(dataset.ids))).ravel()
+    questions = zip(dataset.ids, dataset.gold_answers_of, pairwise(rows.starts.tolist()), strict=True)
+    for position, (question_id, gold, (start, end)) in enumerate(questions):
         texts = [clean(row["hint"]) for row in dataset.selected_hints[position]]
-        label = dict(zip(permutations, labels[position].tolist(), strict=True))
+        pairs = zip(rows.codes[start:end].tolist(), labels[start:end].tolist(), strict=True)
+        label = {permutations[code]: relevance for code, relevance in pairs}
         documents = list(_documents(texts, label, granularity))
-        relevant = tuple((row, relevance) for row, (_, relevance) in enumerate(documents))
+        relevant = tuple((row, relevance) for row, (_, relevance) in enumerate(documents) if relevance)
         gold_keys = {answer_key(answer) for answer in gold}
         others = (answer for answer in dataset.valid_answers_of[position] if answer_key(answer) not in gold_keys)
         split = dataset.split_names[position]
@@ -41,14 +47,23 @@ def read(path: Path, *, granularity: Granularity = "subset") -> Iterator[CorpusR
         yield CorpusRecord("quit", name, position, question_id, tuple(raw for raw, _ in documents), (query,))
 
 
+def passage_rows(dataset: Any) -> Any:
+    """Return ``table``, the distinct permutations; ``codes``, of each passage its row there (int32); and ``starts``,
+    the first passage of each question (int64, one more for the end)."""
+    if hasattr(dataset, "rows"):
+        return dataset.rows
+    questions, table = len(dataset.ids), dataset.permutations
+    codes = np.tile(np.arange(len(table), dtype=np.int32), questions)
+    return SimpleNamespace(table=table, codes=codes, starts=np.arange(questions + 1) * len(table))
+
+
 def _documents(texts: list[str], label: dict[str, int], granularity: Granularity) -> Iterator[tuple[RawDocument, int]]:
-    if granularity == "permutation":
+    best = dict(label)
+    if granularity == "hint":
+        best = {hint: label.get(hint, 0) for hint in (digits + ascii_lowercase)[: len(texts)]}
+    elif granularity == "subset":
+        best = dict.fromkeys(sorted(map(subset_of, label), key=lambda subset: (len(subset), subset)), 0)
         for permutation, relevance in label.items():
-            yield RawDocument("", " ".join(passage_hints(texts, permutation)), permutation), relevance
-        return
-    best: dict[str, int] = {}
-    for permutation, relevance in label.items():
-        best[subset_of(permutation)] = max(relevance, best.get(subset_of(permutation), 0))
-    sizes = range(1, (1 if granularity == "hint" else len(texts)) + 1)
-    for subset in ("".join(digits) for size in sizes for digits in combinations("0123456789"[: len(texts)], size)):
-        yield RawDocument("", " ".join(passage_hints(texts, subset)), subset), best[subset]
+            best[subset_of(permutation)] = max(relevance, best[subset_of(permutation)])
+    for name, relevance in best.items():
+        yield RawDocument("", " ".join(passage_hints(texts, name)), name), relevance

@@ -107,8 +107,8 @@ class Benchmark(Section):
     b: float = Field(0.4, ge=0, le=1)
     """BM25 (Pyserini's value)."""
     granularity: Literal["permutation", "subset"] = "permutation"
-    """What dense retrievers encode: every passage (2.4 million at the paper's size), or each subset once, in rank
-    order, for all its permutations (229,431)."""
+    """What dense retrievers encode: every passage (2.4 million at the paper's size), or each subset once, as its first
+    passage (the hints in rank order), for all its permutations (229,431)."""
     id_titles: tuple[str, ...] = ()
     """Neural retrievers and rerankers, as they are named, that read the question's id before a passage of the release:
     the authors' code gives it as a title to fine-tuned DPR and, behind a retriever, to UPR."""

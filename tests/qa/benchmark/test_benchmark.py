@@ -188,7 +188,7 @@ def test_an_empty_ranking_is_no_answer_and_nobody_is_asked(world, tmp_path: Path
 
 
 def test_a_question_without_a_relevant_passage_follows_the_policy(world) -> None:
-    world.task.relevance.own[0, :] = 1  # q1 has no fully relevant passage any more
+    world.task.relevance.own[:4] = 1  # q1 has no fully relevant passage any more
     own = [Ranking(np.arange(group * 4, group * 4 + 4), np.zeros(4)) for group in range(3)]
     scores = Scores(world.task)
     scores.add_system(System(world.task, "own", "", "", "", own), ["Hit@1", "Hit(rel=2)@1", "MRR(rel=2)@100"])

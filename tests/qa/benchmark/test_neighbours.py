@@ -1,5 +1,6 @@
 """NAR over subsets of hints: passages against brute force, a walk by hand."""
 
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,26 +10,32 @@ from quit.errors import InputError
 from quit.qa.benchmark import neighbours
 from quit.qa.benchmark.neighbours import Selected
 from quit.qa.benchmark.plugins import make_retriever
-from tests.qa.benchmark.test_retrievers import passages_of
+from tests.qa.benchmark.test_retrievers import DESIGNS, passages_of, texts_of
 
 
 @pytest.mark.parametrize("first_order", [False, True])
 @pytest.mark.parametrize("hints", [0, 1, 2, 3])
-def test_selected_passages_are_those_of_so_many_hints(hints: int, first_order: bool) -> None:
-    passages = passages_of()
+@pytest.mark.parametrize("make", DESIGNS)
+def test_selected_passages_are_those_of_so_many_hints(make, hints: int, first_order: bool) -> None:
+    passages = make()
     selected = Selected(passages, hints, first_order=first_order)
-    wanted = []
-    for row, own in enumerate(passages.sentences(range(len(passages)))):
-        parts = passages.parts(row // passages.size)
-        in_rank_order = [parts.index(hint) for hint in own] == sorted(parts.index(hint) for hint in own)
-        if hints in (0, len(own)) and (in_rank_order or not first_order):
-            wanted += passages.ids([row])
+    wanted: dict[str, list[str]] = {}  # set of hints -> its passages
+    for name in passages.ids(range(len(passages))):
+        subset, _, permutation = name.rpartition("_")
+        if hints in (0, len(permutation)):
+            wanted.setdefault(subset, []).append(name)
+    wanted = {subset: names[:1] if first_order else names for subset, names in wanted.items()}
     rows = range(len(selected))
-    assert sorted(selected.ids(rows)) == sorted(wanted)
-    assert selected.texts(rows) == [" ".join(own) for own in selected.sentences(rows)]
-    for subset, members in zip(selected.subsets, selected.members, strict=True):
-        for own in selected.sentences((selected.size + members).tolist()):  # of group 1
-            assert sorted(own) == sorted(passages.parts(1)[part] for part in subset)
+    names = selected.ids(rows)
+    assert sorted(names) == sorted(itertools.chain(*wanted.values()))
+    assert selected.texts(rows) == [" ".join(own) for own in selected.sentences(rows)] == texts_of(passages, names)
+    units, parts = selected.units, [part for group in range(4) for part in passages.parts(group)]
+    for number, of_unit in enumerate(np.split(np.array(names, dtype=object), units.rows.indptr[1:-1])):
+        assert of_unit.tolist() == wanted.pop(of_unit[0].rpartition("_")[0])
+        [own] = selected.sentences([units.firsts[number]])
+        assert sorted(own) == sorted(parts[part] for part in units.parts[[number]].indices)
+    assert not wanted
+    assert [f"q{group}" for group in np.repeat(range(4), np.diff(selected.starts))] == [name[:2] for name in names]
 
 
 VECTORS = {

@@ -19,7 +19,7 @@ SETTINGS = QaSettings().benchmark
 def as_published(dataset: Dataset, name: str) -> str:
     """The id of a passage as the paper has it: the question's three parts, one bit per hint, the permutation."""
     question, subset, permutation = name.rsplit("_", 2)
-    return f"{paper_id(question)}_{subset_mask(subset, dataset.permutations.n)}_{permutation}"
+    return f"{paper_id(question)}_{subset_mask(subset, len(dataset.selected_hints[0]))}_{permutation}"
 
 
 @pytest.fixture

@@ -5,11 +5,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from quit.dataset.paper_names import subset_mask
 from quit.errors import InputError
-from quit.qa.benchmark.task import DocumentPassages, expand, mean_words, open_documents, release_task
+from quit.qa.benchmark.task import (
+    DocumentPassages,
+    ReleaseRelevance,
+    expand,
+    mean_words,
+    open_documents,
+    release_task,
+)
 from quit.qa.indexes.built import BuiltCorpus
 from quit.retrieval.corpus import Corpus
 from quit.retrieval.protocols import Documents
+from tests.qa.benchmark.test_retrievers import DESIGNS, texts_of
 from tests.qa.corpora.worlds import built
 
 
@@ -19,8 +28,42 @@ def test_the_passages_of_a_release(world) -> None:
     assert passages.ids([0, 3, 9]) == ["q1_0_0", "q1_01_10", "q3_01_01"]
     assert passages.texts([3]) == ["It is very long. It flows north."]
     assert passages.sentences([3, 8]) == [("It is very long.", "It flows north."), ("It lies on the Pacific.",)]
-    assert passages.subsets == ((0,), (0, 1), (1,)) and [one.tolist() for one in passages.members] == [[0], [1, 3], [2]]
+    units = passages.units
+    assert units.group.tolist() == [0] * 3 + [1] * 3 + [2] * 3 and units.of_row[:6].tolist() == [0, 1, 2, 1, 3, 4]
+    assert np.split(units.parts.indices, units.parts.indptr[1:-1])[4].tolist() == [2, 3]  # both hints of q2
     assert mean_words(passages) == pytest.approx(np.mean([len(text.split(" ")) for text in passages.texts(range(12))]))
+
+
+@pytest.mark.parametrize("make", DESIGNS)
+def test_passages_are_rows_any_number_per_question(make) -> None:
+    passages, draw = make(), np.random.default_rng(1)
+    names = passages.ids(range(len(passages)))
+    assert passages.texts(range(len(passages))) == texts_of(passages, names)
+    assert mean_words(passages) == pytest.approx(np.mean([len(text.split(" ")) for text in texts_of(passages, names)]))
+    papers = [f"q{name[1]}_0_0_{subset_mask(subset, len(passages.parts(int(name[1]))))}_{permutation}"
+              for name, subset, permutation in (name.split("_") for name in names)]  # fmt: skip
+    others = {f"q{group}{name[2:]}" for group in range(4) for name in names} - {
+        *names
+    }  # permutations of other questions
+    unknown = ["q9_0_0", f"{names[0]}9", "q0_01_0", "q0", *others]
+    order = draw.permutation(len(names))
+    for known in (names, papers):
+        assert passages.rows([known[row] for row in order]).tolist() == order.tolist()
+    assert set(passages.rows(unknown).tolist()) == {-1}
+    # Labels of q1 and q3, in that order.
+    labels = draw.integers(1, 3, len(names)).astype(np.int8)
+    label = {row: int(labels[row]) for row, name in enumerate(names) if name[1] in "13"}
+    relevance = ReleaseRelevance(np.array([1, 3]), passages.starts, labels)
+    for query, group in enumerate("13"):
+        own = [row for row, name in enumerate(names) if name[1] == group]
+        assert relevance.labels(query, order).tolist() == [label[row] if row in own else 0 for row in order]
+        ranked = sorted(own, key=lambda row: -label[row])
+        assert [one.tolist() for one in relevance.judgements(query)] == [ranked, [label[row] for row in ranked]]
+        assert relevance.oracle(query).rows.tolist() == own
+    rows, firsts = np.where(draw.random(len(names)) < 0.2, -1, order), {}
+    for rank, row in enumerate(rows.tolist()):
+        firsts.setdefault(names[row].rpartition("_")[0] if row >= 0 else rank, labels[rank])
+    assert passages.first_of_sets(rows, labels).tolist() == [*firsts.values()]
 
 
 def test_labels_count_only_for_the_questions_own_passages(world) -> None:

@@ -3,14 +3,18 @@
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from quit.common.progress import listening
 from quit.errors import InputError, SettingsError
 from quit.qa.corpora import build as building
+from quit.qa.corpora import release
 from quit.qa.corpora.build import build
 from quit.qa.corpora.sources import parse_corpus_source
 from quit.qa.indexes.built import BuiltCorpus
@@ -230,6 +234,38 @@ def test_a_release_brings_its_licences(tmp_path: Path) -> None:
         small.freeze(tmp_path / name, small.rows(), name, beside, sources=sources)
         [source] = built(tmp_path / f"C-{name}", f"quit:{tmp_path / name}").manifest["sources"]
         assert (source["licence"], source["citation"]) == (licence, citation)
+
+
+@pytest.mark.parametrize(
+    ("granularity", "texts", "relevant"),
+    [
+        ("permutation", [["a b", "b a", "c"], ["e d"]], [{0: 1, 1: 2, 2: 1}, {0: 1}]),
+        ("subset", [["c", "a b"], ["d e"]], [{0: 1, 1: 2}, {0: 1}]),
+        ("hint", [["a", "b", "c"], ["d", "e"]], [{2: 1}, {}]),
+    ],
+)
+def test_questions_of_a_release_may_have_any_passages(
+    monkeypatch, granularity: str, texts: list, relevant: list
+) -> None:
+    dataset = SimpleNamespace(
+        ids=["q1", "q2"],
+        rows=SimpleNamespace(
+            table=SimpleNamespace(permutation=pa.array(["01", "10", "2"])),
+            codes=np.array([0, 1, 2, 1]),
+            starts=np.array([0, 3, 4]),
+        ),
+        labels_of=lambda _: np.array([1, 2, 1, 1]),
+        selected_hints=[[{"hint": hint} for hint in hints] for hints in ("abc", "de")],
+        gold_answers_of=[["x"], ["y"]],
+        valid_answers_of=[["x"], ["y"]],
+        question_of=["?", "!"],
+        split_names=["train", "test"],
+        provenance={"release": "v1"},
+    )
+    monkeypatch.setattr(release.Dataset, "of_release", lambda _: dataset)
+    records = list(release.read(Path(), granularity=granularity))
+    assert [[document.text for document in record.documents] for record in records] == texts
+    assert [dict(query.relevant) for record in records for query in record.queries] == relevant
 
 
 def test_a_release_as_a_corpus(tmp_path: Path) -> None:
