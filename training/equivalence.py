@@ -4,7 +4,7 @@
     --nq301 ../shared/data/openqa-eval/nq301_half.jsonl --out quit/models/weights/equivalence.npz
 
 EVOUNA's questions are dealt into ten folds by a hash of their text. Folds 2 to 9 train the cross-encoder and the trees;
-fold 1 and the verdicts of NQ301, on other questions, train the three numbers that join the two; fold 0 is never trained
+fold 1 and the verdicts of NQ301, on other questions, train the numbers of the last step; fold 0 is never trained
 on. The figures printed at the end are of fold 0, and of NQ301 by cross-validation of the last step, ten folds of
 questions. Seeded, one thread: on one machine the same bytes come out each time. Takes about 12 minutes of one core.
 """
@@ -17,7 +17,7 @@ import json
 import random
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -26,7 +26,6 @@ import numpy as np
 import padded
 import torch
 from differences import differences, save
-from safetensors.torch import load_file, save_file
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
@@ -43,6 +42,7 @@ from quit.models.equivalence.features import (
     rarity,
     trigrams,
 )
+from quit.models.minilm.layers import load
 from quit.models.minilm.packed import Pieces
 from quit.models.protocols import Pair
 from quit.text.normalize import STOP_WORDS, words
@@ -463,19 +463,39 @@ class Scored:
         order = np.lexsort((-odds.sum(axis=1), owner))
         return cls(examples, odds, owner, order[np.unique(owner, return_index=True)[1]])
 
-    def probability(self, join: LogisticRegression, of: np.ndarray) -> np.ndarray:
+    def probability(self, step: Mapping[str, np.ndarray], of: np.ndarray) -> np.ndarray:
         """Return the highest probability over the gold answers of the examples ``of`` (a mask)."""
+        trees, (low, high), (slope, bias) = self.odds[:, 0], step["band"], step["alone"]
+        both = self.odds @ step["join"] + step["join_bias"]
+        logits = np.where((low <= trees) & (trees <= high), both, slope * trees + bias)
         values = np.zeros(len(self.examples))
-        np.maximum.at(values, self.owner, join.predict_proba(self.odds)[:, 1])
+        np.maximum.at(values, self.owner, 1 / (1 + np.exp(-logits)))
         return values[of]
 
 
-def fit_join(sets: Sequence[tuple[float, Scored, np.ndarray]]) -> LogisticRegression:
-    """Fit the last step on weighted examples (weight, scores, mask) that neither part has seen."""
+def fit_last(sets: Sequence[tuple[float, Scored, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Fit the last step on weighted examples (weight, scores, mask) that neither part has seen.
+
+    ``join`` and ``join_bias`` are of both parts, ``alone`` (slope, bias) of the trees without the cross-encoder.
+    ``band``: the lowest and the highest log odds of the trees at which the two give a pair of these examples different
+    verdicts; outside it the cross-encoder is not asked.
+    """
     x = np.concatenate([scored.odds[scored.best[mask]] for _, scored, mask in sets])
     y = np.concatenate([scored.labels[mask] for _, scored, mask in sets])
     weights = np.concatenate([np.full(mask.sum(), weight) for weight, _, mask in sets])
-    return LogisticRegression(C=10.0, max_iter=2000).fit(x, y, sample_weight=weights)
+    join, alone = (
+        LogisticRegression(C=10.0, max_iter=2000).fit(x[:, :parts], y, sample_weight=weights) for parts in (2, 1)
+    )
+    odds = np.concatenate([scored.odds[mask[scored.owner]] for _, scored, mask in sets])
+    differing = odds[join.predict(odds) != alone.predict(odds[:, :1]), 0]
+    numbers = {
+        "join": join.coef_[0],
+        "join_bias": join.intercept_[0],
+        "alone": np.array([alone.coef_[0, 0], alone.intercept_[0]]),
+        "band": np.array([differing.min(), differing.max()]),
+    }
+    # Rounded: the solver's last bits differ from one processor to the next.
+    return {name: np.round(value, 12) for name, value in numbers.items()}
 
 
 def calibration_error(probability: np.ndarray, label: np.ndarray, bins: int = 10) -> float:
@@ -506,9 +526,28 @@ def cross_validate(fixed: Sequence[tuple[float, Scored, np.ndarray]], nq301: Sco
     folds = np.array([fold(example.question) for example in nq301.examples])
     p = np.zeros(len(folds))
     for number in range(10):
-        join = fit_join([*fixed, (JOIN_WEIGHTS["nq301"], nq301, folds != number)])
-        p[folds == number] = nq301.probability(join, folds == number)
+        step = fit_last([*fixed, (JOIN_WEIGHTS["nq301"], nq301, folds != number)])
+        p[folds == number] = nq301.probability(step, folds == number)
     _print("NQ301, cross-validated", p, nq301.labels)
+
+
+def train_parts(examples: Sequence[Example], tokenizer: Tokenizer, log) -> dict[str, np.ndarray]:
+    """Return the arrays of cross-encoder and trees, trained on ``examples``."""
+    rng = random.Random(SEED)
+    synthetic, misses = made(examples, rng), near_misses(examples, random.Random(SEED))
+    thinned = chosen(examples, rng)
+    references = [*aliases(examples, rng), *accepted_references(examples, rng)]
+    # Lower precision inside training's matrix products only: half the time.
+    torch.set_float32_matmul_precision("medium")
+    trained = train_cross([*thinned, *synthetic], tokenizer, log)
+    torch.set_float32_matmul_precision("highest")
+    arrays = differences(trained, CrossEncoder(LAYERS), PER_SIGMA)
+    arrays["cross_layers"] = np.array(LAYERS, np.int16)
+    log("cross-encoder done")
+    weighted = [(1.0, examples), (MADE_WEIGHT, synthetic), (REFERENCE_WEIGHT, references), (MISS_WEIGHT, misses)]
+    arrays |= fit_trees(weighted)
+    log("trees done")
+    return arrays
 
 
 def main() -> None:
@@ -516,7 +555,7 @@ def main() -> None:
     parser.add_argument("--evouna", type=Path, required=True, help="folder of NQ.json and TQ.json")
     parser.add_argument("--nq301", type=Path, required=True, help="JSONL of {question, answers, candidate, label}")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--cross", type=Path, help="take the cross-encoder from this file, or write it there")
+    parser.add_argument("--parts", type=Path, help="take trees and cross-encoder from this file; fit the last step alone")
     options = parser.parse_args()
     start = time.time()
 
@@ -525,30 +564,13 @@ def main() -> None:
 
     examples = [example for name in ("NQ", "TQ") for example in read(options.evouna / f"{name}.json")]
     folds = {k: [example for example in examples if fold(example.question) == k] for k in range(2)}
-    train = [example for example in examples if fold(example.question) > 1]
     tokenizer = Tokenizer()
     torch.set_num_threads(1)
-    rng = random.Random(SEED)
-    synthetic, misses = made(train, rng), near_misses(train, random.Random(SEED))
-    thinned = chosen(train, rng)
-    references = [*aliases(train, rng), *accepted_references(train, rng)]
     with threadpool_limits(1):
-        if options.cross and options.cross.exists():
-            trained = CrossEncoder(LAYERS)
-            trained.load_state_dict(load_file(options.cross))
+        if options.parts:
+            arrays = load(options.parts)
         else:
-            # Lower precision inside training's matrix products only: half the time.
-            torch.set_float32_matmul_precision("medium")
-            trained = train_cross([*thinned, *synthetic], tokenizer, log)
-            torch.set_float32_matmul_precision("highest")
-            if options.cross:
-                save_file(trained.state_dict(), options.cross)
-        arrays = differences(trained, CrossEncoder(LAYERS), PER_SIGMA)
-        arrays["cross_layers"] = np.array(LAYERS, np.int16)
-        log("cross-encoder done")
-        weighted = [(1.0, train), (MADE_WEIGHT, synthetic), (REFERENCE_WEIGHT, references), (MISS_WEIGHT, misses)]
-        arrays |= fit_trees(weighted)
-        log("trees done")
+            arrays = train_parts([example for example in examples if fold(example.question) > 1], tokenizer, log)
         parts = EnsembleClassifier(arrays)
         scored = {
             "real": Scored.of(parts, folds[1], tokenizer),
@@ -556,9 +578,7 @@ def main() -> None:
             "nq301": Scored.of(parts, read_nq301(options.nq301), tokenizer),
         }
         weights = [(JOIN_WEIGHTS[name], part, np.ones(len(part.examples), bool)) for name, part in scored.items()]
-        join = fit_join(weights)
-        # Rounded: the solver's last bits differ from one processor to the next.
-        arrays |= {"join": np.round(join.coef_[0], 12), "join_bias": np.float64(np.round(join.intercept_[0], 12))}
+        arrays |= fit_last(weights)
         save(options.out, arrays)
         log("last step done")
         cross_validate(weights[:2], scored["nq301"])

@@ -1,7 +1,8 @@
 """Answer equivalence that ships with the project: no download, small, fast on a CPU.
 
 Two kinds of evidence are joined: boosted trees over lexical features (:mod:`.features`), and a cross-encoder cut from
-MiniLM and fine-tuned (:mod:`.crossencoder`). ``training/equivalence.py`` makes the weights from human verdicts;
+MiniLM and fine-tuned (:mod:`.crossencoder`). The cross-encoder, which costs nearly all the time, is asked only where it
+can change a verdict: where the trees' log odds lie in a band that training found. ``training/equivalence.py`` makes the weights from human verdicts;
 ``quit/models/weights/EQUIVALENCE.md`` is their model card.
 """
 
@@ -23,8 +24,6 @@ from quit.models.protocols import Pair
 WEIGHTS = Path(__file__).parents[1] / "weights" / "equivalence.npz"
 VERSION = 6
 """Rises whenever the same weights would give other probabilities."""
-SURE = 4.6
-"""Pairs on which the trees alone are this sure (log odds; 99%) are not shown to the cross-encoder."""
 CHUNK = 4096
 
 _EMPTY = NAMES.index("empty")
@@ -69,14 +68,17 @@ class EnsembleClassifier:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64."""
         pairs = [Pair(pair.question, clean(pair.reference), clean(pair.candidate)) for pair in pairs]
         x = np.array([lexical(*astuple(pair)) for pair in pairs])
-        logits = self.trees(x)
-        open_rows = [row for row in range(len(pairs)) if abs(logits[row]) < SURE and not x[row, _EMPTY]]
+        odds = self.trees(x)
+        low, high = self._arrays["band"]
+        slope, bias = self._arrays["alone"]
+        logits = slope * odds + bias
+        open_rows = [row for row in range(len(pairs)) if low <= odds[row] <= high and not x[row, _EMPTY]]
         if open_rows:
             sequences = [
                 self._tokenizer.sequence(pair.question, pair.reference, focus(pair.reference, pair.candidate))
                 for pair in (pairs[row] for row in open_rows)
             ]
-            z = np.stack([logits[open_rows], self.cross(sequences)], axis=1)
+            z = np.stack([odds[open_rows], self.cross(sequences)], axis=1)
             logits[open_rows] = (z * self._arrays["join"]).sum(axis=1) + self._arrays["join_bias"]
         return 1.0 / (1.0 + exp(-logits))
 
