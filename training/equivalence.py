@@ -555,7 +555,7 @@ def main() -> None:
     parser.add_argument("--evouna", type=Path, required=True, help="folder of NQ.json and TQ.json")
     parser.add_argument("--nq301", type=Path, required=True, help="JSONL of {question, answers, candidate, label}")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--parts", type=Path, help="take trees and cross-encoder from this file; fit the last step alone")
+    parser.add_argument("--parts", type=Path, help="weights whose trees and cross-encoder are taken")
     options = parser.parse_args()
     start = time.time()
 

@@ -1,9 +1,9 @@
 """Answer equivalence that ships with the project: no download, small, fast on a CPU.
 
 Two kinds of evidence are joined: boosted trees over lexical features (:mod:`.features`), and a cross-encoder cut from
-MiniLM and fine-tuned (:mod:`.crossencoder`). The cross-encoder, which costs nearly all the time, is asked only where it
-can change a verdict: where the trees' log odds lie in a band that training found. ``training/equivalence.py`` makes the weights from human verdicts;
-``quit/models/weights/EQUIVALENCE.md`` is their model card.
+MiniLM and fine-tuned (:mod:`.crossencoder`). The cross-encoder, which takes nearly all the time, is asked only where it
+can change a verdict: where the trees' log odds lie in a band that training found. ``training/equivalence.py`` makes the
+weights from human verdicts; ``quit/models/weights/EQUIVALENCE.md`` is their model card.
 """
 
 from __future__ import annotations
