@@ -75,7 +75,7 @@ REASONS = {
      "give each record its own"),
     "duplicate_question": ("record", "the question was there before (only with `collect.duplicates=keep_first`)",
      "nothing, or `pool`"),
-    "too_few_hints": ("question", "fewer than five distinct hints (`convergence.hints`)",
+    "too_few_hints": ("question", "fewer than five distinct hints (`passages.hints`)",
      "add hints, or another source of the same question"),
     "beyond_questions": ("question", "it comes after the first N usable ones (`quit build --questions N`)",
      "raise N, or `--questions 0`: all"),

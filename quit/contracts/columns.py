@@ -90,7 +90,11 @@ DESCRIBED = (
     Column("difficulty_producer", TEXT, "Identity of the method and its models."),
     NOTE,
 )
-PERMUTATION = Column("permutation", TEXT, "Indices of the chosen hints in reading order, such as `402`.")
+PERMUTATION = Column(
+    "permutation",
+    TEXT,
+    "Ranks of the chosen hints in reading order, such as `402`: a digit each, from the eleventh hint a letter.",
+)
 READER = Column("reader", TEXT, "Name of the reader.")
 ANSWER = Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`.")
 RAW = Column("raw", TEXT, "The reply as the model wrote it.")

@@ -39,8 +39,8 @@ class TableContract:
     ``log``: people append to it, no stage makes it; rows are never changed and their order is that of writing.
     ``released``: every release holds it.
 
-    What holds among the tables of a release (:mod:`quit.dataset.check`): ``passages``: it has a row for every ordered
-    selection of a question's hints, in depth-first order, of answers for each reader; ``required``: tables whose rows
+    What holds among the tables of a release (:mod:`quit.dataset.check`): ``passages``: it has a row for every passage
+    of a question, in depth-first order, of answers for each reader; ``required``: tables whose rows
     all have a row here; ``references``: tables that have a row for each row here; ``follows``: column -> what it must
     be, in SQL.
     """

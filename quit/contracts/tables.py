@@ -145,7 +145,7 @@ TABLES: dict[str, TableContract] = {
             "ranked_hints",
             "rank",
             ("hint_id",),
-            "Usable hints by convergence; the first `convergence.hints` make the passages.",
+            "Usable hints by convergence; the first `passages.hints` make the passages.",
             RANKED,
             required=_EVERY_QUESTION,
             references=(Reference(("hint_id", "question_id", "hint"), "hints"),),
@@ -219,8 +219,8 @@ TABLES: dict[str, TableContract] = {
             "passages",
             "enumerate",
             ("question_id", "permutation"),
-            "Every ordered selection of the hints, depth first; text follows from hints and permutation and is "
-            "never stored.",
+            "The ordered selections of a question's hints that are its passages (settings `passages`; by default all), "
+            "depth first; text follows from hints and permutation and is never stored.",
             (
                 QUESTION,
                 Column("subset", TEXT, "Indices of the chosen hints, ascending, such as `024`."),
@@ -370,7 +370,8 @@ TABLES: dict[str, TableContract] = {
             ("hint_id",),
             "What each hint that makes passages contributes to label 2. p(S) is the share of the orders of a set S of "
             "hints that have label 2; S suffices where p(S) = 1, and is minimal where no proper subset of it suffices. "
-            "The Shapley values of v(S) = p(S) sum to p of all hints less `question_roles.without_hints`.",
+            "The Shapley values of v(S) = p(S) sum to p of all hints less `question_roles.without_hints`. Empty unless "
+            "passages are all ordered selections of as many hints per question.",
             (
                 HINT,
                 QUESTION,
@@ -392,7 +393,8 @@ TABLES: dict[str, TableContract] = {
             "question_roles",
             "roles",
             ("question_id",),
-            "How many hints a question needs, and whether their order matters. Sets have at least one hint.",
+            "How many hints a question needs, and whether their order matters. Sets have at least one hint. Empty "
+            "where `hint_roles` is.",
             (
                 QUESTION,
                 Column(
@@ -403,7 +405,7 @@ TABLES: dict[str, TableContract] = {
                 Column("unneeded_hints", SMALL, "Hints that are in no minimal set; null: no set suffices.", True),
                 Column("without_hints", REAL, "p of no hints, by the probe; null: not probed, counts as 0.", True),
             ),
-            required=_EVERY_QUESTION,
+            required=(Reference(("question_id",), "question_roles_again"),),
             follows={
                 name: f"(SELECT {name} FROM question_roles_again AS r WHERE r.question_id = this.question_id)"
                 for name in ("fewest_in_every_order", "fewest_in_some_order", "order_dependent_sets", "unneeded_hints")

@@ -4,7 +4,7 @@ references, required rows, columns that follow from others. Row by row, some que
 Conditions in contracts are DuckDB's. Beside the tables (``answers`` and ``distinct_answers`` of all readers together,
 ``file``: that of their file) they see
 
-- ``this``: the table whose row it is; ``getvariable`` of ``hints`` (that make a question's passages), ``medium_from``
+- ``this``: the table whose row it is; ``getvariable`` of ``hints`` (that make passages, at most), ``medium_from``
   and ``hard_from``;
 - ``changes`` also has ``label``, its passage's;
 - ``answers``: one row for those that agree in what conditions say; ``says``: whether the reply is more than an empty
@@ -36,10 +36,12 @@ from quit.common.rows import limited_database
 from quit.contracts import TableContract
 from quit.dataset.files import HISTORY, TABLES, TableFiles, contract
 from quit.dataset.release import ReaderInfo
+from quit.engine.parts import KEYS
 from quit.models.protocols import NO_ANSWER
 from quit.settings import Settings
 from quit.stages.labelling.answers import matching_rows
-from quit.stages.labelling.passages import permutation_table
+from quit.stages.labelling.design import design_passages, hints_of
+from quit.stages.labelling.passages import PassageRows
 from quit.stages.roles import roles_of
 from quit.text.answers import answer_key
 
@@ -69,7 +71,7 @@ class Fault:
 def faults(
     files: TableFiles, readers: Sequence[ReaderInfo], settings: Settings, *, own_keys: bool = False
 ) -> Iterator[Fault]:
-    """Yield what is wrong in a release's tables. ``settings``: ``convergence.hints``, ``difficulty``,
+    """Yield what is wrong in a release's tables. ``settings``: ``passages``, ``difficulty``,
     ``split.seed`` and ``release.memory_mb`` count. ``own_keys``: answers have the keys that the tables give them, made
     by another rule than this program's.
 
@@ -119,12 +121,12 @@ class _Chunk:
     ) -> None:
         self.files, self.readers = files, readers
         self.own_keys, self.keys = own_keys, dict[str, str]()
-        self.permutations = permutation_table(settings.convergence.hints)
+        self.design = settings.passages
         self.ids = plain(files.read("splits", ["question_id"])["question_id"])
         self.sql = limited_database(settings.release.memory_mb)
         self.sql.execute("SET scalar_subquery_error_on_multiple_rows = false")
         bounds = {"medium_from": settings.difficulty.medium_from, "hard_from": settings.difficulty.hard_from}
-        for name, value in ({"hints": self.permutations.n} | bounds).items():
+        for name, value in ({"hints": self.design.most_hints} | bounds).items():
             self.sql.execute(f"SET VARIABLE {name} = {value}")
         key_of = (lambda answer: self.keys.get(answer)) if own_keys else answer_key
         self.sql.create_function("answer_key_of", key_of, ["VARCHAR"], "VARCHAR")
@@ -186,8 +188,9 @@ class _Chunk:
         """Give DuckDB the tables; yield what is wrong with the passages that have rows."""
         tables = {name: self._read(name) for name in TABLES if not contract(name).passages}
         tables["changes"] = tables["changes"].filter(is_in(tables["changes"]["question_id"], self.ids))
+        self.rows = self._expected(tables["hints"], tables["ranked_hints"])
         pieces: dict[str, list[pa.Table]] = {"passages": [], "answers": [], "labels": [], "distinct_answers": []}
-        bits, labelers = np.zeros(len(self.ids) * (len(self.permutations) + 1), np.int64), list[str]()
+        bits, labelers = np.zeros(len(self.rows) + len(self.ids), np.int64), list[str]()
         for info in self.readers:
             replies = _Replies(self._read(f"distinct_answers/{info.name}"), self.ids)
             if is_labeler := info.role == "labeler":
@@ -217,8 +220,8 @@ class _Chunk:
         sets = [[name for place, name in enumerate(labelers) if one >> place & 1] for one in range(1 << len(labelers))]
         labelers_again = pa.array(sets, pa.list_(pa.string())).take(one_array(tables["labels"]["bits"]))
         tables["labels"] = tables["labels"].append_column("right_labelers", labelers_again)
-        tables |= self._roles(tables["question_roles"], right.reshape(len(self.ids), -1)[:, :-1])
-        one = self.permutations
+        tables |= self._roles(tables["question_roles"], right[: len(self.rows)])
+        one = self.rows.table
         tables["permutations"] = pa.table({"permutation": one.permutation, "subset": one.subset, "hints": one.hints})
         for name, table in tables.items():
             if self.own_keys and "answer_key" in table.schema.names:
@@ -228,12 +231,23 @@ class _Chunk:
 
     def _with_labels(self, changes: pa.Table, right: np.ndarray) -> pa.Table:
         """Return changes with the labels of their passages, ``label``; ``right``: whether each passage's is 2."""
-        question, passage = (
-            positions_in(changes[name], of)
-            for name, of in (("question_id", self.ids), ("permutation", self.permutations.permutation))
-        )
-        labels = 1 + right[question * (len(self.permutations) + 1) + passage].astype(np.int8)
-        return changes.append_column("label", pa.array(labels, mask=passage < 0))
+        cells, _, _ = self._places(changes)
+        labels = 1 + right[cells].astype(np.int8)
+        return changes.append_column("label", pa.array(labels, mask=cells >= len(self.rows)))
+
+    def _expected(self, hints: pa.Table, ranked_hints: pa.Table) -> PassageRows:
+        """Return the passages that the design gives these questions; those that they have where a model chose them."""
+        if self.design.is_full:
+            return PassageRows.full(len(self.ids), self.design.most_hints)
+        if self.design.extremes and "cosine" in self.design.by:
+            return PassageRows.of(self.files.batches("passages", KEYS), self.ids)
+        return PassageRows.of([design_passages(self.design, hints_of(self.ids, hints, ranked_hints))], self.ids)
+
+    def _places(self, rows: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the place of each row's passage among those expected (behind them one per question, for what is no
+        passage), its question, and its permutation's row."""
+        places, question, passage = self.rows.places(rows, self.ids)
+        return np.where(places < 0, len(self.rows) + question, places), question, passage
 
     def _read(self, name: str) -> pa.Table:
         """Return a table with the first letter of each reply."""
@@ -245,40 +259,37 @@ class _Chunk:
         return pa.concat_tables([self.files.schema(name).empty_table(), *pieces])
 
     def _passages(self, name: str, cells: list[np.ndarray]) -> Iterator[tuple[pa.Table, np.ndarray, np.ndarray]]:
-        """Yield a table of passages, some rows at a time, with the question and the permutation of each row; add the
-        places of these among all (one more per question, for what is no passage) to ``cells``."""
-        one = self.permutations.permutation
+        """Yield a table of passages, some rows at a time, with the question and the permutation of each row; add their
+        places (:meth:`_places`) to ``cells``."""
         for rows in self.files.batches(name):
-            question, passage = positions_in(rows["question_id"], self.ids), positions_in(rows["permutation"], one)
-            passage[passage < 0] = len(one)
-            cells.append(question * (len(one) + 1) + passage)
+            places, question, passage = self._places(rows)
+            cells.append(places)
             yield rows, question, passage
 
     def _misplaced(self, name: str, pieces: Sequence[np.ndarray]) -> Iterator[Fault]:
         """Yield the questions that do not have every passage once, in depth-first order."""
-        count, cells = len(self.permutations), np.concatenate([np.zeros(0, np.int64), *pieces])
-        expected = (np.arange(len(self.ids))[:, None] * (count + 1) + np.arange(count)).ravel()
-        if np.array_equal(cells, expected):
+        cells, count = np.concatenate([np.zeros(0, np.int64), *pieces]), len(self.rows)
+        if np.array_equal(cells, np.arange(count)):
             return
-        question = cells // (count + 1)
+        question = np.append(self.rows.owner, np.arange(len(self.ids)))[cells]
         order = np.argsort(question, kind="stable")
         ends = np.searchsorted(question[order], np.arange(len(self.ids) + 1))
         for place, (first, end) in enumerate(pairwise(ends)):
-            own = order[first:end]
-            if (
-                len(own) != count
-                or own[-1] - own[0] != count - 1
-                or (cells[own] != expected[place * count : (place + 1) * count]).any()
-            ):
-                what = f"{len(own)} rows, expected its {count} passages, each once, in depth-first order"
+            own, expected = order[first:end], np.arange(*self.rows.starts[place : place + 2])
+            if not np.array_equal(cells[own], expected) or (np.diff(own) != 1).any():
+                what = f"{len(own)} rows, expected its {len(expected)} passages, each once, in depth-first order"
                 yield Fault(PASSAGES, name, self.ids[place].as_py(), what)
 
     def _roles(self, question_roles: pa.Table, right: np.ndarray) -> dict[str, pa.Table]:
-        """Return what roles follow from the labels (``right``: as :func:`roles_of`)."""
-        n, ids = self.permutations.n, self.ids
+        """Return what roles follow from the labels, nothing where the design has none; ``right``: whether each
+        passage's is 2."""
+        n, ids = self.design.most_hints, self.ids
+        if not self.design.is_full:
+            names = ("question_roles", "hint_roles")
+            return {f"{name}_again": contract(name).schema.empty_table() for name in names}
         places = pc.index_in(ids, plain(question_roles["question_id"]))
         without = question_roles["without_hints"].take(places)
-        roles = roles_of(right, pc.fill_null(without, np.nan).to_numpy(), n)
+        roles = roles_of(right.reshape(len(ids), -1), pc.fill_null(without, np.nan).to_numpy(), n)
         columns = {name: pa.array(values.ravel(), mask=~np.isfinite(values.ravel())) for name, values in roles.items()}
         keys = {"question_id": ids}, {"question_id": np.repeat(ids, n), "rank": np.tile(np.arange(n), len(ids))}
         return {

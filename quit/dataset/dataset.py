@@ -21,14 +21,14 @@ from quit import contracts
 from quit.common.columns import plain
 from quit.common.parquet import KEYS
 from quit.common.progress import advance
-from quit.dataset.files import PagedTable, TableFiles, aligned, hints_a_question, lists
+from quit.dataset.files import PagedTable, TableFiles, aligned, lists
 from quit.dataset.release import ReaderInfo, fingerprint_of, verify
 from quit.dataset.rows import Lists, QuestionRows, row_lists
-from quit.errors import InputError
+from quit.errors import InputError, SettingsError
 from quit.evaluate.labels import SPLITS
 from quit.models.protocols import NO_ANSWER
 from quit.stages.labelling.answers import Answers, cut_replies, fully_relevant, matching_rows
-from quit.stages.labelling.passages import PermutationTable, permutation_table
+from quit.stages.labelling.passages import PassageRows, PermutationTable
 
 _SMALL = ("questions", "ranked_hints", "descriptions", "splits", "valid_answers", "question_roles")
 _OF_HINTS = ("hint_id", "source", "url")
@@ -38,29 +38,35 @@ FULLY, PARTIALLY = 2, 1  # relevance labels (paper, section 3.2.2); 0, another q
 
 @dataclass(frozen=True)
 class Block:
-    """Some questions of a split with all their passages: Q questions, P passages each, R readers (labelers first).
+    """Some questions of a split with all their passages: Q questions, N passages, R readers (labelers first).
 
-    ``labels``: int8, shape (Q, P). ``codes``: int32, shape (Q, P, R), positions in ``values``, the distinct answers of
-    the block, sorted. ``correct``: int8, shape (Q, len(values)): 1 correct, 0 not, -1 unjudged (or not given for the
-    question). ``positions``: int64, shape (Q,), places of the questions in ``Dataset.ids``. ``asked``: bool, shape (Q,
-    P, R), whether the reader was asked; where not, its answer is ``NO ANSWER``.
+    ``positions``: int64, shape (Q,), places of the questions in ``Dataset.ids``. ``passages``: of these questions.
+    ``labels``: int8, shape (N,). ``codes``: int32, shape (N, R), positions in ``values``, the distinct answers of the
+    block, sorted. ``correct``: int8, shape (Q, len(values)): 1 correct, 0 not, -1 unjudged (or not given for the
+    question). ``asked``: bool, shape (N, R), whether the reader was asked; where not, its answer is ``NO ANSWER``.
     """
 
     positions: np.ndarray
+    passages: PassageRows
     labels: np.ndarray
     codes: np.ndarray
     values: list[str]
     correct: np.ndarray
     asked: np.ndarray
 
+    @property
+    def right(self) -> np.ndarray:
+        """What ``correct`` says of each answer: int8, shape (N, R)."""
+        return self.correct[self.passages.owner[:, None], self.codes]
+
 
 @dataclass(frozen=True)
 class Replies:
-    """What some readers (R) replied to some questions (Q) about their passages (P), checked.
+    """What some readers (R) replied to some questions about their passages (N in all), checked.
 
     ``distinct``: their rows of ``distinct_answers``, reader by reader. One value per row of these: ``owner``, the
     question's place; ``correct``, as in ``Block``; ``valid``, whether it is among the valid answers. ``index``: int64,
-    shape (Q, P, R), the row that a passage got.
+    shape (N, R), the row that a passage got.
     """
 
     distinct: pa.Table
@@ -156,15 +162,17 @@ class Dataset:
         self.split_names: list[str] = self.splits["split"].to_pylist()
         if unknown := set(self.split_names) - set(SPLITS):
             raise InputError(f"Unknown split {min(unknown)!r} in the table 'splits': expected train, dev or test.")
-        self.permutations: PermutationTable = permutation_table(hints_a_question(self.ids, self.selected_hints.array))
-        tables = {"passages": self.passages, "labels": self.labels}
+        pieces = self.passages if isinstance(self.passages, PagedTable) else [self.passages]
+        self.rows = PassageRows.of((piece.select(KEYS) for piece in pieces), pa.array(self.ids))
+        self.rows.check_hints(self.ids, self.selected_hints.array)
+        if len(wrong := self.rows.unordered):
+            raise InputError(f"The table 'passages' is not in depth-first order: question {self.ids[wrong[0]]!r}.")
+        tables = {"labels": self.labels}
         for info in self.readers:
             if info.name not in self.answers:
                 raise InputError(f"There are no answers of the reader {info.name!r}.")
             tables[f"answers of {info.name}"] = self.answers[info.name].rows
-        self._rows = {
-            name: QuestionRows(name, table, self.ids, len(self.permutations)) for name, table in tables.items()
-        }
+        self._rows = {name: QuestionRows(name, table, self.ids, self.rows) for name, table in tables.items()}
 
     @property
     def partly_asked(self) -> bool:
@@ -205,7 +213,17 @@ class Dataset:
 
     @property
     def passage_count(self) -> int:
-        return len(self.ids) * len(self.permutations)
+        return len(self.rows)
+
+    def check_full(self, what: str) -> PermutationTable:
+        """Return all ordered selections of a question's hints. Raises ``SettingsError`` where passages are others:
+        ``what``, a format or system, rests on them."""
+        if not self.rows.is_full:
+            raise SettingsError(
+                f"{what} holds all ordered selections of as many hints per question; the passages here are others "
+                "(settings passages.hints, sizes, orders, extremes)."
+            )
+        return self.rows.table
 
     # Small tables, in memory as a whole.
 
@@ -254,10 +272,9 @@ class Dataset:
     # Large tables, block by block.
 
     def labels_of(self, positions: np.ndarray) -> np.ndarray:
-        """Return the labels of some questions, int8, shape (questions, passages). Raises ``InputError`` as
+        """Return the labels of some questions' passages, int8, shape (passages,). Raises ``InputError`` as
         ``block``."""
         advance(f"{self.writing}: labels", len(positions), len(self.ids))
-        self._rows["passages"].column(positions, None, self.permutations.permutation)
         checked = self.column("labels", positions, "label").astype(np.int8)
         if not np.isin(checked, (PARTIALLY, FULLY)).all():
             raise InputError(f"The table 'labels' holds a label that is neither {PARTIALLY} nor {FULLY}.")
@@ -277,20 +294,18 @@ class Dataset:
         correct = np.full((len(positions), len(values)), -1, dtype=np.int8)
         correct[replies.owner, of_text] = replies.correct
         asked = np.stack([self.asked(positions, info) for info in self.ordered_readers], axis=-1)
-        return Block(positions, labels, of_text[replies.index], values, correct, asked)
+        return Block(positions, self.rows.take(positions), labels, of_text[replies.index], values, correct, asked)
 
     def asked(self, positions: np.ndarray, reader: ReaderInfo) -> np.ndarray:
-        """Return whether a reader was asked about some questions' passages: bool, shape (questions, passages)."""
+        """Return whether a reader was asked about some questions' passages: bool, shape (passages,)."""
         if self.answers[reader.name].asked is None:
-            return np.ones((len(positions), len(self.permutations)), dtype=bool)
+            return np.ones(int(self.rows.counts[positions].sum()), dtype=bool)
         return self.column(f"answers of {reader.name}", positions, "asked")
 
     def column(self, table: str, positions: np.ndarray, name: str) -> np.ndarray:
-        """Return a column of the passages of some questions: shape (questions, passages). ``table``: ``labels``,
-        ``passages`` or ``answers of READER``. Raises ``InputError`` where rows are out of order."""
-        column = self._rows[table].column(positions, name, self.permutations.permutation)
-        assert column is not None  # a column was named
-        return column.to_numpy(zero_copy_only=False).reshape(len(positions), len(self.permutations))
+        """Return a column of the passages of some questions: shape (passages,). ``table``: ``labels`` or ``answers of
+        READER``. Raises ``InputError`` where rows are not those of the passages, in their order."""
+        return self._rows[table].column(positions, name).to_numpy(zero_copy_only=False)
 
     def blocks(self, positions: np.ndarray, size: int = 128) -> Iterator[Block]:
         """Yield ``block`` for ``size`` questions at a time."""
@@ -323,11 +338,12 @@ class Dataset:
             offsets = np.cumsum(counts) - counts
             if (piece["number"].to_numpy() != np.arange(len(piece)) - np.repeat(offsets, counts)).any():
                 raise InputError(f"The distinct answers of {info.name} are not numbered from 0 in their order.")
-            if (beyond := (numbers.max(axis=1) >= counts) | (numbers.min(axis=1) < 0)).any():
-                question_id = self.ids[positions[beyond][0]]
+            of_passages = self.rows.counts[positions]
+            if (beyond := (numbers >= np.repeat(counts, of_passages)) | (numbers < 0)).any():
+                question_id = self.ids[np.repeat(positions, of_passages)[beyond][0]]
                 raise InputError(f"An answer of {info.name} to {question_id!r} is not among its distinct answers.")
             pieces.append(piece.append_column("owner", pa.array(np.repeat(np.arange(len(positions)), counts))))
-            index.append(first + offsets[:, None] + numbers)
+            index.append(first + np.repeat(offsets, of_passages) + numbers)
             first += len(piece)
         distinct = pa.concat_tables(pieces)
         verdicts = _rows_of(self._lists["verdicts"], positions)
@@ -340,15 +356,15 @@ class Dataset:
     def _given(self, positions: np.ndarray, readers: Sequence[ReaderInfo]) -> tuple[np.ndarray, Replies]:
         """Return the labels of some questions and what these readers, first the labelers, replied; checked."""
         labels, replies = self.labels_of(positions), self.replies(positions, readers)
-        right = replies.valid[replies.index[:, :, : len(self.labelers)]]
+        right = replies.valid[replies.index[:, : len(self.labelers)]]
         hit = fully_relevant(np.moveaxis(right, -1, 0))
         wrong = np.argwhere(np.where(hit, FULLY, PARTIALLY) != labels)
         if len(wrong):
-            row, passage = wrong[0]
+            passages, row = self.rows.take(positions), int(wrong[0, 0])
             raise InputError(
                 f"{len(wrong)} labels do not follow from the labelers' answers and the valid answers, first that of "
-                f"question {self.ids[positions[row]]!r}, permutation "
-                f"{self.permutations.permutation[int(passage)].as_py()!r}: run the label stage again."
+                f"question {self.ids[positions[passages.owner[row]]]!r}, permutation "
+                f"{passages.permutation[row].as_py()!r}: run the label stage again."
             )
         return labels, replies
 

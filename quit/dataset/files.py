@@ -21,6 +21,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
 from quit.stages.labelling.answers import Answers
+from quit.stages.labelling.passages import PermutationTable, joined_hints
 
 TABLES = tuple(name for name, table in contracts.TABLES.items() if table.released)
 """Tables of a release, without those of its readers. All except :data:`HISTORY` hold only questions in ``splits``."""
@@ -164,7 +165,8 @@ class TableFiles:
             for table in rows:
                 owner = positions_in(table["question_id"], ids)
                 permutation, at = plain(table["permutation"]), pa.array(owner)
-                texts = _texts(hints, owner, permutation)
+                one = PermutationTable.of(permutation.unique().to_pylist())
+                texts = joined_hints(hints, one, owner, positions_in(table["permutation"], one.permutation))
                 label, split_of = table["label"].combine_chunks(), plain(splits["split"]).take(at)
                 columns = [ids.take(at), permutation, text_of.take(at), texts, label, answers.take(at), split_of]
                 yield pa.record_batch(columns, PASSAGES)
@@ -251,17 +253,6 @@ def lists(table: pa.Table, column: str, ids: pa.Array) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]), pa.int32()), values)
 
 
-def hints_a_question(ids: Sequence[str], hints: pa.ListArray) -> int:
-    """Return how many selected hints each question has. Raises ``InputError`` unless all have as many, at least one."""
-    counts = pc.list_value_length(hints).to_numpy()
-    if len(other := np.flatnonzero((counts != counts[0]) | (counts == 0))):
-        raise InputError(
-            f"The question {ids[other[0]]!r} has {counts[other[0]]} selected hints in the table 'ranked_hints', but "
-            f"{ids[0]!r} has {counts[0]}: every question must have the same number, at least one."
-        )
-    return int(counts[0])
-
-
 def aligned(name: str, table: pa.Table, ids: Sequence[str]) -> pa.Table:
     """Return one row of a table per question, in the order of ``ids``. Raises ``InputError`` for one without a row."""
     rows = pc.index_in(pa.array(ids), plain(table["question_id"]))
@@ -269,18 +260,6 @@ def aligned(name: str, table: pa.Table, ids: Sequence[str]) -> pa.Table:
         missing = ids[rows.is_null().index(True).as_py()]
         raise InputError(f"The table {name!r} has no row for the question {missing!r}.")
     return table.take(rows)
-
-
-def _texts(hints: pa.ListArray, owner: np.ndarray, permutation: pa.StringArray) -> pa.StringArray:
-    """Return the text of each passage: the hints at the digits of its permutation. ``owner``: row in ``hints``."""
-    _, bounds, digits = permutation.buffers()
-    ends = np.frombuffer(bounds, np.int32)[permutation.offset : permutation.offset + len(permutation) + 1]
-    place = np.frombuffer(digits, np.uint8)[ends[0] : ends[-1]].astype(np.int64) - ord("0")
-    of_passage = np.repeat(owner, np.diff(ends))
-    if (place >= pc.list_value_length(hints).to_numpy()[of_passage]).any():
-        raise InputError("A passage is made of more hints than its question has in the table 'ranked_hints'.")
-    texts = hints.values.take(pa.array(hints.offsets.to_numpy()[of_passage] + place))
-    return pc.binary_join(pa.ListArray.from_arrays(pa.array(ends - ends[0]), texts), " ")
 
 
 def current_files(workspace: Workspace, readers: Iterable[str] | None = None) -> TableFiles:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from quit.common.columns import one_array, plain, positions_in, runs
 from quit.dataset.files import PagedTable, lists
 from quit.errors import InputError
+from quit.stages.labelling.passages import PassageRows
 
 
 @dataclass(frozen=True)
@@ -38,17 +39,20 @@ def row_lists(table: pa.Table, ids: Sequence[str]) -> pa.ListArray:
 class QuestionRows:
     """Finds the rows of each question in a large table, without copying it.
 
-    ``size``: how many rows each question has; None: any number, at least one. Raises ``InputError`` where that is not
-    so, and where a question's rows are not together.
+    ``passages``: of the questions, where the table has a row for each of them; None: any number of rows, at least one.
+    Raises ``InputError`` where that is not so, and where a question's rows are not together.
     """
 
-    def __init__(self, name: str, table: pa.Table | PagedTable, ids: Sequence[str], size: int | None = None) -> None:
-        self.name, self.table, self.ids = name, table, ids
+    def __init__(
+        self, name: str, table: pa.Table | PagedTable, ids: Sequence[str], passages: PassageRows | None = None
+    ) -> None:
+        self.name, self.table, self.ids, self._passages = name, table, ids, passages
         names, starts = runs(table["question_id"])
         bounds = dict(zip(names, zip(starts, [*starts, table.num_rows][1:], strict=True), strict=True))
         if len(bounds) < len(names):
             raise InputError(f"The rows of a question are not together in the table {name!r}.")
-        for question_id in ids:
+        expected = [0] * len(ids) if passages is None else passages.counts.tolist()
+        for question_id, size in zip(ids, expected, strict=True):
             start, end = bounds.get(question_id, (0, 0))
             if end - start != (size or max(1, end - start)):
                 raise InputError(
@@ -63,19 +67,18 @@ class QuestionRows:
         table, rows = self._slice(positions)
         return table if rows is None else table.unify_dictionaries().take(pa.array(rows))
 
-    def column(self, positions: np.ndarray, name: str | None, permutation: pa.StringArray) -> pa.Array | None:
-        """Return a column of the rows of some questions, question by question; None where no ``name`` is given.
+    def column(self, positions: np.ndarray, name: str) -> pa.Array:
+        """Return a column of the rows of some questions' passages, question by question.
 
-        Raises ``InputError`` where the rows are not in depth-first order (that of ``permutation``), or hold a null.
+        Raises ``InputError`` where the rows are not those of the passages, in their order, or hold a null.
         """
+        assert self._passages is not None
         table, rows = self._slice(positions)
-        places = positions_in(table["permutation"], permutation)
-        wrong = (places if rows is None else places[rows]).reshape(-1, len(permutation)) != np.arange(len(permutation))
+        codes = positions_in(table["permutation"], self._passages.table.permutation)
+        wrong = (codes if rows is None else codes[rows]) != self._passages.codes[self._passages.rows(positions)]
         if wrong.any():
-            first = self.ids[positions[wrong.any(axis=1)][0]]
+            first = self.ids[np.repeat(positions, self.counts[positions])[wrong][0]]
             raise InputError(f"The rows of question {first!r} in the table {self.name!r} are not in depth-first order.")
-        if name is None:
-            return None
         piece = one_array(table[name])
         values = piece if rows is None else piece.take(pa.array(rows))
         if values.null_count:

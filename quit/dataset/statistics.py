@@ -7,9 +7,8 @@ passages.
 
 from __future__ import annotations
 
-import math
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from typing import Any
@@ -20,15 +19,17 @@ import pyarrow.compute as pc
 
 from quit.common.columns import plain, positions_in
 from quit.common.parquet import KEYS
-from quit.dataset.files import TableFiles, aligned, hints_a_question, lists
+from quit.common.rows import grouped
+from quit.dataset.files import TableFiles, aligned, lists
 from quit.errors import InputError
 from quit.evaluate.labels import ALL, SPLITS
 from quit.models.protocols import Encoder
-from quit.stages.labelling.passages import passage_texts, permutation_table
+from quit.stages.labelling.passages import PassageRows, joined_hints, passage_texts
 from quit.stages.leaks.containment import hints_of_occurrence
 
-TABLES = ("questions", "ranked_hints", "descriptions", "splits", "labels", "valid_answers")
+TABLES = ("questions", "ranked_hints", "descriptions", "splits", "passages", "labels", "valid_answers")
 """Tables that statistics are counted from."""
+_LARGE = {"passages": KEYS, "labels": (*KEYS, "label")}
 SAMPLE = 500
 _STOP_WORDS = frozenset((files("quit.text") / "nltk_stop_words.txt").read_text(encoding="utf-8").split())
 """NLTK's English stop words, 179."""
@@ -99,21 +100,24 @@ class Statistics:
 def statistics(tables: Mapping[str, Any], encoder: Encoder | None = None, sample: int = SAMPLE) -> Statistics:
     """Return the statistics of the questions in ``splits``; the other tables may hold more.
 
-    ``tables``: those of :data:`TABLES`, by name; ``labels`` may be given in pieces, encoded or not. At most ``sample``
-    passages, drawn from all splits, are encoded. Raises ``InputError`` when a question has no row in a table, or
-    another number of selected hints than the rest.
+    ``tables``: those of :data:`TABLES`, by name; ``passages`` and ``labels`` may be given in
+    pieces, encoded or not. At most ``sample``
+    passages, drawn from all splits, are encoded. Raises ``InputError`` when a question has no row in a table.
     """
     facts = _Facts(tables)
     per_question = {
         "question_words": np.array([len(text.split(" ")) for text in facts.questions], dtype=float),
-        "passage_words": _passage_words(facts.hints),
-        "lexical_overlap": _overlap(facts.questions, facts.hints),
-        "answer_containment": _containment(facts.hints, facts.valid),
+        **{name: np.zeros(len(facts.ids)) for name in ("passage_words", "lexical_overlap")},
+        "answer_containment": _containment(facts),
     }
+    for same in facts.alike():
+        questions, hints = [facts.questions[place] for place in same], [facts.hints[place] for place in same]
+        one = facts.passages.take(same[:1])
+        per_question["passage_words"][same] = _passage_words(hints, one)
+        per_question["lexical_overlap"][same] = _overlap(questions, hints, one)
     similarity = _similarity(facts, encoder, sample) if encoder is not None else None
     present = [*(split for split in SPLITS if split in facts.splits), ALL]
-    labels = tables["labels"]
-    counts = _label_counts(facts, [labels] if isinstance(labels, pa.Table) else labels)
+    counts = _label_counts(facts)
     return Statistics(
         summary=tuple(_summary(facts, split, per_question, similarity) for split in present),
         by_hints=_grouped(facts, present, counts, "n_hints", None),
@@ -126,8 +130,8 @@ def statistics(tables: Mapping[str, Any], encoder: Encoder | None = None, sample
 
 def statistics_of(files: TableFiles, encoder: Encoder | None = None) -> Statistics:
     """Return the statistics of a workspace's or a release's files. Raises as :func:`statistics` does."""
-    labels = files.batches("labels", [*KEYS, "label"])
-    return statistics({**{name: files.read(name) for name in TABLES if name != "labels"}, "labels": labels}, encoder)
+    large = {name: files.batches(name, columns) for name, columns in _LARGE.items()}
+    return statistics({name: large.get(name) or files.read(name) for name in TABLES}, encoder)
 
 
 class _Facts:
@@ -150,7 +154,21 @@ class _Facts:
         selected = ranked_hints.filter(ranked_hints["selected"])
         hints = lists(selected.sort_by("rank"), "hint", ids)
         self.hints: list[list[str]] = hints.to_pylist()
-        self.permutations = permutation_table(hints_a_question(self.ids, hints))
+        pieces = {name: tables[name] for name in ("passages", "labels")}
+        in_pieces = {name: [rows] if isinstance(rows, pa.Table) else rows for name, rows in pieces.items()}
+        self.labels, self.passages = in_pieces["labels"], PassageRows.of(in_pieces["passages"], ids)
+        self.passages.check_hints(self.ids, hints)
+        for name, wrong in (
+            ("labels", self.passages.counts == 0),
+            ("ranked_hints", np.array([*map(len, self.hints)]) == 0),
+        ):
+            if wrong.any():
+                raise InputError(f"The table {name!r} has no row for the question {self.ids[wrong.argmax()]!r}.")
+
+    def alike(self) -> Iterator[np.ndarray]:
+        """Yield the questions (places) that have the same permutations: all at once where passages are QUIT's."""
+        codes = self.passages.by_question(self.passages.codes)
+        yield from map(np.array, grouped((own.tobytes(), place) for place, own in enumerate(codes)).values())
 
     def mask(self, split: str) -> np.ndarray:
         return np.ones(len(self.ids), dtype=bool) if split == ALL else np.array(self.splits) == split
@@ -158,13 +176,14 @@ class _Facts:
 
 def _summary(facts: _Facts, split: str, per_question: dict, similarity: tuple | None) -> Summary:
     mask = facts.mask(split)
-    passages = int(mask.sum()) * len(facts.permutations)
+    of_questions = facts.passages.counts[mask]
     figures: dict[str, Any] = {
         "answer_words": _answer_words(facts.valid, mask),
         "gold_answer_words": _answer_words(facts.gold, mask),
     }
-    # Every question has the same number of passages, so the mean over questions is the mean over passages.
-    figures |= {name: float(values[mask].mean()) for name, values in per_question.items()}
+    weights = None if len(np.unique(of_questions)) == 1 else of_questions
+    for name, values in per_question.items():
+        figures[name] = float(np.average(values[mask], weights=None if name == "question_words" else weights))
     if similarity is not None:
         owner, values = similarity
         values = values[mask[owner]]
@@ -173,7 +192,7 @@ def _summary(facts: _Facts, split: str, per_question: dict, similarity: tuple | 
             figures["semantic_similarity"] = float(values.mean())
             error = float(values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else None
             figures["similarity_error"] = error
-    return Summary(split=split, questions=int(mask.sum()), passages=passages, **figures)
+    return Summary(split=split, questions=int(mask.sum()), passages=int(of_questions.sum()), **figures)
 
 
 def _answer_words(answers: Sequence[Sequence[str]], mask: np.ndarray) -> float | None:
@@ -181,57 +200,53 @@ def _answer_words(answers: Sequence[Sequence[str]], mask: np.ndarray) -> float |
     return float(np.mean(lengths)) if lengths else None
 
 
-def _passage_words(hints: Sequence[Sequence[str]]) -> np.ndarray:
-    """Return the mean passage length of each question in words: every hint is in the same number of passages."""
-    passages = permutation_table(len(hints[0]))
-    lengths = np.array([[len(hint.split(" ")) for hint in some] for some in hints], dtype=float)
-    return lengths.sum(axis=1) * (len(passages.indices) / passages.n) / len(passages)
+def _passage_words(hints: Sequence[Sequence[str]], one: PassageRows) -> np.ndarray:
+    """Return the mean passage length of questions in words. ``one``: the passages that each of them has."""
+    chosen = np.concatenate([one.table.paths[code] for code in one.codes])
+    copies = np.bincount(chosen)  # passages that have each hint
+    lengths = np.array([[len(hint.split(" ")) for hint in some[: len(copies)]] for some in hints], dtype=float)
+    return lengths @ copies / len(one)
 
 
-def _overlap(questions: Sequence[str], hints: Sequence[Sequence[str]]) -> np.ndarray:
+def _overlap(questions: Sequence[str], hints: Sequence[Sequence[str]], one: PassageRows) -> np.ndarray:
     """Return the mean Jaccard index of a question's words and its passages' words, exact: float64, shape (questions,).
+    ``one``: the passages that each question has.
 
     The word set of a passage depends only on its subset. Words are counted by the set of hints that hold them (a bit
     mask), once all and once those of the question; a matrix product then sums them up for every subset.
     """
-    n = len(hints[0])
-    masks = np.arange(2**n)
-    held, shared = np.zeros((len(hints), 2**n)), np.zeros((len(hints), 2**n))
-    question_words = np.zeros(len(hints))
-    for row, (question, some) in enumerate(zip(questions, hints)):
-        of_question = _word_set(question)
-        question_words[row] = len(of_question)
-        bits: dict[str, int] = {}
+    sets = [sum(1 << index for index in one.table.paths[code]) for code in one.codes]
+    subsets, orders = np.unique(sets, return_counts=True)
+    of_questions, bits = [_word_set(question) for question in questions], [dict[str, int]() for _ in hints]
+    for masks_of, some in zip(bits, hints, strict=True):
         for index, hint in enumerate(some):
             for word in _word_set(hint):
-                bits[word] = bits.get(word, 0) | 1 << index
-        for word, mask in bits.items():
-            held[row, mask] += 1
-            if word in of_question:
-                shared[row, mask] += 1
-    meets = ((masks[:, None] & masks[None, 1:]) > 0).astype(float)  # (mask of a word, subset)
+                masks_of[word] = masks_of.get(word, 0) | 1 << index
+    masks = np.array(sorted({mask for masks_of in bits for mask in masks_of.values()}), dtype=np.int64)
+    held, shared = np.zeros((2, len(hints), len(masks)))
+    column = {mask: place for place, mask in enumerate(masks.tolist())}
+    for row, (of_question, masks_of) in enumerate(zip(of_questions, bits, strict=True)):
+        for word, mask in masks_of.items():
+            held[row, column[mask]] += 1
+            shared[row, column[mask]] += word in of_question
+    question_words = np.array([*map(len, of_questions)], dtype=float)
+    meets = ((masks[:, None] & subsets[None]) > 0).astype(float)  # (mask of a word, subset)
     both = shared @ meets
     either = question_words[:, None] + held @ meets - both
     jaccard = np.divide(both, either, out=np.zeros_like(both), where=either > 0)
-    return jaccard @ _share_of_subsets(n)
-
-
-def _share_of_subsets(n: int) -> np.ndarray:
-    """Return the share of passages of each non-empty subset, by bit mask 1 to 2**n - 1."""
-    orders = np.array([math.factorial(mask.bit_count()) for mask in range(1, 2**n)], dtype=np.float64)
-    return orders / orders.sum()
+    return jaccard @ (orders / orders.sum())
 
 
 def _word_set(text: str) -> set[str]:
     return set(text.split(" ")) - _STOP_WORDS
 
 
-def _containment(hints: Sequence[Sequence[str]], valid: Sequence[Sequence[str]]) -> np.ndarray:
+def _containment(facts: _Facts) -> np.ndarray:
     """Return the share of each question's passages that hold a valid answer: float64, shape (questions,)."""
-    passages = permutation_table(len(hints[0]))
-    share = np.zeros(len(hints))
-    for row, (some, answers) in enumerate(zip(hints, valid)):
+    share = np.zeros(len(facts.ids))
+    for row, (some, answers) in enumerate(zip(facts.hints, facts.valid)):
         if any(hints_of_occurrence(answer, some) is not None for answer in answers):  # seldom: only then is text needed
+            passages = facts.passages.take(np.array([row]))
             texts = passage_texts([[hint.casefold() for hint in some]], passages).to_pylist()
             share[row] = sum(any(answer.casefold() in text for answer in answers) for text in texts) / len(texts)
     return share
@@ -239,28 +254,25 @@ def _containment(hints: Sequence[Sequence[str]], valid: Sequence[Sequence[str]])
 
 def _similarity(facts: _Facts, encoder: Encoder, sample: int) -> tuple[np.ndarray, np.ndarray]:
     """Return for each passage of the sample its question's position and its cosine with the question."""
-    passages = facts.permutations
-    total = len(facts.ids) * len(passages)
+    passages, total = facts.passages, len(facts.passages)
     passage_numbers = np.array(
         sorted(random.Random("statistics").sample(range(total), min(sample, total))), dtype=np.int64
     )
-    owner, row = passage_numbers // len(passages), passage_numbers % len(passages)
-    texts = []
-    for question, passage in zip(owner.tolist(), row.tolist()):
-        indices = passages.indices[passages.offsets[passage] : passages.offsets[passage + 1]].tolist()
-        texts.append(" ".join(facts.hints[question][index] for index in indices))
+    owner, codes = passages.owner[passage_numbers], passages.codes[passage_numbers]
+    hints = pa.array(facts.hints, pa.list_(pa.string()))
+    texts = joined_hints(hints, passages.table, owner, codes).to_pylist()
     positions, row_of = np.unique(owner, return_inverse=True)
     of_questions = encoder.encode([facts.questions[position] for position in positions.tolist()])
     cosine = (of_questions[row_of] * encoder.encode(texts)).sum(axis=1, dtype=np.float64)
     return owner, cosine
 
 
-def _label_counts(facts: _Facts, pieces: Iterable[pa.Table]) -> np.ndarray:
-    """Return passages by question, number of hints and label: int64, shape (questions, n + 1, 3)."""
-    n = len(facts.hints[0])
+def _label_counts(facts: _Facts) -> np.ndarray:
+    """Return passages by question, number of hints (n at most) and label: int64, shape (questions, n + 1, 3)."""
+    n = int(facts.passages.table.hints.max())
     ids = pa.array(facts.ids)
     counts = np.zeros((len(facts.ids), n + 1, 3), dtype=np.int64)
-    for rows in pieces:
+    for rows in facts.labels:
         cells = (
             positions_in(rows["question_id"], ids),
             pc.utf8_length(plain(rows["permutation"])).to_numpy(),
@@ -268,8 +280,8 @@ def _label_counts(facts: _Facts, pieces: Iterable[pa.Table]) -> np.ndarray:
         )
         ours = cells[0] >= 0
         question, hints, label = (cell[ours] for cell in cells)
-        if len(hints) and (hints.max() > n or label.min() < 0 or label.max() > 2):
-            raise InputError(f"The table 'labels' holds a label other than 0 to 2, or a passage of over {n} hints.")
+        if len(hints) and (label.min() < 0 or label.max() > 2):
+            raise InputError("The table 'labels' holds a label other than 0 to 2.")
         np.add.at(counts, (question, hints, label), 1)
     return counts
 
@@ -280,7 +292,8 @@ def _grouped(facts: _Facts, splits: Sequence[str], counts: np.ndarray, name: str
     for split in splits:
         in_split = facts.mask(split)
         if of is None:
-            groups = {size: counts[in_split, size].sum(axis=0) for size in range(1, counts.shape[1])}
+            sizes = np.unique(facts.passages.table.hints)
+            groups = {size: counts[in_split, size].sum(axis=0) for size in sizes.tolist()}
         else:
             keys = np.array(of, dtype=object)
             names = sorted(set(keys[in_split]) - {None})

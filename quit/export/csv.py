@@ -32,7 +32,8 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         with _Sheet(folder, f"passages.{split}.csv") as passages, _Sheet(folder, f"questions.{split}.csv") as questions:
             for part in lines.ranges(positions):
                 labels = dataset.labels_of(part)
-                questions.write(_questions(dataset, part, (labels == FULLY).sum(axis=1)))
+                fully = dataset.rows.take(part).sums(labels == FULLY)
+                questions.write(_questions(dataset, part, fully))
                 passages.write(_passages(dataset, lines, part, labels))
         rows["questions"][split], rows["passages"][split] = questions.rows, passages.rows
         changed_cells += questions.changed + passages.changed
@@ -43,12 +44,14 @@ def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> di
     row_indices = pa.array(positions)
     questions, descriptions = (dataset.aligned(name).take(row_indices) for name in ("questions", "descriptions"))
     hints = [[row["hint"] for row in dataset.selected_hints[position]] for position in positions]
+    most = pc.max(pc.list_value_length(dataset.selected_hints.array)).as_py()
+    padded = [[*texts, *[None] * (most - len(texts))] for texts in hints]
     return {
         "id": questions["question_id"],
         "question": questions["question"],
         "answers": pa.array([json_text(dataset.gold_answers_of[position]) for position in positions]),
         "valid_answers": pa.array([json_text(dataset.valid_answers_of[position]) for position in positions]),
-        **{f"hint_{index}": pa.array(column) for index, column in enumerate(zip(*hints, strict=True))},
+        **{f"hint_{index}": pa.array(column, pa.string()) for index, column in enumerate(zip(*padded, strict=True))},
         "type": descriptions["coarse"],
         "difficulty": descriptions["difficulty"],
         "difficulty_bin": descriptions["difficulty_bin"],
@@ -58,16 +61,15 @@ def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> di
 
 
 def _passages(dataset: Dataset, lines: Lines, positions: np.ndarray, labels: np.ndarray) -> dict[str, pa.Array]:
-    permutations = dataset.permutations
-    rows = pa.array(np.tile(np.arange(len(permutations), dtype=np.int32), len(positions)))
+    passages = dataset.rows.take(positions)
     questions = pa.array([dataset.question_of[position] for position in positions])
     return {
         "id": lines.passage_ids(positions),
         "question_id": lines.question_ids(positions),
-        "question": questions.take(pa.array(np.repeat(np.arange(len(positions)), len(permutations)))),
+        "question": questions.take(pa.array(passages.owner)),
         "text": lines.texts(positions, str),
-        "label": pa.array(labels.ravel()),
-        "n_hints": pa.array(permutations.hints).take(rows),
+        "label": pa.array(labels),
+        "n_hints": pa.array(passages.hints),
     }
 
 

@@ -75,11 +75,14 @@ def write(
 
 
 def _rows(dataset: Dataset, selection: Selection, positions: np.ndarray) -> Iterator[dict[str, Any]]:
-    fully = dataset.labels_of(positions) == FULLY
-    for position, right, hints in zip(positions.tolist(), fully, dataset.hint_lists(positions), strict=True):
+    passages = dataset.rows.take(positions)
+    fully = passages.by_question(dataset.labels_of(positions) == FULLY)
+    permutations = passages.by_question(passages.codes)
+    hint_lists = dataset.hint_lists(positions)
+    for position, right, codes, hints in zip(positions.tolist(), fully, permutations, hint_lists, strict=True):
         if right.any():
             row = int(selection.ordered("positive", position, np.flatnonzero(right))[0])
-            permutation = dataset.permutations.permutation[row].as_py()
+            permutation = passages.table.permutation[codes[row]].as_py()
             name, passage = dataset.ids[position], " ".join(passage_hints(hints, permutation))
             texts = (name, dataset.question_of[position], " ".join(hints), passage, passage_id(name, permutation))
             gold, valid = dataset.gold_answers_of[position], dataset.valid_answers_of[position]

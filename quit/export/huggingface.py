@@ -184,18 +184,18 @@ def _example(dataset: Dataset, fully: np.ndarray) -> Example:
     """Return the first question of test (else dev, train) that has both labels, with the first passage of each; where
     no question has both, the first question of all. ``fully``: fully relevant passages of each question."""
     ordered = np.concatenate([dataset.positions(split) for split in reversed(SPLITS)])
-    both = (fully[ordered] > 0) & (fully[ordered] < len(dataset.permutations))
+    both = (fully[ordered] > 0) & (fully[ordered] < dataset.rows.counts[ordered])
     block = dataset.block(ordered[both.argmax()][None])
     columns = _passages(dataset, block, *_passage_ids(dataset, block))
     question = pa.table(_questions(dataset, block.positions, fully)).to_pylist()[0]
-    first = sorted({int((block.labels[0] == label).argmax()) for label in np.unique(block.labels[0])[::-1]})
+    first = sorted({int((block.labels == label).argmax()) for label in np.unique(block.labels)[::-1]})
     labelers = len(dataset.labelers)
     passages = [
         {name: column[row].as_py() for name, column in columns.items()}
         | {
             "answers": [
                 block.values[code] if is_asked else "(not asked)"
-                for code, is_asked in zip(block.codes[0, row, :labelers], block.asked[0, row, :labelers], strict=True)
+                for code, is_asked in zip(block.codes[row, :labelers], block.asked[row, :labelers], strict=True)
             ]
         }
         for row in first
@@ -223,7 +223,7 @@ def _write_split(
             }
             for group in row_groups(dataset, some):
                 [block] = dataset.blocks(group, len(group))
-                fully[block.positions] = (block.labels == FULLY).sum(axis=1)
+                fully[block.positions] = block.passages.sums(block.labels == FULLY)
                 patterns.update(_patterns(block))
                 unjudged += _write_block(dataset, block, writers)
             writers["questions"].write(_questions(dataset, some, fully))
@@ -239,7 +239,7 @@ def _write_split(
 def _write_block(dataset: Dataset, block: Block, writers: Mapping[str, ParquetShard]) -> int:
     """Write a row group of all configs except questions and hints; return how many answers have no verdict."""
     ids, question_ids = _passage_ids(dataset, block)
-    qrels = {"query-id": question_ids, "corpus-id": ids, "score": pa.array(block.labels.ravel())}
+    qrels = {"query-id": question_ids, "corpus-id": ids, "score": pa.array(block.labels)}
     writers["qrels"].write(qrels)
     writers["qrels_fully"].write(fully_relevant(qrels))
     # The texts are in memory until they are written, and only then the answers.
@@ -269,9 +269,9 @@ def fully_relevant(qrels: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
 
 
 def _patterns(block: Block) -> Patterns:
-    right = block.correct[np.arange(len(block.positions))[:, None, None], block.codes] == 1
-    bits = 1 << np.arange(right.shape[2], dtype=np.int64)
-    sets = np.stack([block.asked @ bits, (block.asked & right) @ bits], axis=-1).reshape(-1, 2)
+    right = block.right == 1
+    bits = 1 << np.arange(right.shape[1], dtype=np.int64)
+    sets = np.stack([block.asked @ bits, (block.asked & right) @ bits], axis=-1)
     sets, counts = np.unique(sets, axis=0, return_counts=True)
     return Counter(dict(zip(map(tuple, sets.tolist()), counts.tolist(), strict=True)))
 
@@ -339,35 +339,32 @@ def _keep_dictionaries(schema: pa.Schema, present: pa.Schema) -> pa.Schema:
 
 def _passage_ids(dataset: Dataset, block: Block) -> tuple[pa.Array, pa.Array]:
     """Return the id of each passage of a block, and its question's."""
-    permutations = dataset.permutations
-    ids = pa.array([dataset.ids[position] for position in block.positions])
-    question_ids = _dictionary(np.repeat(np.arange(len(ids), dtype=np.int32), len(permutations)), ids)
-    rows = pa.array(np.tile(np.arange(len(permutations), dtype=np.int32), len(ids)))
-    parts = (question_ids.cast(pa.string()), permutations.subset.take(rows), permutations.permutation.take(rows))
+    passages, rows = block.passages, pa.array(block.passages.codes)
+    question_ids = _dictionary(passages.owner.astype(np.int32), pa.array([dataset.ids[row] for row in block.positions]))
+    parts = (question_ids.cast(pa.string()), passages.table.subset.take(rows), passages.permutation)
     return pc.binary_join_element_wise(*parts, "_"), question_ids
 
 
 def _passages(dataset: Dataset, block: Block, ids: pa.Array, question_ids: pa.Array) -> dict[str, pa.Array]:
-    permutations, questions = dataset.permutations, len(block.positions)
-    rows = np.tile(np.arange(len(permutations), dtype=np.int32), questions)
-    texts = pa.chunked_array(iter_passage_texts(dataset.hint_lists(block.positions), permutations), pa.string())
+    passages = block.passages
+    texts = pa.chunked_array(iter_passage_texts(dataset.hint_lists(block.positions), passages), pa.string())
     return {
         "id": ids,
         "question_id": question_ids,
-        "subset": _dictionary(rows, permutations.subset),
-        "permutation": _dictionary(rows, permutations.permutation),
+        "subset": _dictionary(passages.codes, passages.table.subset),
+        "permutation": _dictionary(passages.codes, passages.table.permutation),
         "text": texts,
-        "label": pa.array(block.labels.ravel()),
-        "n_hints": pa.array(np.tile(permutations.hints, questions)),
+        "label": pa.array(block.labels),
+        "n_hints": pa.array(passages.hints),
     }
 
 
 def _answers(dataset: Dataset, block: Block, ids: pa.Array, question_ids: pa.Array) -> dict[str, pa.Array]:
-    questions, _, readers = block.codes.shape
+    readers = block.codes.shape[1]
     infos = dataset.ordered_readers
     passage = pa.array(np.repeat(np.arange(len(ids), dtype=np.int32), readers))
     reader = np.tile(np.arange(readers, dtype=np.int32), len(ids))
-    correct = block.correct[np.arange(questions)[:, None, None], block.codes].ravel()
+    correct = block.right.ravel()
     is_asked = block.asked.ravel()
     return {
         "passage_id": _dictionary(passage, ids),
@@ -403,7 +400,7 @@ def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> di
         **{name: descriptions[name] for name in names},
         "parametric": dataset.splits["parametric"].take(rows),
         "source": questions["source"],
-        "passages": pa.array(np.full(len(positions), len(dataset.permutations), dtype=np.int32)),
+        "passages": pa.array(dataset.rows.counts[positions].astype(np.int32)),
         "fully_relevant_passages": pa.array(fully[positions]),
         **{name: roles[name] for name in roles.column_names[1:]},
     }
@@ -413,7 +410,7 @@ def _hints(dataset: Dataset, positions: np.ndarray) -> dict[str, pa.Array]:
     rows = [row for position in positions for row in dataset.selected_hints[position]]
     return {
         "question_id": pa.array([row["question_id"] for row in rows]),
-        "index": pa.array(np.tile(np.arange(dataset.permutations.n, dtype=np.int8), len(positions))),
+        "index": pa.array([row["rank"] for row in rows], pa.int8()),
         "hint": pa.array([row["hint"] for row in rows]),
         "convergence": pa.array([row["convergence"] for row in rows], pa.float64()),
         "convergence_producer": pa.array([row["producer"] for row in rows]),

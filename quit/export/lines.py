@@ -45,7 +45,7 @@ class Lines:
     @cached_property
     def tails(self) -> pa.StringArray:
         """What follows the question's id in the ids of its passages."""
-        permutations = self.dataset.permutations
+        permutations = self.dataset.rows.table
         return pc.binary_join_element_wise("_", permutations.subset, "_", permutations.permutation, "")
 
     def escapes(self, texts: bool) -> dict:
@@ -57,9 +57,7 @@ class Lines:
     def ranges(self, positions: np.ndarray | None = None) -> Iterator[np.ndarray]:
         """Yield the positions of some questions (all, if None), as many at a time as fit into memory well."""
         positions = np.arange(len(self.ids)) if positions is None else positions
-        step = max(1, ROWS_A_RANGE // len(self.dataset.permutations))
-        for start in range(0, len(positions), step):
-            yield positions[start : start + step]
+        return (positions[some] for some in self.dataset.rows.take(positions).split(ROWS_A_RANGE))
 
     def shards(self, file: str = "", ending: str = "") -> list[tuple[str, np.ndarray]]:
         """Return a file's name with its number for :data:`QUESTIONS_A_SHARD` questions at a time, and their
@@ -70,18 +68,18 @@ class Lines:
     def passage_ids(self, positions: np.ndarray, prepare: Callable[[str], str] = str) -> pa.StringArray:
         """Return ``{question id}_{subset}_{permutation}`` of all passages of some questions, ids through
         ``prepare``."""
-        tails = self.tails.take(np.tile(np.arange(len(self.tails), dtype=np.int32), len(positions)))
+        tails = self.tails.take(self.dataset.rows.take(positions).codes)
         return pc.binary_join_element_wise(self.question_ids(positions, prepare), tails, "")
 
     def question_ids(self, positions: np.ndarray, prepare: Callable[[str], str] = str) -> pa.StringArray:
         """Return the question's id for each passage of some questions."""
         ids = pa.array([prepare(self.ids[position]) for position in positions], pa.string())
-        return ids.take(np.repeat(np.arange(len(positions), dtype=np.int32), len(self.tails)))
+        return ids.take(self.dataset.rows.take(positions).owner)
 
     def texts(self, positions: np.ndarray, prepare: Callable[[str], str]) -> pa.StringArray:
         """Return the texts of all passages of some questions: their hints, through ``prepare``, joined by spaces."""
         hints = [[prepare(hint) for hint in hints] for hints in self.dataset.hint_lists(positions)]
-        return passage_texts(hints, self.dataset.permutations)
+        return passage_texts(hints, self.dataset.rows.take(positions))
 
     def write_passages(
         self,
@@ -123,34 +121,34 @@ class Lines:
         with line_file(folder, file, head) as write:
             rows = 0
             for part in self.ranges(self.dataset.positions(name)):
-                labels = LABELS.take(pa.array(self.dataset.labels_of(part).ravel()))
+                labels = LABELS.take(pa.array(self.dataset.labels_of(part)))
                 columns = [first, self.question_ids(part), middle, self.passage_ids(part), last, labels, end + "\n"]
                 rows = write(pc.binary_join_element_wise(*columns, ""))
         return rows
 
 
 class PassageTexts:
-    """Single passages by number (``position * P + row``), for formats that hold a choice of them.
+    """Single passages by number (their place among all), for formats that hold a choice of them.
 
     Hints pass through ``prepare`` once each; a passage is then one join.
     """
 
     def __init__(self, lines: Lines, prepare: Callable[[str], str]) -> None:
-        permutations = lines.dataset.permutations
+        self._rows = lines.dataset.rows
         self._hints = [[prepare(row["hint"]) for row in hints] for hints in lines.dataset.selected_hints]
         self._ids = [prepare(name) for name in lines.ids]
         self._tails = lines.tails.to_pylist()
-        self._permutations = permutations.permutation.to_pylist()
+        self._permutations = self._rows.table.permutation.to_pylist()
 
     def text(self, number: int) -> str:
         """Return a passage's text."""
-        position, row = divmod(number, len(self._permutations))
-        return " ".join(passage_hints(self._hints[position], self._permutations[row]))
+        return " ".join(
+            passage_hints(self._hints[self._rows.owner[number]], self._permutations[self._rows.codes[number]])
+        )
 
     def id(self, number: int) -> str:
         """Return a passage's id."""
-        position, row = divmod(number, len(self._permutations))
-        return self._ids[position] + self._tails[row]
+        return self._ids[self._rows.owner[number]] + self._tails[self._rows.codes[number]]
 
 
 def write_texts(folder: ExportFolder, name: str, lines: Iterable[str], head: str = "") -> int:

@@ -73,7 +73,7 @@ def _passages(lines: Lines, positions: np.ndarray) -> dict[str, pa.Array]:
 
 
 def _qrels(lines: Lines, positions: np.ndarray) -> dict[str, pa.Array]:
-    labels = pa.array(lines.dataset.labels_of(positions).ravel().astype(np.int32))
+    labels = pa.array(lines.dataset.labels_of(positions).astype(np.int32))
     columns = (lines.question_ids(positions), lines.passage_ids(positions), labels)
     return dict(zip(QRELS.names, columns, strict=True))
 

@@ -23,6 +23,7 @@ from quit.dataset.dataset import SPLITS, Block, Dataset
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import buffer_of
 from quit.export.release_json import PublishedNames, names_facts, nested_order, published_names, reader_keys
+from quit.stages.labelling.passages import ranges
 
 SHUFFLED = ("train", "test", "dev")
 """The order in which the scripts put the splits together before they shuffle."""
@@ -60,12 +61,12 @@ class _Passages:
     passage's number is its position there. ``at_once``: how many to join at a time."""
 
     def __init__(self, dataset: Dataset, names: PublishedNames) -> None:
-        permutations = dataset.permutations
+        permutations = dataset.rows.table
         self.order = nested_order(permutations)
         self._n = permutations.n
         self._sizes = permutations.hints[self.order].astype(np.int64)
         starts = permutations.offsets[self.order].astype(np.int64)
-        self._members = permutations.indices[_ranges(starts, self._sizes)].astype(np.int64)
+        self._members = permutations.indices[ranges(starts, self._sizes)].astype(np.int64)
         self._starts = np.cumsum(self._sizes) - self._sizes
         rows = pa.array(self.order)
         subsets = pa.array(names.subsets)
@@ -86,7 +87,7 @@ class _Passages:
     def texts(self, positions: np.ndarray, numbers: np.ndarray) -> pa.Array:
         """Return the texts of some passages; ``positions``: of their questions."""
         sizes = self._sizes[numbers]
-        hints = self._members[_ranges(self._starts[numbers], sizes)] + np.repeat(positions * self._n, sizes)
+        hints = self._members[ranges(self._starts[numbers], sizes)] + np.repeat(positions * self._n, sizes)
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
         return pc.binary_join(pa.ListArray.from_arrays(offsets, self._hints.take(pa.array(hints))), " ")
 
@@ -95,11 +96,6 @@ class _Passages:
         name, tail = self.names(positions, numbers)
         pieces = ('{"id": "', name, tail, '", "contents": "', texts, '", "title": "', name, '"}\n')
         return pc.binary_join_element_wise(*pieces, "")
-
-
-def _ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return ``range(start, start + size)`` of each pair, one after the other."""
-    return np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
 
 
 def _write_split(dataset: Dataset, split: str, passages: _Passages, readers: list[str], folder: ExportFolder) -> None:
@@ -132,7 +128,7 @@ def _around_texts(dataset: Dataset, block: Block, order: np.ndarray, readers: li
     ]
     head, tail = np.zeros((2, len(heads), len(order)), dtype=np.int64)
     head[:, 0], tail[:, -1] = np.arange(1, len(heads) + 1), 1
-    codes = block.codes[:, order]
+    codes = block.codes.reshape(len(heads), len(order), -1)[:, order]
     values = pa.array([json.dumps(value) for value in block.values])
     answers: list[Any] = []
     for number, name in enumerate(readers):
@@ -142,7 +138,7 @@ def _around_texts(dataset: Dataset, block: Block, order: np.ndarray, readers: li
         pa.array([', {"id": "', *heads]).take(pa.array(head.ravel())),
         *answers,
         '}, "label": ',
-        pa.array(["0", "1", "2"]).take(pa.array(block.labels[:, order].ravel())),
+        pa.array(["0", "1", "2"]).take(pa.array(block.labels.reshape(len(heads), -1)[:, order].ravel())),
         pa.array(["}", "}]}\n"]).take(pa.array(tail.ravel())),
     ]
 

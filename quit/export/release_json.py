@@ -69,12 +69,13 @@ class PublishedNames:
 
 def published_names(dataset: Dataset, paper_keys: bool) -> PublishedNames:
     """Return what questions and subsets are called in the files: as here (``024``), as an imported release names its
-    subsets, or with ``paper_keys`` as in the paper's files. Raises ``SettingsError`` as ``paper_ids`` does."""
+    subsets, or with ``paper_keys`` as in the paper's files. Raises ``SettingsError`` as ``paper_ids`` does, and where
+    the passages are not all ordered selections."""
+    permutations = dataset.check_full("The paper's release JSON")
     names = dataset.provenance.get("imported", {}).get("subsets", {})
-    hints = dataset.permutations.n
     subsets = [
-        names.get(subset, subset_mask(subset, hints) if paper_keys else subset)
-        for subset in dataset.permutations.subset.to_pylist()
+        names.get(subset, subset_mask(subset, permutations.n) if paper_keys else subset)
+        for subset in permutations.subset.to_pylist()
     ]
     return PublishedNames(paper_ids(dataset.ids) if paper_keys else dataset.ids, subsets)
 
@@ -87,7 +88,7 @@ def names_facts(dataset: Dataset, names: PublishedNames, paper_keys: bool) -> di
 
 def _write_split(dataset: Dataset, split: str, names: PublishedNames, keys: list[str], folder: ExportFolder) -> None:
     positions = dataset.positions(split)
-    order = nested_order(dataset.permutations)
+    order = nested_order(dataset.rows.table)
     pieces = _subset_pieces(dataset, order, names.subsets, keys)
     name = f"{split}.json"
     with folder.path(name).open("wb") as file:
@@ -95,7 +96,8 @@ def _write_split(dataset: Dataset, split: str, names: PublishedNames, keys: list
         before = b"\n"
         for block in dataset.blocks(positions):
             texts = np.array([_dump(value) for value in block.values], dtype=object)
-            for position, codes in zip(block.positions, block.codes, strict=True):
+            by_question = block.codes.reshape(len(block.positions), len(order), -1)
+            for position, codes in zip(block.positions, by_question, strict=True):
                 pieces[1::2] = texts[codes[order].ravel()].tolist()
                 file.writelines((before, _head(dataset, names.ids[position], position), b"".join(pieces), b"}"))
                 before = b",\n"
@@ -126,7 +128,7 @@ def nested_order(permutations: PermutationTable) -> np.ndarray:
 def _subset_pieces(dataset: Dataset, order: np.ndarray, subset: list[str], keys: list[str]) -> list[bytes]:
     """Return the text of ``subsets`` around the answers: constants at even places, room for an answer at odd ones."""
     names = [_dump(key) + b": " for key in keys]
-    permutation = dataset.permutations.permutation.to_pylist()
+    permutation = dataset.rows.table.permutation.to_pylist()
     pieces: list[bytes] = []
     before, last = b"{", None
     for row in order.tolist():
@@ -145,7 +147,7 @@ def _subset_pieces(dataset: Dataset, order: np.ndarray, subset: list[str], keys:
 
 
 def _write_corpus(dataset: Dataset, names_in_files: PublishedNames, folder: ExportFolder) -> None:
-    permutations = dataset.permutations.permutation.to_pylist()
+    permutations = dataset.rows.table.permutation.to_pylist()
     names: list[str] = []
     pieces: dict[str, bytes] = {}
     for subset, permutation in zip(names_in_files.subsets, permutations, strict=True):

@@ -73,7 +73,7 @@ class FineTuning:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question with its passages: ``position * P + row``, P passages per question, best first or as drawn."""
+    """A question with its passages: their places among those of all questions, best first or as drawn."""
 
     position: int
     positives: list[int]
@@ -135,16 +135,18 @@ class Selection:
 
     def _all(self, positions: np.ndarray, count: dict[str, int]) -> Iterator[Example]:
         dataset, options = self.dataset, self.options
-        size = len(dataset.permutations)
+        passages = dataset.rows
         rankings = self._rankings(positions) if options.kind == "hard" else None
         labels = [dataset.labels_of(positions[start : start + 128]) for start in range(0, len(positions), 128)]
-        fully = np.concatenate(labels or [np.zeros((0, size), np.int8)]) == FULLY
-        pool = passages_of(fully if options.kind == "other" else np.ones_like(fully), positions)
-        for position, right in zip(positions.tolist(), fully, strict=True):
+        fully = np.concatenate(labels or [np.zeros(0, np.int8)]) == FULLY
+        pool = passages.rows(positions)[fully if options.kind == "other" else slice(None)]
+        by_question = passages.take(positions).by_question(fully)
+        for position, right in zip(positions.tolist(), by_question, strict=True):
+            first = passages.starts[position]
             positives = self.ordered("positive", position, np.flatnonzero(right))[: options.positives]
             if options.kind == "partial":
                 rows = self.ordered("partial", position, np.flatnonzero(~right))
-                negatives = (position * size + rows[: options.negatives]).tolist()
+                negatives = (first + rows[: options.negatives]).tolist()
             elif rankings is not None:
                 negatives = self._hard_negatives(position, next(rankings))
                 if len(negatives) < options.negatives:  # such as a question that shares no word with any hint
@@ -153,44 +155,48 @@ class Selection:
                     negatives += more[: options.negatives - len(negatives)]
             else:
                 negatives = self._drawn_negatives(position, pool)
-            yield Example(position, (position * size + positives).tolist(), negatives)
+            yield Example(position, (first + positives).tolist(), negatives)
 
     def ordered(self, purpose: str, position: int, rows: np.ndarray) -> np.ndarray:
-        """Return passages of a question (rows of its permutations, int64) in the order of a keyed hash."""
-        draws = keyed_draws(self._key(purpose, position), len(self.dataset.permutations))
+        """Return passages of a question (places among its own, int64) in the order of a keyed hash."""
+        draws = keyed_draws(self._key(purpose, position), int(self.dataset.rows.counts[position]))
         return rows[np.argsort(draws[rows], kind="stable")]
 
     def _drawn_negatives(self, position: int, pool: np.ndarray) -> list[int]:
         """Return negatives out of ``pool`` (passages, int64), without those of questions that share an answer."""
-        size, count = len(self.dataset.permutations), self.options.negatives
+        passages, count = self.dataset.rows, self.options.negatives
         same_answer = self._same_answer(position)
-        ranges = np.searchsorted(pool, [[question * size, (question + 1) * size] for question in same_answer])
+        bounds = np.searchsorted(pool, [passages.starts[question : question + 2] for question in same_answer])
         key, start = self._key("other", position), 0
-        if len(pool) - np.diff(ranges).sum() <= MOST:  # few: all of them, shuffled, however many are asked for
-            choices = np.array([passage for passage in pool.tolist() if passage // size not in same_answer], np.int64)
+        if len(pool) - np.diff(bounds).sum() <= MOST:  # few: all of them, shuffled, however many are asked for
+            choices = pool[[question not in same_answer for question in passages.owner[pool].tolist()]]
             return choices[np.argsort(keyed_draws(key, len(choices)), kind="stable")][:count].tolist()
-        passages: dict[int, None] = {}
-        while len(passages) < count:
+        drawn: dict[int, None] = {}
+        while len(drawn) < count:
             places = (keyed_draws(key, 2 * MOST, start) % np.uint64(len(pool))).astype(np.int64)
             start += 2 * MOST
-            passages |= dict.fromkeys(
-                passage for passage in pool[places].tolist() if passage // size not in same_answer
-            )
-        return list(passages)[:count]
+            owners = passages.owner[pool[places]].tolist()
+            pairs = zip(pool[places].tolist(), owners, strict=True)
+            drawn |= dict.fromkeys(passage for passage, question in pairs if question not in same_answer)
+        return list(drawn)[:count]
 
     def _hard_negatives(self, position: int, ranking: np.ndarray) -> list[int]:
-        size, count = len(self.dataset.permutations), self.options.negatives
+        passages, count = self.dataset.rows, self.options.negatives
         same_answer = self._same_answer(position)
         nearest = [question for question in ranking.tolist() if question not in same_answer][:count]
-        rows = [question * size + self.full_row for question in nearest]
-        turns = range(size - 1)
-        others = (question * size + int(self._other_passages(question)[turn]) for turn in turns for question in nearest)
+        rows = [int(passages.starts[question]) + self._longest(question) for question in nearest]
+        others = (
+            int(passages.starts[question]) + int(self._other_passages(question)[turn])
+            for turn in range(int(passages.counts.max()) - 1)
+            for question in nearest
+            if turn < passages.counts[question] - 1
+        )
         return rows + list(islice(others, count - len(rows)))
 
     def _other_passages(self, position: int) -> np.ndarray:
         """Return the rows of a question's other passages, in the order in which they become hard negatives."""
         if position not in self._orders:
-            rows = np.delete(np.arange(len(self.dataset.permutations)), self.full_row)
+            rows = np.delete(np.arange(self.dataset.rows.counts[position]), self._longest(position))
             self._orders[position] = self.ordered("hard", position, rows).astype(np.int32)
         return self._orders[position]
 
@@ -201,11 +207,10 @@ class Selection:
         for rows in nearest_questions(self.options.miner, questions, documents, self.encoder):
             yield positions[rows]
 
-    @cached_property
-    def full_row(self) -> int:
-        """The row of the passage of all hints in rank order."""
-        permutations = self.dataset.permutations
-        return permutations.permutation.index("".join(map(str, range(permutations.n)))).as_py()
+    def _longest(self, position: int) -> int:
+        """Return a question's first passage of most hints (place among its own): that of all hints in rank order."""
+        passages = self.dataset.rows
+        return int(passages.hints[slice(*passages.starts[position : position + 2])].argmax())
 
     @cached_property
     def _keys(self) -> list[list[str]]:
@@ -228,12 +233,6 @@ class Selection:
         text = f"{purpose}\x1f{self.dataset.ids[position]}"
         digest = hashlib.blake2b(text.encode(), key=self.options.seed.encode()[:64], digest_size=8).digest()
         return int.from_bytes(digest, "big")
-
-
-def passages_of(mask: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """Return the passages of some questions that a mask selects, ascending: int64. ``mask``: bool, (questions, P)."""
-    questions, rows = np.nonzero(mask)
-    return positions[questions] * mask.shape[1] + rows
 
 
 def keyed_draws(key: int, count: int, start: int = 0) -> np.ndarray:

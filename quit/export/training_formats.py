@@ -37,7 +37,7 @@ def write_tevatron(dataset: Dataset, folder: ExportFolder, options: Options) -> 
         return json_text({"query_id": f"{lines.ids[position]}{suffix}", "query": dataset.question_of[position]})
 
     def passage(number: int) -> str:
-        name = title(lines.ids[number // len(dataset.permutations)])
+        name = title(lines.ids[dataset.rows.owner[number]])
         return f'{{"docid": "{texts.id(number)}", "title": "{name}", "text": "{texts.text(number)}"}}'
 
     counts = {}
@@ -107,9 +107,9 @@ def write_colbert(dataset: Dataset, folder: ExportFolder, options: Options) -> d
         with line_file(folder, f"qrels.{split}.tsv") as put:
             qrels[split] = 0
             for some in lines.ranges(positions):
-                labels = LABELS.take(pa.array(dataset.labels_of(some).ravel()))
-                owner = _texts(np.repeat(some, len(dataset.permutations)))
-                columns = [owner, "\t0\t", _texts(passage_numbers(dataset, some)), "\t", labels, "\n"]
+                labels = LABELS.take(pa.array(dataset.labels_of(some)))
+                owner = _texts(np.repeat(some, dataset.rows.counts[some]))
+                columns = [owner, "\t0\t", _texts(dataset.rows.rows(some)), "\t", labels, "\n"]
                 qrels[split] = put(pc.binary_join_element_wise(*columns, ""))
     return {
         "passages": dataset.passage_count,
@@ -121,18 +121,12 @@ def write_colbert(dataset: Dataset, folder: ExportFolder, options: Options) -> d
     }
 
 
-def passage_numbers(dataset: Dataset, positions: np.ndarray) -> np.ndarray:
-    """Return the integers of all passages of some questions: int64, question after question."""
-    size = len(dataset.permutations)
-    return (positions[:, None] * size + np.arange(size)).ravel()
-
-
 def _write_collection(lines: Lines, folder: ExportFolder) -> None:
     dataset = lines.dataset
     write_texts(folder, "query_ids.tsv", (f"{number}\t{name}\n" for number, name in enumerate(lines.ids)))
     with line_file(folder, "collection.tsv") as put, line_file(folder, "passage_ids.tsv") as put_id:
         for part in lines.ranges():
-            numbers = _texts(passage_numbers(dataset, part))
+            numbers = _texts(dataset.rows.rows(part))
             put(pc.binary_join_element_wise(numbers, "\t", lines.texts(part, one_line), "\n", ""))
             put_id(pc.binary_join_element_wise(numbers, "\t", lines.passage_ids(part), "\n", ""))
 

@@ -66,7 +66,7 @@ def examine(refs: Sequence[SourceRef], settings: Settings, models: Models | None
         models.equivalence if models else None,
         models.encoder if models else None,
         settings.leakage,
-        settings.convergence.hints,
+        settings.passages.needed_hints,
     )
     usable, candidates = filtered["usable_hints"], tables["candidates"]["candidate"].to_pylist()
     return {

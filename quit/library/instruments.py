@@ -29,7 +29,7 @@ from quit.settings import load, parse
 from quit.stages.judge import judge_answers
 from quit.stages.label import label_passages
 from quit.stages.labelling.answers import Answers
-from quit.stages.labelling.passages import enumerate_passages, passage_texts, permutation_table
+from quit.stages.labelling.passages import PassageRows, enumerate_passages, passage_texts, permutation_table
 from quit.stages.leaks.find import Finding
 from quit.stages.leaks.find import find_leaks as find_leaks_in_hints
 from quit.text.words import counted
@@ -100,7 +100,7 @@ def convergence(
 
 
 def passages(hints: Sequence[str]) -> dict[str, str]:
-    """Make the passages of up to nine hints: every ordered selection (section 3.2.1 of the QUIT paper).
+    """Make the passages of up to seven hints: every ordered selection (section 3.2.1 of the QUIT paper).
 
     Args:
         hints: Texts of the hints, in rank order.
@@ -110,9 +110,8 @@ def passages(hints: Sequence[str]) -> dict[str, str]:
         the first, then the third.
     """
     ranked = _as_list(hints)
-    table = permutation_table(len(ranked))
-    texts = passage_texts([ranked], table)
-    return dict(zip(table.permutation.to_pylist(), texts.to_pylist(), strict=True))
+    rows = PassageRows.full(1, len(ranked))
+    return dict(zip(rows.permutation.to_pylist(), passage_texts([ranked], rows).to_pylist(), strict=True))
 
 
 def judge(question: str, gold_answers: Sequence[str], answer: str, *, profile: str | Path = "embedded") -> Ruling:
@@ -161,7 +160,7 @@ def labels(
     """
     if not answers:
         raise InputError("Labels need the answers of at least one labeler.")
-    rows = enumerate_passages(["question"], hints)
+    rows = enumerate_passages(["question"], permutation_table(hints))
     for name, replies in answers.items():
         if len(replies) != len(rows):
             count = counted(len(replies), "answer")

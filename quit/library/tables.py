@@ -22,6 +22,7 @@ from quit.library.arguments import Format, Overrides, Split, override_texts
 from quit.models.protocols import Encoder
 from quit.release.view import open_to_read
 from quit.settings import Settings, load_card, of_section
+from quit.stages.labelling.passages import CHARACTERS
 from quit.text.words import counted
 
 if TYPE_CHECKING:
@@ -40,10 +41,10 @@ _COUNTS = """
     SELECT split, count(DISTINCT question_id) AS questions, count(*) AS passages, count(*) FILTER (label = 2) AS fully
     FROM labels JOIN splits USING (question_id) GROUP BY split ORDER BY list_position(['train', 'dev', 'test'], split)
 """
-_LABELLED_PASSAGES = """
+_LABELLED_PASSAGES = f"""
     CREATE VIEW labelled_passages AS
     SELECT question_id, permutation, question,
-        array_to_string([hints[digit::INT + 1] FOR digit IN string_split(permutation, '')], ' ') AS text,
+        array_to_string([hints[instr('{CHARACTERS}', digit)] FOR digit IN string_split(permutation, '')], ' ') AS text,
         label, valid AS answers, split
     FROM labels JOIN splits USING (question_id) JOIN questions USING (question_id)
         JOIN (SELECT question_id, list(hint ORDER BY rank) AS hints FROM ranked_hints WHERE selected GROUP BY 1)

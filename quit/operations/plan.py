@@ -29,7 +29,7 @@ from quit.operations.partial import PartialPlan, partial_plan, sums
 from quit.settings import JudgeSettings, ReaderSettings
 from quit.sources import read_sources
 from quit.stages.collect import collect_stage
-from quit.stages.labelling.passages import passage_count, permutations
+from quit.stages.labelling.design import planned_paths
 from quit.stages.rank import published
 from quit.stages.read import selected_hints
 from quit.stages.stage import Context, Tables
@@ -118,7 +118,8 @@ def plan(pipeline: Pipeline, *, throughput: float | None = None) -> Plan:
             cache.close()
     if not pipeline.settings.replying_models:
         notes.append("This profile asks no language model: it costs nothing but this machine's time.")
-    passages = len(questions) * passage_count(pipeline.settings.convergence.hints)
+    design = pipeline.settings.passages
+    passages = sum(design.count(len(question.hints)) for question in questions)
     costs = {line.model: line.cost for line in lines if line.role == "read"}
     partial = partial_plan(pipeline, passages, costs)
     total = Line("total", "", **sums(Line, lines, 2))
@@ -136,7 +137,9 @@ def planned_questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
     else:
         tables = _collected(pipeline)
         table, hints = tables["questions"], tables["hints"]
-        first = pc.less(hints.column("position"), pipeline.settings.convergence.hints)  # none is left out or valued yet
+        first = pc.less(
+            hints.column("position"), pipeline.settings.passages.most_hints
+        )  # none is left out or valued yet
         ranked = hints.rename_columns({"rank": "source_rank", "position": "rank"}).append_column("selected", first)
         note = "Questions and hints: as collected; later stages will leave some of them out."
     hints_of = selected_hints(ranked)
@@ -188,7 +191,7 @@ class _Planner:
                 continue
             requests = prompts = cached = 0
             for question in self.sampled:
-                paths = permutations(len(question.hints)) if role == "read" else [()]
+                paths = planned_paths(settings.passages, len(question.hints)) if role == "read" else [()]
                 requests += len(paths) * repetitions
                 prompts += _tokens(question, paths, template, count) * repetitions
                 if self.cache is not None:

@@ -42,7 +42,7 @@ def _try(spec: ReaderSettings | JudgeSettings, settings: Settings, question: Raw
         generator = CachedGenerator(make_generator(spec, settings, meter, Ledger()), None, meter)
         if isinstance(spec, ReaderSettings):
             reader = language_reader(spec, settings, generator)
-            hints = tuple(hint.text for hint in question.hints[: settings.convergence.hints])
+            hints = tuple(hint.text for hint in question.hints[: settings.passages.most_hints])
             prompt = Prompt("try", question.question, hints)
             [reply] = reader.answer([prompt])
             request, raw, read_as = reader.request(prompt), reply.raw, reply.answer

@@ -131,7 +131,7 @@ def subject_of_release(release: Release, overrides: Sequence[str] = ()) -> Subje
     content = release.content["settings"]
     parsed = parse(
         {
-            "convergence": {"hints": content["convergence"]["hints"]},
+            "passages": content["passages"],
             "leakage": content.get("leakage", {}),
             "difficulty": {**content.get("difficulty", {}), "corpus": ""},
             "split": {**content["split"], "pinned": None},

@@ -28,8 +28,10 @@ from quit.export.files import read_manifest
 from quit.export.release_json import PAPER_LABELERS, PAPER_READERS
 from quit.sources.fields import describe, quote
 from quit.sources.files import array_items, check_file, reading
-from quit.stages.labelling.passages import MAX_HINTS, PermutationTable, permutation_table, subset_of
+from quit.stages.labelling.passages import PermutationTable, permutation_table, subset_of
 
+MAX_HINTS = 7
+"""Hints of a question at most: a reader's answers to all passages of eight could not be numbered."""
 SUFFIXES = (".json", ".json.gz", ".json.zst")
 EXPECTED = "a file of the paper's release JSON: an array of objects with id, question, answers, hints and subsets"
 LABEL = "label"

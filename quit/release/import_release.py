@@ -111,7 +111,8 @@ def _write(folder: Path, files: ReleaseFiles, name: str, encoder: Encoder | None
     differences = _Differences()
     rows = _write_tables(folder, files, differences)
     tables = TableFiles({table: [table_path(folder, table)] for table in rows}, imported=True)
-    settings = parse({"convergence": {"hints": files.permutations.n}})
+    design = {"hints": files.permutations.n, "sizes": [*range(1, files.permutations.n + 1)]}
+    settings = parse({"passages": design})
     reason = "The data are imported as they were published: this is reported, and nothing is repaired."
     results = check(Subject(tables, files.readers, settings), dict.fromkeys(WAIVED, reason))
     refuse_failed(results)
@@ -121,7 +122,7 @@ def _write(folder: Path, files: ReleaseFiles, name: str, encoder: Encoder | None
     ]
     content = {
         "settings": {
-            "convergence": {"hints": files.permutations.n},
+            "passages": design,
             "split": {"near_duplicate": settings.split.near_duplicate},
             "review": {"splits": settings.review.splits},
             "release": {"human_coverage": settings.release.human_coverage},
@@ -183,7 +184,7 @@ def _splits(ids: Mapping[str, Sequence[str]]) -> pa.Table:
 
 def _tables_of(block: Sequence[Published], file: str, files: ReleaseFiles, differences: _Differences) -> Tables:
     """Return the rows that some questions have in every table except ``splits``."""
-    passages = enumerate_passages([question.question_id for question in block], files.permutations.n)
+    passages = enumerate_passages([question.question_id for question in block], files.permutations)
     replies: dict[str, Tables] = {
         info.name: _numbered(block, passages, key, info.name)
         for key, info in zip(files.keys, files.readers, strict=True)

@@ -90,7 +90,7 @@ def hinging_labels(subject: Subject, answers: pa.Table, verdicts: pa.Table) -> t
         every = np.arange(len(dataset.ids))
         for labeler in dataset.labelers:
             replies, is_asked = dataset.replies(every, [labeler]), dataset.asked(every, labeler)
-            index = replies.index[:, :, 0]
+            index = replies.index[:, 0]
             answer_rows.append(np.where(is_asked, matching_rows(replies.distinct, answers, "answer_key")[index], -1))
             right.append(is_asked & accepted_answers(replies.distinct, verdicts)[index])
         rows, is_right = np.stack(answer_rows), np.stack(right)

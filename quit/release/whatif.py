@@ -6,7 +6,7 @@ wrong, or right, about all of these. Definitions: docs/research/validity.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,10 +55,11 @@ class Answered:
         self._by = f" by {judge}" if judge else ""
         self._ids: list[str] = []
         self._split_names: list[str] = []
-        now, right = [], []
+        now, right, hints, counts = [], [], [], []
         for dataset in datasets:
             every = np.arange(len(dataset.ids))
-            self._hints = dataset.permutations.hints
+            hints.append(dataset.rows.hints)
+            counts.append(dataset.rows.counts)
             self._ids += dataset.ids
             self._split_names += dataset.split_names
             now.append(dataset.labels_of(every) == FULLY)
@@ -66,7 +67,8 @@ class Answered:
             if verdicts is not None:
                 of_chunk = verdicts.filter(is_in(verdicts["question_id"], pa.array(dataset.ids)))
             right.append({info.name: _right(dataset, info, every, of_chunk) for info in dataset.labelers})
-        self._now = np.concatenate(now)
+        self._now, self._hints = np.concatenate(now), np.concatenate(hints)
+        self._starts = np.concatenate([[0], np.cumsum(np.concatenate(counts))])  # of questions' passages
         self._right = {name: np.concatenate([part[name] for part in right], axis=1) for name in right[0]}
 
     def rule(self, labelers: Sequence[str] = (), without: Sequence[str] = (), least: int = 1) -> Rule:
@@ -88,11 +90,17 @@ class Answered:
         return [rule for rule in rules if len(rule.labelers) >= rule.least]
 
     def label_2(self, rule: Rule) -> np.ndarray:
-        """Return which passages have label 2, at least and at most: bool, shape (2, questions, passages)."""
-        return np.concatenate([self._label_2(rule, chunk) for chunk in _chunks(len(self._ids))], axis=1)
+        """Return which passages have label 2, at least and at most: bool, shape (2, passages)."""
+        return np.concatenate([self._label_2(rule, rows) for rows, _ in self._chunks()], axis=1)
 
-    def _label_2(self, rule: Rule, chunk: slice) -> np.ndarray:
-        return np.count_nonzero([self._right[name][:, chunk] for name in rule.labelers], axis=0) >= rule.least
+    def _label_2(self, rule: Rule, rows: slice) -> np.ndarray:
+        return np.count_nonzero([self._right[name][:, rows] for name in rule.labelers], axis=0) >= rule.least
+
+    def _chunks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield the passages of some questions at a time, and where in these each question begins."""
+        for first in range(0, len(self._ids), QUESTIONS_A_CHUNK):
+            starts = self._starts[first : first + QUESTIONS_A_CHUNK + 1]
+            yield slice(*starts[[0, -1]].tolist()), starts[:-1] - starts[0]
 
     def effects(self, rules: Sequence[Rule]) -> list[dict[str, Any]]:
         """Return what each rule changes.
@@ -107,10 +115,11 @@ class Answered:
         hints = self._hints
         groups = {size: hints == size for size in np.unique(hints).tolist()} | {None: hints > 0}
         chunks = []
-        for chunk in _chunks(len(self._ids)):
-            label_2 = np.concatenate([self._now[None, chunk], self._label_2(rule, chunk)])
-            passages = [label_2[..., inside] for inside in groups.values()]
-            chunks.append([_figures(each) for each in (label_2.max(axis=-1, keepdims=True), *passages)])
+        for rows, starts in self._chunks():
+            label_2 = np.concatenate([self._now[None, rows], self._label_2(rule, rows)])
+            flags = _figures(label_2)
+            sums = [np.add.reduceat(flags & inside[rows], starts, axis=-1, dtype=int) for inside in groups.values()]
+            chunks.append([_figures(np.maximum.reduceat(label_2, starts, axis=-1)), *sums])
         of_questions, *of_groups = (np.concatenate(parts, axis=1) for parts in zip(*chunks, strict=True))
         by_hints = [({"hints": size}, figures) for size, figures in zip(groups, of_groups, strict=True)]
         certain_loss, loss, certain_gain, gain = of_questions[4:].astype(bool)
@@ -177,11 +186,11 @@ def answered_of(subject: Subject, judge: str | None = None, second: pa.Table | N
 
 
 def _right(dataset: Dataset, labeler: ReaderInfo, positions: np.ndarray, verdicts: pa.Table | None) -> np.ndarray:
-    """Return whether a labeler answers each passage correctly, at least and at most: bool, shape (2, questions,
-    passages). ``verdicts``: those that decide; None: those in force."""
+    """Return whether a labeler answers each passage correctly, at least and at most: bool, shape (2, passages).
+    ``verdicts``: those that decide; None: those in force."""
     replies = dataset.replies(positions, [labeler])
     correct = replies.valid if verdicts is None else accepted_answers(replies.distinct, verdicts)
-    right = correct[replies.index[:, :, 0]]
+    right = correct[replies.index[:, 0]]
     is_asked = dataset.asked(positions, labeler)
     return np.stack([right, right | ~is_asked])
 
@@ -208,15 +217,11 @@ def verdicts_of(judge: str, verdicts: pa.Table, second: pa.Table | None) -> pa.T
 
 
 def _figures(label_2: np.ndarray) -> np.ndarray:
-    """Return ``FIGURES``, shape (figures, questions). ``label_2``: which items have it now, at least and at most: bool,
-    shape (3, questions, items)."""
+    """Return whether each item counts for ``FIGURES``: bool, shape (figures, items). ``label_2``: which have it now, at
+    least and at most, shape (3, items)."""
     now, least, most = label_2
     flags = (np.ones_like(now), now, least, most, now & ~most, now & ~least, ~now & least, ~now & most)
-    return np.stack(flags).sum(axis=-1)
-
-
-def _chunks(questions: int) -> list[slice]:
-    return [slice(first, first + QUESTIONS_A_CHUNK) for first in range(0, questions, QUESTIONS_A_CHUNK)]
+    return np.stack(flags)
 
 
 def pieces(effect: dict[str, Any], most: int) -> list[Table | str]:

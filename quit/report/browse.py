@@ -35,6 +35,7 @@ from quit.report.data import gather, last_changed
 from quit.report.lookup import COLUMNS, FILTERS, Lookup
 from quit.report.page import render
 from quit.settings import Settings
+from quit.stages.labelling.passages import passage_hints
 from quit.status.story import story
 from quit.status.summary import ways_out
 from quit.text.answers import answer_key
@@ -204,9 +205,9 @@ def _error_page(request: Request, error: Exception) -> Response:
 
 @dataclass
 class Node:
-    """One passage. ``hint``: the hint that it adds to its parent; ``answers``: reader, answer, whether it is correct
-    (None: no verdict that can be read), whether the reader is a labeler; ``below``, ``fully``: passages under it, of
-    these label 2."""
+    """One passage. ``hint``: what it adds to its parent, the longest passage that it begins with; ``answers``: reader,
+    answer, whether it is correct (None: no verdict that can be read), whether the reader is a labeler; ``below``,
+    ``fully``: passages under it, of these label 2."""
 
     permutation: str
     hint: str
@@ -218,7 +219,7 @@ class Node:
 
 
 def tree(story: Mapping[str, Any], labelers: Sequence[str], readers: Sequence[str]) -> list[Node]:
-    """Return the passages of one hint, each with those that continue it, in hint order.
+    """Return the passages that continue no other, each with those that continue it, in hint order.
 
     ``story``: of :func:`quit.status.story.story`. ``labelers`` come first among a passage's answers, then ``readers``,
     then any others.
@@ -232,12 +233,12 @@ def tree(story: Mapping[str, Any], labelers: Sequence[str], readers: Sequence[st
         permutation = passage["permutation"]
         pairs = sorted(passage["answers"].items(), key=lambda item: (order.get(item[0], len(order)), item[0]))
         answers = [(reader, answer, verdicts.get(answer_key(answer)), reader in labelers) for reader, answer in pairs]
-        node = Node(permutation, hints[int(permutation[-1])], passage["label"], answers)
+        above = [nodes[start] for end in range(1, len(permutation)) if (start := permutation[:end]) in nodes]
+        added = permutation[len(above[-1].permutation) :] if above else permutation
+        node = Node(permutation, " ".join(passage_hints(hints, added)), passage["label"], answers)
         nodes[permutation] = node
-        siblings = nodes[permutation[:-1]].children if len(permutation) > 1 else roots
-        siblings.append(node)
-        for end in range(1, len(permutation)):
-            above = nodes[permutation[:end]]
-            above.below += 1
-            above.fully += passage["label"] == 2
+        (above[-1].children if above else roots).append(node)
+        for each in above:
+            each.below += 1
+            each.fully += passage["label"] == 2
     return roots

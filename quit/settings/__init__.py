@@ -12,6 +12,7 @@ from quit.settings.construction import (
     Convergence,
     Difficulty,
     Leakage,
+    PassageDesign,
     QuestionTypeSettings,
     RunSettings,
     Split,

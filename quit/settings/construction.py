@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from quit.settings.runner import parse_runner
 from quit.settings.section import File, Section
+
+MAX_HINTS = 36
+"""Hints of a question that make passages, at most: a permutation names each by a digit or letter."""
+MAX_PASSAGES = 2**15 - 1
+"""Passages per question, at most: a reader's replies to them are numbered in 16 bits."""
 
 
 class Collect(Section):
@@ -48,8 +54,6 @@ class Leakage(Section):
 class Convergence(Section):
     """Convergence and choice of the hints (3.1.2; TriviaHG)."""
 
-    hints: int = Field(5, ge=1, le=7)
-    """Hints kept per question; 5 give 325 passages."""
     candidate_cap: int = Field(11, ge=2)
     """Candidates that count: ten distractors and the gold answer."""
     prefer_source: bool = True
@@ -61,6 +65,77 @@ class Convergence(Section):
     """With `llm`: name of the reader or judge of this profile whose language model is asked."""
     candidate_equivalence: float = Field(0.5, ge=0, le=1)
     """Probability of equivalence to a gold answer from which an answer is not drawn as a candidate."""
+
+
+class PassageDesign(Section):
+    """Which ordered selections of a question's hints are its passages (3.2.1). QUIT takes all of five hints: 325."""
+
+    hints: Annotated[int, Field(ge=1, le=36)] | Literal["all"] = 5
+    """Hints of highest convergence that make passages; a question with fewer is left out. `all`: every hint (36 at
+    most) of a question that has as many as the largest of `sizes`."""
+    sizes: tuple[Annotated[int, Field(ge=1, le=36)], ...] = Field((1, 2, 3, 4, 5), min_length=1)
+    """Numbers of hints in a passage."""
+    orders: Literal["all"] | tuple[Literal["source", "ascending", "descending"], ...] = "all"
+    """Orders of the hints in a passage: `all`, or some of `source` (as in the source), `ascending` and `descending`
+    (by convergence)."""
+    extremes: int = Field(0, ge=0)
+    """Keep only the N sets of hints with the lowest and the N with the highest mean of each of `by`; 0 keeps all."""
+    by: tuple[Literal["convergence", "cosine"], ...] = Field(("convergence",), min_length=1)
+    """With `extremes`: mean convergence of the hints, or mean cosine of question and hint."""
+
+    @field_validator("sizes", "orders", "by")
+    @classmethod
+    def _once_each(cls, value: object) -> object:
+        if isinstance(value, tuple) and (not value or len({*value}) < len(value)):
+            raise ValueError("name at least one, and none twice")
+        return value
+
+    @model_validator(mode="after")
+    def _has_passages(self) -> PassageDesign:
+        if isinstance(self.hints, int):
+            self.check(self.hints)
+        return self
+
+    @property
+    def most_hints(self) -> int:
+        """How many hints of a question make passages, at most."""
+        return MAX_HINTS if self.hints == "all" else self.hints
+
+    @property
+    def needed_hints(self) -> int:
+        """How many hints a question must have."""
+        return max(self.sizes) if self.hints == "all" else self.hints
+
+    @property
+    def is_full(self) -> bool:
+        """Whether these are all ordered selections of as many hints of each question."""
+        every = self.orders == "all" and not self.extremes and isinstance(self.hints, int)
+        return every and {*range(1, self.most_hints + 1)} <= {*self.sizes}
+
+    def count(self, n: int) -> int:
+        """Return how many passages a question of ``n`` hints has, at most."""
+        return sum(self._counts(n))
+
+    def check(self, n: int) -> None:
+        """Raise ``ValueError`` where a question of ``n`` hints has no passage, or more than :data:`MAX_PASSAGES`."""
+        counts = self._counts(n)
+        terms = f"{' + '.join(f'{count:,}' for count in counts)} = " if len(counts) > 1 else ""
+        if not 0 < sum(counts) <= MAX_PASSAGES:
+            raise ValueError(
+                f"{n} hints make {terms}{sum(counts):,} passages; from 1 to {MAX_PASSAGES:,} are possible: change "
+                "passages.hints, sizes or orders"
+            )
+
+    def _counts(self, n: int) -> list[int]:
+        """Return the passages of ``n`` hints by size; with extremes, one number."""
+        sizes = [size for size in sorted(self.sizes) if size <= n]
+        orders = {size: math.factorial(size) for size in sizes}
+        if self.orders != "all":
+            orders = {size: 1 if size == 1 else len(self.orders) for size in sizes}
+        sets = [math.comb(n, size) for size in sizes]
+        if self.extremes and sizes:
+            return [min(sum(sets), 2 * self.extremes * len(self.by)) * max(orders.values())]
+        return [count * orders[size] for count, size in zip(sets, sizes, strict=True)]
 
 
 class QuestionTypeSettings(Section):

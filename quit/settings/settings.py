@@ -13,6 +13,7 @@ from quit.settings.construction import (
     Difficulty,
     Labels,
     Leakage,
+    PassageDesign,
     Probe,
     QuestionTypeSettings,
     RunSettings,
@@ -58,6 +59,7 @@ class Settings(Section):
     collect: Collect = Collect()
     leakage: Leakage = Leakage()
     convergence: Convergence = Convergence()
+    passages: PassageDesign = PassageDesign()
     question_type: QuestionTypeSettings = QuestionTypeSettings()
     difficulty: Difficulty = Difficulty()
     probe: Probe = Probe()

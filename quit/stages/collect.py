@@ -60,7 +60,7 @@ def _no_rows() -> _Rows:
 @stage(
     "collect",
     outputs=TABLES,
-    sections=("collect", "convergence.hints"),
+    sections=("collect", "passages.hints", "passages.sizes"),
     scope="collection",
     version=4,
 )
@@ -70,7 +70,7 @@ def collect_stage(context: Context, sources: Iterable[SourceRecord]) -> Tables:
     return collect(
         sources,
         duplicates=settings.collect.duplicates,
-        min_hints=settings.convergence.hints,
+        min_hints=settings.passages.needed_hints,
         questions=settings.collect.questions,
     )
 
@@ -343,5 +343,5 @@ def _nothing_left(record_count: int, rejects: list[Reject], min_hints: int) -> s
     return (
         f"The collection is empty: none of {record_count} records is a usable question (rejected: {counts}).{example} "
         f"A question needs an answer and {min_hints} distinct hints: "
-        "add hints or sources, or lower the setting convergence.hints."
+        "add hints or sources, or lower the setting passages.hints."
     )

@@ -1,14 +1,27 @@
-"""Enumerate: every ordered selection of the hints, 325 of five (paper, section 3.2.1)."""
+"""Enumerate: the passages, by default every ordered selection of the hints, 325 of five (paper, section 3.2.1)."""
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
-from quit.stages.labelling.passages import enumerate_passages
+from quit.common.arithmetic import products
+from quit.common.columns import plain
+from quit.common.rows import tuples
+from quit.stages.labelling.design import design_passages, hints_of
 from quit.stages.stage import Context, Tables, stage
 
 
-@stage("enumerate", outputs=("passages",), sections=("convergence.hints",))
-def enumerate_stage(context: Context, splits: pa.Table) -> Tables:
-    """List every ordered selection of a question's hints."""
-    return {"passages": enumerate_passages(splits.column("question_id"), context.settings.convergence.hints)}
+@stage("enumerate", outputs=("passages",), sections=("passages",), models=("encoder",))
+def enumerate_stage(
+    context: Context, questions: pa.Table, hints: pa.Table, ranked_hints: pa.Table, splits: pa.Table
+) -> Tables:
+    """List the ordered selections of a question's hints that are its passages."""
+    own = hints_of(plain(splits["question_id"]), hints, ranked_hints)
+    text_of = dict(tuples(questions, "question_id", "question"))
+
+    def cosines(question_id: str) -> np.ndarray:
+        vectors = context.models.encoder.encode([text_of[question_id], *(row["hint"] for row in own[question_id])])
+        return products(vectors[:1], vectors[1:])[0].astype(np.float64)
+
+    return {"passages": design_passages(context.settings.passages, own, cosines)}

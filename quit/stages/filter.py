@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @stage(
     "filter",
     outputs=("leak_findings", "usable_hints", "rejects"),
-    sections=("leakage", "convergence.hints"),
+    sections=("leakage", "passages.hints", "passages.sizes"),
     models=("leak_rules", "equivalence", "encoder"),
     overrides="leak",
     version=3,
@@ -39,7 +39,7 @@ def filter_stage(context: Context, questions: pa.Table, hints: pa.Table) -> Tabl
         models.equivalence,
         models.encoder,
         settings.leakage,
-        settings.convergence.hints,
+        settings.passages.needed_hints,
         context.overrides,
         leak_store(),
     )

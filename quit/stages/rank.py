@@ -29,7 +29,7 @@ from quit.stages.stage import Context, Tables, stage
     "rank",
     whole=("questions",),
     outputs=("ranked_hints", "drawn_candidates"),
-    sections=("convergence", "question_type"),
+    sections=("convergence", "passages.hints", "question_type"),
     models=("convergence", "candidates", "question_types", "equivalence", "encoder"),
     version=2,
 )
@@ -41,7 +41,7 @@ def rank_stage(
     candidates: pa.Table,
     scores: pa.Table,
 ) -> Tables:
-    """Order hints by convergence and keep the best (``convergence.hints``)."""
+    """Order hints by convergence and keep the best (``passages.hints``)."""
     models, settings = context.models, context.settings
     return rank_hints(
         questions,
@@ -53,6 +53,7 @@ def rank_stage(
         lambda asked: question_types(asked, models.question_types, settings.question_type),
         lambda: candidate_pool(context.whole["questions"], models, settings),
         settings.convergence,
+        settings.passages.most_hints,
     )
 
 
@@ -66,12 +67,13 @@ def rank_hints(
     types: Callable[[pa.Table], Sequence[Typed]],
     pool: Callable[[], CandidateSource],
     settings: Convergence,
+    keep: int,
 ) -> dict[str, pa.Table]:
     """Return the tables ``ranked_hints``, of the questions with usable hints, and ``drawn_candidates``.
 
     ``model`` values the hints whose source says nothing. ``types`` gives the types of a table of questions, and
-    ``pool`` the candidates of the whole collection; each is called only where it is needed. Ties are broken by the
-    shorter hint, then by source order.
+    ``pool`` the candidates of the whole collection; each is called only where it is needed. The first ``keep`` hints
+    of a question are selected. Ties are broken by the shorter hint, then by source order.
     """
     usable = set(usable_hints.column("hint_id").to_pylist())
     by_question = _by_question(hint for hint in hints.to_pylist() if hint["hint_id"] in usable)
@@ -100,7 +102,7 @@ def rank_hints(
                     "hint": hint["hint"],
                     "convergence": value,
                     "producer": producer,
-                    "selected": rank < settings.hints,
+                    "selected": rank < keep,
                     "note": hint_note,
                 }
             )

@@ -25,7 +25,7 @@ from quit.stages.stage import Context, LazyTable, Tables, stage
 @stage(
     "roles",
     outputs=("hint_roles", "question_roles"),
-    sections=("convergence.hints",),
+    sections=("passages",),
     models=("labelers",),
     shard_factor=16,
 )
@@ -35,11 +35,14 @@ def roles_stage(
     probe_answers: LazyTable,
     labels: LazyTable,
 ) -> Tables:
-    """Say which hints suffice, which add and which harm."""
+    """Say which hints suffice, which add and which harm, where the passages are all ordered selections of hints."""
+    design = context.settings.passages
+    if not design.is_full:
+        return {name: contracts.table(name).schema.empty_table() for name in ("hint_roles", "question_roles")}
     return role_tables(
         labels(["question_id", "label"]),
         ranked_hints(["question_id", "rank", "hint_id", "selected"]),
-        context.settings.convergence.hints,
+        design.most_hints,
         probe_answers(["question_id", "reader", "repetition", "correct"]),
         [labeler.name for labeler in context.settings.labelers],
     )

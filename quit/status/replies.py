@@ -12,12 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quit.common.columns import plain, positions_in
+from quit.common.columns import plain
 from quit.common.files import write_json
 from quit.common.ids import content_hash
 from quit.common.ranges import Range, ranges
 from quit.common.state_files import read_state
 from quit.dataset.files import QUESTIONS_A_CHUNK
+from quit.engine.parts import KEYS
 from quit.engine.reading import TableReader
 from quit.errors import WorkspaceError
 from quit.evaluate.labels import Patterns, of_readers
@@ -25,7 +26,7 @@ from quit.models.generation.base import FILTERED
 from quit.models.protocols import NO_ANSWER
 from quit.render.table import Table
 from quit.stages.labelling.answers import Answers, accepted_answers
-from quit.stages.labelling.passages import permutation_table
+from quit.stages.labelling.passages import PassageRows
 from quit.version import __version__
 
 CUT_SHARE = 0.1
@@ -84,11 +85,13 @@ def _all_counts(workspace: TableReader) -> dict[str, Any]:
 def _counts(workspace: TableReader, readers: Sequence[str], shard: Range) -> tuple[list[ByHints], Patterns]:
     ids = plain(workspace.read("splits", shard, columns=["question_id"])["question_id"])
     verdicts = workspace.read("verdicts", shard, columns=["question_id", "answer_key", "correct"])
-    permutations = workspace.read("passages", shard, columns=["permutation"])["permutation"]
-    table = permutation_table(max((len(text) for text in permutations.unique().to_pylist()), default=1))
+    table = workspace.read("passages", shard, columns=[*KEYS])
+    own_ids = plain(table["question_id"]).unique()
+    passages = PassageRows.of([table], own_ids)
+    in_splits = pc.is_in(own_ids, ids).to_numpy(zero_copy_only=False)[passages.owner]
     by_hints: list[ByHints] = []
-    # One element per question and permutation; bit 0 is the first reader.
-    is_row, asked_bits, right_bits = (np.zeros(len(ids) * len(table), np.int64) for _ in range(3))
+    # One element per passage; bit 0 is the first reader.
+    is_row, asked_bits, right_bits = (np.zeros(len(passages), np.int64) for _ in range(3))
     for position, reader in enumerate(readers):
         run = [f"read:{reader}"]
         columns = ["question_id", "permutation", "number", "ended", "asked"]
@@ -96,14 +99,12 @@ def _counts(workspace: TableReader, readers: Sequence[str], shard: Range) -> tup
         columns = ["question_id", "number", "answer", "answer_key", "raw"]
         answers = Answers(rows, workspace.read("distinct_answers", shard, run, columns))
         correct = accepted_answers(answers.distinct, verdicts)
-        permutation = positions_in(rows["permutation"], table.permutation)
-        by_hints += _by_hints(reader, answers, correct, table.hints[permutation])
-        question = positions_in(rows["question_id"], ids)
-        cells = (question * len(table) + permutation)[question >= 0]
+        cells, _, _ = passages.places(rows, own_ids)
+        by_hints += _by_hints(reader, answers, correct, passages.hints[cells])
         was_asked = rows["asked"].to_numpy()
-        is_row[cells] = 1
-        asked_bits[cells] |= was_asked[question >= 0].astype(np.int64) << position
-        right_bits[cells] |= (was_asked & correct[answers.index])[question >= 0].astype(np.int64) << position
+        is_row[cells] = in_splits[cells]
+        asked_bits[cells] |= was_asked.astype(np.int64) << position
+        right_bits[cells] |= (was_asked & correct[answers.index]).astype(np.int64) << position
     return by_hints, _patterns(asked_bits[is_row > 0], right_bits[is_row > 0])
 
 

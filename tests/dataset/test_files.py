@@ -77,6 +77,6 @@ def test_passages_that_cannot_be_made_are_refused(tmp_path: Path) -> None:
         TableFiles({name: paths for name, paths in files.parts.items() if name != "labels"}).passages()
     tables = small.rows()
     tables["ranked_hints"] = [row for row in tables["ranked_hints"] if row["rank"] == 0]
-    with pytest.raises(InputError, match="more hints than its question has"):
+    with pytest.raises(InputError, match="has 1 hints; a passage of it needs more"):
         small.write(tmp_path, tables).passages().read_all()
     assert replace(files, ids=pa.array([], pa.string())).passages().read_all().num_rows == 0

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from quit.dataset.rows import QuestionRows, row_lists
 from quit.errors import InputError
+from quit.stages.labelling.passages import PassageRows
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=6), st.data())
@@ -34,13 +35,14 @@ def test_rows_of_some_questions_are_those_of_the_whole_table(counts: list[int], 
 
 
 @pytest.mark.parametrize(
-    ("question_ids", "size", "message"),
+    ("question_ids", "hints", "message"),
     [
         (["a", "b", "a"], None, "rows of a question are not together in the table 'labels'"),
         (["a", "a"], None, "has 0 rows for the question 'b', expected at least one"),
-        (["a", "a", "b"], 2, "has 1 rows for the question 'b', expected 2"),
+        (["a"] * 4 + ["b"], 2, "has 1 rows for the question 'b', expected 4"),
     ],
 )
-def test_rows_that_do_not_fit(question_ids: list[str], size: int | None, message: str) -> None:
+def test_rows_that_do_not_fit(question_ids: list[str], hints: int | None, message: str) -> None:
+    passages = PassageRows.full(2, hints) if hints else None
     with pytest.raises(InputError, match=message):
-        QuestionRows("labels", pa.table({"question_id": question_ids}), ["a", "b"], size)
+        QuestionRows("labels", pa.table({"question_id": question_ids}), ["a", "b"], passages)

@@ -110,7 +110,7 @@ PRINTED = {
 REPLACED = {"paper": "paper.toml", "ID": "musique-2hop_1", "NAME": "llama-31-8b"}
 """What is given in place of a word."""
 SMALLER = """
-[convergence]
+[passages]
 hints = 2
 [split]
 method = "share"

@@ -82,7 +82,7 @@ def test_the_recipe_for_a_server_builds(
                 (tmp_path / name).write_text(text, encoding="utf-8")
         for words in (shlex.split(line, comments=True) for line in commands.splitlines()):
             if words[:1] == ["quit"]:
-                smaller = ("--set", "convergence.hints=3") if words[1] in ("plan", "build") else ()
+                smaller = ("--set", "passages.hints=3") if words[1] in ("plan", "build") else ()
                 call_quit(*words[1:], *smaller)
                 ran.append(words[1])
     assert ran[-1] == "build" and len(ran) == (2 if models else 1)

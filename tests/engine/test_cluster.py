@@ -129,7 +129,7 @@ def test_a_lost_worker_and_a_lost_head_lose_the_replies_of_a_portion(few_source:
         own = {"class": "tests.models.test_user_models:ServerReader", "extra": {"url": server.base_url}}
         sections = {
             "readers": [{"name": "mine", "role": "labeler", "kind": "python", **own}],
-            "convergence": {"hints": 3},
+            "passages": {"hints": 3},
             "split": {"method": "share"},
             "probe": {"repetitions": 1},
         }
@@ -172,7 +172,7 @@ def test_on_ray_the_build_asks_servers_pays_once_reports_what_own_classes_asked_
     """In another number of shards; the second reader is a user's own class, which works on Ray."""
     outcomes = {}
     with RudeServer(lambda number, payload: rude.slow(0.05), reply=_reply) as server, RudeServer() as other:
-        few = {"convergence": {"hints": 3}, "split": {"method": "share"}, "probe": {"repetitions": 1}}
+        few = {"passages": {"hints": 3}, "split": {"method": "share"}, "probe": {"repetitions": 1}}
         sections = served(server.base_url, "reader-a", server={"concurrency": 6}, **few)
         own = {"class": "tests.models.test_user_models:ServerReader", "extra": {"url": other.base_url}}
         sections["readers"].append({"name": "mine", "role": "labeler", "kind": "python", **own})

@@ -226,7 +226,7 @@ _BUILT = {"profile": "embedded", "overrides": ["judge.threshold=0.25"], "sources
             ["judge.threshold=0.5", "labels.sentences=judge"],
             ["judge.threshold", "labels.sentences was drop, is judge"],
         ),
-        (str(FEW), None, ["convergence.hints was 5, is 2", "is ['minilm-vector', 'minilm-late']."]),
+        (str(FEW), None, ["passages.hints was 5, is 2", "is ['minilm-vector', 'minilm-late']."]),
     ],
 )
 def test_a_build_that_keeps_labels_refuses_settings_that_would_replace_them(profile, overrides, differences, tmp_path):

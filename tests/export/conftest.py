@@ -14,7 +14,7 @@ from quit.dataset.release import ReaderInfo
 from quit.export import export
 from quit.models.protocols import NO_ANSWER
 from quit.stages.labelling.answers import Answers
-from quit.stages.labelling.passages import enumerate_passages, permutations
+from quit.stages.labelling.passages import enumerate_passages, permutation_table, permutations
 from quit.text.answers import answer_key
 from tests.rows import table_of
 
@@ -85,7 +85,9 @@ def make_tables(split: dict[str, str] = SPLIT) -> Dataset:
     filled = {name: table_of(name, some) for name, some in rows.items()}
     by_reader = {name: Answers.of(pa.Table.from_pylist(rows)) for name, rows in answers.items()}
     common = {"readers": READERS, "provenance": {**PROVENANCE, "sources": SOURCES}}
-    return Dataset(**filled, passages=enumerate_passages(list(split), 5), answers=by_reader, **common)
+    return Dataset(
+        **filled, passages=enumerate_passages(list(split), permutation_table(5)), answers=by_reader, **common
+    )
 
 
 def as_dictionaries(tables: Dataset, rows: int = 1_000) -> Dataset:

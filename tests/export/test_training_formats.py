@@ -121,14 +121,17 @@ def test_a_question_with_the_same_answer_gives_no_negatives(awkward):
 def test_a_question_gets_every_positive_of_the_others_where_these_are_few():
     """Footnote 11 with 200 wanted: q1 has exactly the passages of label 2 of q2, in another order."""
     dataset = make_tables({"q1": "train", "q2": "train"})
-    fully = [int(number) for number in 325 + np.flatnonzero(dataset.labels_of(np.arange(2))[1] == 2)]
+    fully = [int(number) for number in 325 + np.flatnonzero(dataset.labels_of(np.array([1])) == 2)]
     first, _ = Selection(dataset, FineTuning(1, 200, "other")).examples("train")
     assert 3 <= len(fully) <= 200 and sorted(first.negatives) == fully != first.negatives
 
 
 def test_all_there_is_when_more_is_wanted():
     dataset = make_tables({"q1": "train", "q2": "train", "q3": "dev"})
-    selection, labels = Selection(dataset, FineTuning(200, 200, "partial")), dataset.labels_of(np.arange(3))
+    selection, labels = (
+        Selection(dataset, FineTuning(200, 200, "partial")),
+        dataset.labels_of(np.arange(3)).reshape(3, 325),
+    )
     for example in selection.examples("train"):
         rows = {*np.flatnonzero(labels[example.position] == 1).tolist()}
         passages = {number % 325 for number in example.negatives}
@@ -147,7 +150,7 @@ def test_hard_negatives_are_the_nearest_questions_and_topped_up_where_there_are_
     dataset = replace(tables, questions=questions, ranked_hints=ranked)
     selection = Selection(dataset, FineTuning(1, 4, "hard"))
     first, _, last = selection.examples("train")
-    assert dataset.permutations.permutation[first.negatives[0] % 325].as_py() == "01234"
+    assert dataset.rows.table.permutation[first.negatives[0] % 325].as_py() == "01234"
     assert {number // 325 for number in first.negatives} == {1} and len(set(first.negatives)) == 4
     assert len(set(last.negatives)) == 4 and 2 not in {number // 325 for number in last.negatives}
     assert selection.counts["train"]["topped_up"] >= 1

@@ -18,7 +18,7 @@ from quit.sources import parse_source, read_sources
 from quit.stages.collect import collect
 from quit.stages.label import label_passages
 from quit.stages.labelling.answers import Answers
-from quit.stages.labelling.passages import enumerate_passages
+from quit.stages.labelling.passages import enumerate_passages, permutation_table
 from quit.stages.labelling.verdicts import DECISIONS
 from quit.stages.update import LabelTables, settled_decisions, update_labels
 from quit.text.answers import answer_key
@@ -59,7 +59,7 @@ def collection(source: str | Path) -> dict[str, pa.Table]:
         "splits": [{"question_id": one, "parametric": False, "split": split[one], "draw": 0.5} for one in ids],
     }  # fmt: skip
     filled = {name: contracts.table(name).from_rows(of_table) for name, of_table in rows.items()}
-    return {**tables, **filled, "passages": enumerate_passages(ids, 5)}
+    return {**tables, **filled, "passages": enumerate_passages(ids, permutation_table(5))}
 
 
 def replies(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:

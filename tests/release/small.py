@@ -108,7 +108,7 @@ def tables(data: Rows) -> dict[str, pa.Table]:
 
 def settings(**release: Any):
     """Return settings with two hints a question."""
-    return parse({"convergence": {"hints": 2}, "release": release})
+    return parse({"passages": {"hints": 2}, "release": release})
 
 
 def subject(folder: Path, data: Rows, **release: Any) -> Subject:
@@ -132,7 +132,7 @@ def freeze(folder: Path, data: Rows, name: str = "v1", beside: dict[str, Any] | 
     }  # fmt: skip
     splits = [row["split"] for row in data["splits"]]
     content = {
-        "settings": {"convergence": {"hints": 2}, "split": {"near_duplicate": 0.8},
+        "settings": {"passages": {"hints": 2}, "split": {"near_duplicate": 0.8},
                      "review": {"splits": ["dev", "test"]}, "release": {}},
         "fingerprints": {}, "program_version": "0.1.0", "tables": tables, "models": {"judge": ["rules@1"]},
         "sources": [{"name": "jsonl", "file": "a.jsonl", "checksum": "12", "licence": None, "citation": None}],

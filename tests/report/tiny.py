@@ -122,5 +122,5 @@ def settings(**pages: int) -> Settings:
     """Return settings with the two readers of the tables, and the labeler priced."""
     priced = {"price_prompt": 2.0, "price_cached": 0.5, "price_completion": 4.0}
     readers = [{"name": "one", "role": "labeler", **AT_S, **priced}, {"name": "two", "role": "reader", **AT_S}]
-    sections = served("http://localhost:1", convergence={"hints": 2}, pages=pages)
+    sections = served("http://localhost:1", passages={"hints": 2}, pages=pages)
     return parse({**sections, "readers": readers})

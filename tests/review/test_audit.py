@@ -56,7 +56,7 @@ def _rows(questions: int = 30) -> dict[str, list[dict[str, Any]]]:
 
 
 def _settings(audit: int, **review: Any) -> Settings:
-    sections = {"convergence": {"hints": 2}, "review": {"audit": audit, **review}}
+    sections = {"passages": {"hints": 2}, "review": {"audit": audit, **review}}
     return parse(served("http://localhost:1", "one", "two", **sections))
 
 

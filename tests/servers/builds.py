@@ -13,7 +13,7 @@ from tests.running import start_quit, until
 
 AT_S = {"kind": "server", "server": "s", "model": "m"}
 """A model of the server of :func:`served`."""
-TWO_HINTS: dict[str, Any] = {"convergence": {"hints": 2}, "split": {"method": "share"}}
+TWO_HINTS: dict[str, Any] = {"passages": {"hints": 2}, "split": {"method": "share"}}
 
 
 def served(

@@ -194,7 +194,7 @@ def test_an_empty_collection_says_what_to_do():
     few = [raw(hints=["a", "A."]), raw("2", "Who?", hints=3)]
     lost = [SourceRecord(None, (Reject("collect", "record", "not_json", "No JSON."),))]
     for records, message in (
-        (few, "none of 2 records .*too_few_hints 2, duplicate_hint 1.*convergence.hints"),
+        (few, "none of 2 records .*too_few_hints 2, duplicate_hint 1.*passages.hints"),
         (lost, "none of 1 records .*not_json 1.*First: a record: No JSON"),
     ):
         with pytest.raises(InputError, match=message):

@@ -80,7 +80,9 @@ def _never() -> CandidatePool:
 
 
 def _rank(tables: dict[str, pa.Table], model=None, pool=_never, **settings) -> dict[str, pa.Table]:
-    return rank_hints(**tables, model=model or Fixed(), types=_typed, pool=pool, settings=Convergence(**settings))
+    return rank_hints(
+        **tables, model=model or Fixed(), types=_typed, pool=pool, settings=Convergence(**settings), keep=5
+    )
 
 
 def test_ties_go_to_the_shorter_hint_then_to_source_order() -> None:
@@ -158,7 +160,7 @@ def test_a_model_that_says_too_little_is_refused_not_joined_by_position() -> Non
     bare = {**tables, "candidates": tables["candidates"].slice(0, 0)}
     silent = SimpleNamespace(identity="", values=lambda items: [[]])
     unread = SimpleNamespace(draw=lambda questions: [])
-    usual = {"model": Fixed(), "types": _typed, "pool": _pool, "settings": Convergence()}
+    usual = {"model": Fixed(), "types": _typed, "pool": _pool, "settings": Convergence(), "keep": 5}
     typed = {"types": lambda questions: []}
     for rows, rest in ((tables, {"model": silent}), (bare, {"pool": lambda: unread}), (tables, typed)):
         with pytest.raises(ValueError, match="zip"):

@@ -123,6 +123,6 @@ def test_without_hints_one_labeler_that_is_right_is_enough() -> None:
 
 def test_a_shard_without_questions_has_empty_tables() -> None:
     nothing = lambda name: lambda columns: table_of(name, []).select(columns)  # noqa: E731
-    context = SimpleNamespace(settings=parse({"convergence": {"hints": 2}}))
+    context = SimpleNamespace(settings=parse({"passages": {"hints": 2}}))
     tables = roles_stage.function(context, *map(nothing, ("ranked_hints", "probe_answers", "labels")))
     assert [len(rows) for rows in tables.values()] == [0, 0]

@@ -16,7 +16,7 @@ from tests.servers.rude import RudeServer
 
 SPLIT = {"method": "share", "train": "any", "train_share": 0.5}
 SERVER = {"base_url_env": "QUIT_URL_OF_VERSIONS"}
-MORE = {"convergence": {"hints": 2}, "probe": {"repetitions": 1}, "split": SPLIT, "server": SERVER}
+MORE = {"passages": {"hints": 2}, "probe": {"repetitions": 1}, "split": SPLIT, "server": SERVER}
 
 
 def make(folder: Path) -> None:

@@ -21,7 +21,7 @@ from tests.release.test_whatif import READERS, drawn, world
 
 
 def _release(folder: Path, right: dict, least: int) -> Path:
-    content = {"settings": {"convergence": {"hints": 2}, "split": {"near_duplicate": 0.8}}}
+    content = {"settings": {"passages": {"hints": 2}, "split": {"near_duplicate": 0.8}}}
     content["settings"] |= {"review": {"splits": ["dev", "test"]}, "release": {}}
     readers = [asdict(reader) for reader in READERS]
     return small.freeze(folder, world(right, least), readers=readers, **content).path

@@ -1,0 +1,125 @@
+"""Which passages a question's hints make: the settings ``passages``.
+
+QUIT's design is all ordered selections of five hints (paper, section 3.2.1). Other designs take some sizes, some
+orders, or only the sets of hints with the lowest and highest mean convergence or cosine, as Mozafari, Piryani and
+Jatowt (SIGIR 2026) do.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quit import contracts
+from quit.common.columns import plain
+from quit.common.rows import grouped
+from quit.errors import SettingsError
+from quit.settings import PassageDesign
+from quit.stages.labelling.passages import PermutationTable, enumerate_passages, permutation_name
+
+Subset = tuple[int, ...]
+
+
+@lru_cache(maxsize=64)
+def design_table(n: int, design: PassageDesign, source: Subset = ()) -> PermutationTable:
+    """Return the passages of a question of ``n`` hints before a choice of extremes. ``source``: the hints (by rank) in
+    the order of their source, where the design has it. Raises ``SettingsError`` for too many passages, or none."""
+    if not design.extremes:
+        _check(n, design)
+    return _ordered(subsets(n, design), design, source)
+
+
+def planned_paths(design: PassageDesign, n: int) -> Sequence[Subset]:
+    """Return the passages of a question of ``n`` hints, as its hints in reading order; with extremes, as many as it
+    will have, of all sizes. Raises as :func:`design_table`."""
+    paths = design_table(n, design, tuple(range(n))).paths
+    return paths[:: -(-len(paths) // design.count(n))]
+
+
+def subsets(n: int, design: PassageDesign) -> Iterator[Subset]:
+    """Yield the sets of ``n`` hints that make passages, before a choice of extremes."""
+    return itertools.chain.from_iterable(itertools.combinations(range(n), size) for size in sorted(design.sizes))
+
+
+def extremes(values: np.ndarray, sets: Sequence[Subset], count: int) -> tuple[list[int], list[int]]:
+    """Return the places of the ``count`` sets with the lowest mean of their hints' values, lowest first, and of those
+    with the highest, highest first; ties go to the earlier set. ``values``: float64, shape (hints,)."""
+    means = np.round([values[list(some)].sum() / len(some) for some in sets], 9)
+    places = np.arange(len(sets))
+    return tuple(np.lexsort((places, key))[:count].tolist() for key in (means, -means))  # type: ignore[return-value]
+
+
+def design_passages(
+    design: PassageDesign,
+    questions: Mapping[str, Sequence[dict[str, Any]]],
+    cosines: Callable[[str], np.ndarray] | None = None,
+) -> pa.Table:
+    """Return the table ``passages``. ``questions``: of :func:`hints_of`; ``cosines``: of a question with its hints,
+    float64, asked only where the design needs them. Raises ``SettingsError`` as :func:`design_table` does."""
+    tables = {question_id: _table(design, question_id, hints, cosines) for question_id, hints in questions.items()}
+    pieces = [contracts.table("passages").schema.empty_table()]
+    for _, same in itertools.groupby(tables, key=lambda question_id: id(tables[question_id])):
+        question_ids = list(same)
+        pieces.append(enumerate_passages(question_ids, tables[question_ids[0]]))
+    return pa.concat_tables(pieces)
+
+
+def hints_of(ids: pa.Array, hints: pa.Table, ranked_hints: pa.Table) -> dict[str, list[dict[str, Any]]]:
+    """Return question id -> its rows of ``ranked_hints`` that make passages, in rank order, with ``position``: the
+    hint's place in the source (from ``hints``)."""
+    selected = ranked_hints.filter(ranked_hints["selected"]).sort_by("rank")
+    places = pc.index_in(plain(selected["hint_id"]), plain(hints["hint_id"]))
+    rows = selected.append_column("position", pc.fill_null(hints["position"].take(places), 0)).to_pylist()
+    by_question = grouped((row["question_id"], row) for row in rows)
+    return {question_id: by_question[question_id] for question_id in ids.to_pylist() if question_id in by_question}
+
+
+def _table(
+    design: PassageDesign,
+    question_id: str,
+    hints: Sequence[dict[str, Any]],
+    cosines: Callable[[str], np.ndarray] | None,
+) -> PermutationTable:
+    source: Subset = ()
+    if "source" in design.orders:
+        source = tuple(sorted(range(len(hints)), key=lambda rank: hints[rank]["position"]))
+    if not design.extremes:
+        return design_table(len(hints), design, source)
+    _check(len(hints), design)
+    sets = list(subsets(len(hints), design))
+    ends = []
+    for name in design.by:
+        values = np.array([hint["convergence"] for hint in hints])
+        if name == "cosine":
+            assert cosines is not None
+            values = cosines(question_id)
+        ends.append(extremes(values, sets, design.extremes))
+    chosen = {number for low, high in ends for number in (*low, *high)}
+    return _ordered((sets[number] for number in chosen), design, source)
+
+
+def _ordered(sets: Iterable[Subset], design: PassageDesign, source: Subset) -> PermutationTable:
+    """Return the passages of some sets of hints: their orders."""
+    if design.orders == "all":
+        orders = itertools.chain.from_iterable(map(itertools.permutations, sets))
+        return PermutationTable.of(map(permutation_name, orders))
+    order_of: dict[str, Callable[[Subset], Sequence[int]]] = {
+        "descending": lambda some: some,
+        "ascending": lambda some: some[::-1],
+        "source": lambda some: sorted(some, key=source.index),
+    }
+    names = {permutation_name(order_of[order](some)) for some in sets for order in design.orders}
+    return PermutationTable.of(names)
+
+
+def _check(n: int, design: PassageDesign) -> None:
+    try:
+        design.check(n)
+    except ValueError as error:
+        raise SettingsError(f"{error}.") from error
