@@ -15,11 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
+from quit.common.columns import plain
 from quit.common.rows import grouped
 from quit.models.convergence_scored import LLMConvergence, convergence
 from quit.models.limits import ENCODER, note
 from quit.models.protocols import CandidateSource, ConvergenceModel, HintSet
 from quit.settings import Convergence
+from quit.stages.labelling.design import check_passages
 from quit.stages.questions.candidates import candidate_pool
 from quit.stages.questions.question_type import Typed, question_types
 from quit.stages.stage import Context, Tables, stage
@@ -43,6 +45,8 @@ def rank_stage(
 ) -> Tables:
     """Order hints by convergence and keep the best (``passages.hints``)."""
     models, settings = context.models, context.settings
+    for count in {*pc.value_counts(plain(usable_hints["question_id"])).field("counts").to_pylist()}:
+        check_passages(min(count, settings.passages.most_hints), settings.passages)  # before any model is asked
     return rank_hints(
         questions,
         hints,

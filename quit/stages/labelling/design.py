@@ -31,7 +31,7 @@ def design_table(n: int, design: PassageDesign, source: Subset = ()) -> Permutat
     """Return the passages of a question of ``n`` hints before a choice of extremes. ``source``: the hints (by rank) in
     the order of their source, where the design has it. Raises ``SettingsError`` for too many passages, or none."""
     if not design.extremes:
-        _check(n, design)
+        check_passages(n, design)
     return _ordered(subsets(n, design), design, source)
 
 
@@ -91,7 +91,7 @@ def _table(
         source = tuple(sorted(range(len(hints)), key=lambda rank: hints[rank]["position"]))
     if not design.extremes:
         return design_table(len(hints), design, source)
-    _check(len(hints), design)
+    check_passages(len(hints), design)
     sets = list(subsets(len(hints), design))
     ends = []
     for name in design.by:
@@ -118,7 +118,8 @@ def _ordered(sets: Iterable[Subset], design: PassageDesign, source: Subset) -> P
     return PermutationTable.of(names)
 
 
-def _check(n: int, design: PassageDesign) -> None:
+def check_passages(n: int, design: PassageDesign) -> None:
+    """Raise ``SettingsError`` where a question of ``n`` hints has no passage, or too many."""
     try:
         design.check(n)
     except ValueError as error:
