@@ -32,11 +32,11 @@ import pyarrow.compute as pc
 
 from quit.common.columns import is_in, one_array, plain, positions_in
 from quit.common.ids import content_key, draw
+from quit.common.parquet import KEYS
 from quit.common.rows import limited_database
 from quit.contracts import TableContract
 from quit.dataset.files import HISTORY, TABLES, TableFiles, contract
 from quit.dataset.release import ReaderInfo
-from quit.engine.parts import KEYS
 from quit.models.protocols import NO_ANSWER
 from quit.settings import Settings
 from quit.stages.labelling.answers import matching_rows

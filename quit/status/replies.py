@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from quit.common.columns import plain
 from quit.common.files import write_json
 from quit.common.ids import content_hash
+from quit.common.parquet import KEYS
 from quit.common.ranges import Range, ranges
 from quit.common.state_files import read_state
 from quit.dataset.files import QUESTIONS_A_CHUNK
-from quit.engine.parts import KEYS
 from quit.engine.reading import TableReader
 from quit.errors import WorkspaceError
 from quit.evaluate.labels import Patterns, of_readers
