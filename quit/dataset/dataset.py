@@ -27,6 +27,7 @@ from quit.dataset.rows import Lists, QuestionRows, row_lists
 from quit.errors import InputError, SettingsError
 from quit.evaluate.labels import SPLITS
 from quit.models.protocols import NO_ANSWER
+from quit.settings import PassageDesign
 from quit.stages.labelling.answers import Answers, cut_replies, fully_relevant, matching_rows
 from quit.stages.labelling.passages import PassageRows, PermutationTable
 
@@ -173,6 +174,11 @@ class Dataset:
                 raise InputError(f"There are no answers of the reader {info.name!r}.")
             tables[f"answers of {info.name}"] = self.answers[info.name].rows
         self._rows = {name: QuestionRows(name, table, self.ids, self.rows) for name, table in tables.items()}
+
+    @property
+    def design(self) -> PassageDesign:
+        """Which passages a question has, by the provenance's settings."""
+        return PassageDesign(**(self.provenance.get("settings") or {}).get("passages", {}))
 
     @property
     def partly_asked(self) -> bool:

@@ -207,8 +207,7 @@ GATES: dict[str, Gate] = {
         ),
         Gate(
             "missing-passage",
-            "Every question has every ordered selection of its hints, read by every reader, so that subsets can be "
-            "compared.",
+            "Every question has all passages of its design, read by every reader, so that they can be compared.",
         ),
         Gate(
             "answer-in-passage",

@@ -28,7 +28,7 @@ from quit.report.people import judge_figures, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
 from quit.report.validity import role_figures, whatif_figures
 from quit.review.report import review_status
-from quit.settings import Settings
+from quit.settings import PassageDesign, Settings
 from quit.status.asked import asked
 from quit.status.replies import reply_counts
 from quit.status.summary import (
@@ -66,6 +66,7 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
             "program": __version__,
             "profile": workspace.build and Path(workspace.build["profile"]).name,
             "counts": _figure(_counts(connection)),
+            "design": design_of(release, settings).words,
             "readers": _figure(_readers(workspace, settings, connection)),
             "judge": shown_judge(workspace, settings)[0],
             "embedded_labels": embedded_labels(workspace, settings),
@@ -150,6 +151,11 @@ def _readers(workspace: TableReader, settings: Settings, connection: duckdb.Duck
         *readers,
         *({"name": row["reader"], "role": "", "kind": ""} for row in answering if row["reader"] not in names),
     ]
+
+
+def design_of(release: Release | None, settings: Settings) -> PassageDesign:
+    """Return which passages the questions of a release, or else of a workspace, have."""
+    return PassageDesign(**release.content["settings"]["passages"]) if release else settings.passages
 
 
 def _train(release: Release | None, settings: Settings) -> str:

@@ -112,6 +112,18 @@ class PassageDesign(Section):
         every = self.orders == "all" and not self.extremes and isinstance(self.hints, int)
         return every and {*range(1, self.most_hints + 1)} <= {*self.sizes}
 
+    @property
+    def words(self) -> str:
+        """Which passages a question has, in words."""
+        if self.is_full:
+            return "every ordered selection of a question's hints"
+        *others, last = map(str, sorted(self.sizes))
+        sizes = f"{', '.join(others)} or {last}" if others else last
+        orders = "every order" if self.orders == "all" else f"{' and '.join(self.orders)} order"
+        ends = f"the {self.extremes} with the lowest and the {self.extremes} with the highest mean "
+        extremes = f"; of these sets of hints {ends}{' and '.join(self.by)}" if self.extremes else ""
+        return f"{sizes} of a question's hints, in {orders}{extremes}"
+
     def count(self, n: int) -> int:
         """Return how many passages a question of ``n`` hints has, at most."""
         return sum(self._counts(n))

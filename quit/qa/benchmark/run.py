@@ -311,7 +311,7 @@ class Runner:
             answers = (
                 block.values[code]
                 for block in self.dataset.blocks(task.relevance.groups)
-                for code in block.codes[..., number].ravel().tolist()
+                for code in block.codes[:, number].tolist()
             )
             return [list(islice(answers, len(rows))) for rows in own]
         contexts = [task.passages.sentences(rows) for rows in own]

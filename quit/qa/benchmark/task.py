@@ -23,7 +23,6 @@ from quit.common.safe import safe_id
 from quit.dataset.dataset import SPLITS, Dataset
 from quit.dataset.paper_names import paper_id, subset_mask
 from quit.errors import InputError
-from quit.qa.corpora.release import passage_rows
 from quit.qa.indexes.built import BuiltCorpus
 from quit.retrieval.corpus import Corpus
 from quit.retrieval.protocols import Documents, Ranking
@@ -112,7 +111,7 @@ class ReleasePassages:
         self._ids = dataset.ids
         self._names = [safe_id(question_id) for question_id in dataset.ids]
         self._hints = [tuple(hints) for hints in dataset.hint_lists(np.arange(self.groups))]
-        rows = passage_rows(dataset)
+        rows = dataset.rows
         self._table, self._codes, self.starts = rows.table, rows.codes, rows.starts
         self._permutations, self._subsets = self._table.permutation.to_pylist(), self._table.subset.to_pylist()
         self._code_of = {permutation: code for code, permutation in enumerate(self._permutations)}
@@ -338,7 +337,7 @@ def release_task(dataset: Dataset, split: str) -> Task:
     passages = ReleasePassages(dataset)
     own = np.zeros(len(passages), dtype=np.int8)
     in_split = np.isin(np.arange(passages.groups), positions)
-    own[np.repeat(in_split, np.diff(passages.starts))] = dataset.labels_of(positions).ravel()
+    own[np.repeat(in_split, np.diff(passages.starts))] = dataset.labels_of(positions)
     return Task("release", passages, queries, ReleaseRelevance(positions.astype(np.int64), passages.starts, own))
 
 

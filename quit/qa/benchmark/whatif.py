@@ -49,7 +49,7 @@ def orders(folder: Path, release: Release, answered: Answered, rule: Rule) -> li
     task = release_task(tables, run_facts["facts"]["questions"].rpartition(" ")[2])
     passages, relevance = task.passages, task.relevance
     assert isinstance(passages, ReleasePassages) and isinstance(relevance, ReleaseRelevance)
-    own = np.where(answered.label_2(rule)[0].ravel(), FULLY, PARTIALLY).astype(np.int8)
+    own = np.where(answered.label_2(rule)[0], FULLY, PARTIALLY).astype(np.int8)
     both = [Scores(task), Scores(replace(task, relevance=replace(relevance, own=own)))]
     metrics = [text for text in settings.metrics if "nDCG" in text or Measure.parse(text).least == FULLY]
     names = []

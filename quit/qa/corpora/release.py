@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from string import ascii_lowercase, digits
-from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from quit.dataset.dataset import Dataset
 from quit.retrieval.records import CorpusRecord, RawDocument, RawQuery, clean
-from quit.stages.labelling.passages import passage_hints, subset_of
+from quit.stages.labelling.passages import CHARACTERS, passage_hints, subset_of
 from quit.text.answers import answer_key
 
 EXPECTED = "the folder of a release, such as workspace/releases/v1"
@@ -29,9 +27,9 @@ def read(path: Path, *, granularity: Granularity = "subset") -> Iterator[CorpusR
     question lacks labels.
     """
     dataset = Dataset.of_release(path)
-    rows = passage_rows(dataset)
+    rows = dataset.rows
     permutations = rows.table.permutation.to_pylist()
-    labels = dataset.labels_of(np.arange(len(dataset.ids))).ravel()
+    labels = dataset.labels_of(np.arange(len(dataset.ids)))
     questions = zip(dataset.ids, dataset.gold_answers_of, pairwise(rows.starts.tolist()), strict=True)
     for position, (question_id, gold, (start, end)) in enumerate(questions):
         texts = [clean(row["hint"]) for row in dataset.selected_hints[position]]
@@ -47,20 +45,10 @@ def read(path: Path, *, granularity: Granularity = "subset") -> Iterator[CorpusR
         yield CorpusRecord("quit", name, position, question_id, tuple(raw for raw, _ in documents), (query,))
 
 
-def passage_rows(dataset: Any) -> Any:
-    """Return ``table``, the distinct permutations; ``codes``, of each passage its row there (int32); and ``starts``,
-    the first passage of each question (int64, one more for the end)."""
-    if hasattr(dataset, "rows"):
-        return dataset.rows
-    questions, table = len(dataset.ids), dataset.permutations
-    codes = np.tile(np.arange(len(table), dtype=np.int32), questions)
-    return SimpleNamespace(table=table, codes=codes, starts=np.arange(questions + 1) * len(table))
-
-
 def _documents(texts: list[str], label: dict[str, int], granularity: Granularity) -> Iterator[tuple[RawDocument, int]]:
     best = dict(label)
     if granularity == "hint":
-        best = {hint: label.get(hint, 0) for hint in (digits + ascii_lowercase)[: len(texts)]}
+        best = {hint: label.get(hint, 0) for hint in CHARACTERS[: len(texts)]}
     elif granularity == "subset":
         best = dict.fromkeys(sorted(map(subset_of, label), key=lambda subset: (len(subset), subset)), 0)
         for permutation, relevance in label.items():
