@@ -31,9 +31,8 @@ def _own(convergence: list[float], position: list[int]) -> dict[str, list[dict[s
 def test_sizes_and_orders_are_those_of_itertools(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 6))
     sizes = tuple(data.draw(st.lists(st.integers(1, n), min_size=1, unique=True)))
-    orders = data.draw(
-        st.sampled_from(["all", *(some for k in (1, 2, 3) for some in itertools.permutations(ORDERS, k))])
-    )
+    some_orders = [some for size in (1, 2, 3) for some in itertools.permutations(ORDERS, size)]
+    orders = data.draw(st.sampled_from(["all", *some_orders]))
     design = PassageDesign(hints="all", sizes=sizes, orders=orders)
     values = data.draw(st.lists(st.integers(0, 9).map(lambda value: value / 10), min_size=n, max_size=n))
     own = _own(values, data.draw(st.permutations(range(n))))
@@ -85,7 +84,7 @@ def test_extremes_by_cosine_and_convergence_are_joined() -> None:
         ({"hints": 7, "sizes": range(1, 8)}, None),  # 13,699
         (
             {"hints": 8, "sizes": range(1, 9)},
-            r"8 \+ 56 \+ 336 \+ 1,680 \+ 6,720 \+ 20,160 \+ 40,320 .*= 109,600 passages",
+            r"8 \+ 56 \+ 336 \+ 1,680 \+ .* = 109,600 passages",
         ),
         ({"hints": 2, "sizes": [3]}, "2 hints make 0 passages"),
         ({"sizes": [1, 1]}, "name at least one, and none twice"),
