@@ -12,7 +12,7 @@ from tests.running import QUIT, call_quit, run_process
 def test_every_profile_loads_and_names_its_labelers(name: str) -> None:
     settings = load(name).settings
     assert len(settings.labelers) == (1 if name == "smollm" else 3)
-    assert len(settings.readers) == {"embedded": 6, "paper": 6, "smollm": 1}.get(name, 3)
+    assert len(settings.readers) == {"convergence": 6, "embedded": 6, "paper": 6, "smollm": 1}.get(name, 3)
 
 
 def test_overrides_win_and_their_origin_is_told() -> None:
@@ -70,6 +70,23 @@ def test_a_build_leaves_the_keys_of_qa_systems_to_them_but_no_section() -> None:
     for override, message in (("benchmrk.depth=7", "'benchmark'"), ("benchmark=7", "'benchmark' is a section")):
         with pytest.raises(SettingsError, match=message):
             load("embedded", [override])
+
+
+def test_a_profile_holds_what_differs_from_the_one_it_starts_from(tmp_path) -> None:
+    """By key of a section; a list replaces the list; where each value comes from is known."""
+    profile = tmp_path / "mine.toml"
+    readers = '[[readers]]\nname = "minilm-late"\nrole = "labeler"\n'
+    profile.write_text(f'profile = "paper"\n[probe]\nrepetitions = 1\n{readers}', encoding="utf-8")
+    loaded, paper = load(str(profile)), load("paper").settings
+    assert (loaded.settings.probe.repetitions, loaded.settings.probe.temperature) == (1, paper.probe.temperature)
+    assert [reader.name for reader in loaded.settings.readers] == ["minilm-late"]
+    assert loaded.settings.judge == paper.judge
+    assert loaded.origins["probe.repetitions"] == "profile mine"
+    assert loaded.origins["probe.temperature"] == "profile paper"
+    for wrong in ("mine", "papers", 3):
+        profile.write_text(f"profile = {wrong!r}\n", encoding="utf-8")
+        with pytest.raises(SettingsError, match="starts from .*; expected convergence, cpu, embedded, paper, server"):
+            load(str(profile))
 
 
 def test_a_profile_that_is_not_there_or_no_toml_is_refused(tmp_path) -> None:

@@ -23,6 +23,7 @@ from quit.release.create import list_rows
 from quit.release.diff import diff
 from quit.release.show import imported_lines
 from quit.release.view import embedded_labels, shown_judge, shown_readers, shown_releases
+from quit.report.designs import design_figures
 from quit.report.examples import example_passage, examples
 from quit.report.people import judge_figures, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
@@ -43,7 +44,7 @@ from quit.status.summary import (
 from quit.version import __version__
 
 _BARS = 20  # of a histogram
-_FIGURES = 21  # steps of ``gather`` that progress is reported about
+_FIGURES = 22  # steps of ``gather`` that progress is reported about
 
 
 def gather(workspace: Workspace | Release, settings: Settings, release_pair: Sequence[Path] = ()) -> dict[str, Any]:
@@ -102,6 +103,7 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
     facts["audit"] = (release.facts.get("verification", {}) if release else status or {}).get("audit")
     facts["usage"] = _figure(_usage(workspace, settings))
     facts["whatif"] = _figure(whatif_figures(workspace, settings))
+    facts["designs"] = _figure(design_figures(workspace, settings))
     facts["releases"] = _figure(list_rows(releases))
     facts["difference"] = _figure(_difference(release_pair[0], release_pair[1], releases) if release_pair else None)
     return facts

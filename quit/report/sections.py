@@ -21,6 +21,7 @@ from quit.render.table import (
     short_identity,
     table_1,
 )
+from quit.report.designs import design_pieces
 from quit.report.validity import roles
 from quit.review.audit import audit_pieces
 from quit.review.report import described
@@ -228,6 +229,8 @@ def _validity(facts: Facts, max_rows: int) -> Pieces:
     yield from roles(facts["roles"])
     if facts["whatif"]:
         yield summary(facts["whatif"])
+    if facts["designs"]:
+        yield from design_pieces(facts["designs"])
     if facts["audit"]:
         yield from audit_pieces(facts["audit"])
 

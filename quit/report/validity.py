@@ -92,18 +92,21 @@ def roles(figures: dict[str, list[dict[str, Any]]]) -> Iterator[str | Table]:
     yield Plot("Mean contribution of hints by rank", heads, rows, name="plot-ranks", svg=svg)
 
 
+def subject_of_report(workspace: Workspace | Release, settings: Settings) -> Subject:
+    """Return the tables of a release, or the current ones of a workspace, as what gates check."""
+    if isinstance(workspace, Release):
+        return subject_of_release(workspace)
+    readers: Any = settings.readers
+    return Subject(current_files(workspace), readers, settings)
+
+
 def whatif_figures(workspace: Workspace | Release, settings: Settings) -> list[dict[str, Any]]:
     """Return what leaving out each labeler, and asking for two, changes (:meth:`Answered.effects`).
 
     Empty with one labeler, and while labels or answers are not finished.
     """
-    if isinstance(workspace, Release):
-        subject = subject_of_release(workspace)
-    else:
-        readers: Any = settings.readers
-        subject = Subject(current_files(workspace), readers, settings)
     try:
-        answered = answered_of(subject)
+        answered = answered_of(subject_of_report(workspace, settings))
         return answered.effects(answered.standard_rules())
     except InputError:  # a build that stopped has answers or labels of some questions only
         return []

@@ -109,7 +109,8 @@ def load(profile: str | Path = "embedded", overrides: Sequence[str] = ()) -> Loa
 
 def read(profile: str | Path, overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the values of a profile with overrides, section by section, and where each comes from; nothing is checked
-    yet."""
+    yet. A profile may start from one of the program's, whose name is its key ``profile``: it then holds what differs,
+    of which a list replaces the other's list."""
     path = profile_file(str(profile))
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -117,6 +118,14 @@ def read(profile: str | Path, overrides: Sequence[str]) -> tuple[dict[str, Any],
         raise SettingsError(f"The profile {path} is not TOML: {error}") from error
     values.pop("description", None)
     origins = {key: f"profile {path.stem}" for key, _ in flatten(values)}
+    if base := values.pop("profile", None):
+        if base == path.stem or base not in profile_names():
+            raise SettingsError(f"The profile {path} starts from {base!r}; expected {', '.join(profile_names())}.")
+        own, (values, base_origins) = values, read(base, ())
+        for section, of in own.items():
+            merges = isinstance(of, dict) and isinstance(values.get(section), dict)
+            values[section] = {**values[section], **of} if merges else of
+        origins = {**base_origins, **origins}
     for override in overrides:
         key, separator, text = override.partition("=")
         if not separator or not key:

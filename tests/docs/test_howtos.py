@@ -18,7 +18,7 @@ from tests.servers.rude import Fault, RudeServer
 
 pytestmark = pytest.mark.slow
 
-HOWTOS = ("operations", "report", "release", "export", "terminal", "library")
+HOWTOS = ("operations", "report", "release", "export", "terminal", "library", "designs")
 PAGES = ("README.md", *(f"docs/howto/{name}.md" for name in HOWTOS))
 
 

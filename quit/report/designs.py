@@ -1,0 +1,126 @@
+"""How label 2 and the readers' success go with the mean convergence and cosine of a passage's hints, and with their
+order: each within a number of hints and a question, over a sample of questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from quit.common.arithmetic import products
+from quit.common.columns import plain
+from quit.common.ids import draw
+from quit.dataset.dataset import FULLY, Dataset
+from quit.dataset.release import Release
+from quit.engine.workspace import Workspace
+from quit.errors import InputError
+from quit.evaluate.significance import share_interval
+from quit.models.factory import Models
+from quit.render.table import Table, percent
+from quit.report.validity import subject_of_report
+from quit.settings import Settings
+from quit.stages.labelling.passages import PassageRows
+from quit.text.words import counted
+
+SAMPLE = 500
+"""Questions that are looked at, at most."""
+THIRDS = ("lowest third", "middle third", "highest third")
+ORDERS = ("descending", "ascending", "other")
+
+
+def design_figures(workspace: Workspace | Release, settings: Settings) -> dict[str, Any] | None:
+    """Return the shares of passages with label 2 and with a right answer of each reader, by number of hints and group.
+
+    ``rows``: ``by`` (``convergence``, ``cosine``: the third of a question's sets of as many hints by their mean;
+    ``order`` of convergence), ``hints``, ``group``, ``passages``, ``shares``: of label 2, then of each of ``readers``,
+    each (share, low, high), a 95% bootstrap interval over questions. ``questions``: sampled ones; ``shared``: whether
+    embedded readers and the convergence model rest on one encoder. None while answers or labels are not finished.
+    """
+    subject = subject_of_report(workspace, settings)
+    ids = plain(subject.files.read("splits", ["question_id"])["question_id"]).to_pylist()
+    chosen = sorted(sorted(ids, key=lambda question_id: draw(question_id, "designs"))[:SAMPLE])
+    try:
+        dataset = Dataset.read(replace(subject.files, ids=pa.array(chosen, pa.string())), subject.readers)
+        block = dataset.block(np.arange(len(dataset.ids)))
+    except InputError:  # a build that stopped has answers or labels of some questions only
+        return None
+    passages, hits = block.passages, np.column_stack([block.labels == FULLY, block.right == 1])
+    values = {"convergence": [[row["convergence"] for row in hints] for hints in dataset.selected_hints]}
+    if all(value is not None for of in values["convergence"] for value in of):
+        values["cosine"] = _cosines(dataset, Models(settings).encoder.encode)
+    else:
+        values = {}  # published files lack it
+    groups = {name: (THIRDS, _thirds(passages, of)) for name, of in values.items()}
+    rows = []
+    for by, (names, group) in {**groups, "order": (ORDERS, _orders(passages))}.items():
+        for size in np.unique(passages.hints).tolist():
+            of_size = passages.hints == size
+            present = set(group[of_size].tolist()) - {-1}
+            for number in sorted(present) if len(present) > 1 else ():
+                inside = of_size & (group == number)
+                shares = [_share(passages, inside, hit) for hit in hits.T]
+                count = int(inside.sum())
+                rows.append({"by": by, "hints": size, "group": names[number], "passages": count, "shares": shares})
+    producers = {row["producer"] or "" for hints in dataset.selected_hints for row in hints}
+    shared = dataset.embedded and any(name.startswith("learned") for name in producers)
+    readers = [info.name for info in dataset.ordered_readers]
+    return {"rows": rows, "readers": readers, "questions": len(chosen), "shared": shared}
+
+
+def _cosines(dataset: Dataset, encode: Any) -> list[list[float]]:
+    vectors = encode(dataset.question_of)
+    hints = [row["hint"] for some in dataset.selected_hints for row in some]
+    of_hints = np.split(encode(hints), np.cumsum([len(some) for some in dataset.selected_hints])[:-1])
+    return [products(vector, own).ravel().tolist() for vector, own in zip(vectors, of_hints, strict=True)]
+
+
+def _thirds(passages: PassageRows, values: list[list[float]]) -> np.ndarray:
+    """Return in which third of its question's sets of as many hints each passage's is, by the mean of its hints'
+    ``values``: 0 to 2, -1 where there are fewer than three means."""
+    paths, thirds = passages.table.paths, np.full(len(passages), -1)
+    for (start, end), own in zip(zip(passages.starts, passages.starts[1:]), values, strict=True):
+        codes, sizes = passages.codes[start:end].tolist(), passages.hints[start:end]
+        means = np.round([sum(own[rank] for rank in sorted(paths[code])) / len(paths[code]) for code in codes], 9)
+        for size in np.unique(sizes):
+            inside = np.flatnonzero(sizes == size)
+            distinct, place = np.unique(means[inside], return_inverse=True)
+            if len(distinct) >= len(THIRDS):
+                thirds[start + inside] = place * len(THIRDS) // len(distinct)
+    return thirds
+
+
+def _orders(passages: PassageRows) -> np.ndarray:
+    """Return the place among ``ORDERS`` of each passage's order, -1 of a single hint."""
+    names = zip(passages.table.permutation.to_pylist(), passages.table.subset.to_pylist(), strict=True)
+    kinds = [-1 if len(name) == 1 else 0 if name == own else 1 if name == own[::-1] else 2 for name, own in names]
+    return np.array(kinds)[passages.codes]
+
+
+def _share(passages: PassageRows, inside: np.ndarray, hits: np.ndarray) -> tuple[float, float, float]:
+    of, right = passages.sums(inside), passages.sums(inside & hits)
+    return float(right.sum() / of.sum()), *share_interval(right[of > 0], of[of > 0])
+
+
+def design_pieces(figures: dict[str, Any]) -> Iterator[str | Table]:
+    """Yield the figures as tables, one per grouping, and what they rest on."""
+    shared = " The embedded readers and the convergence model rest on one encoder, and what these share shows here too."
+    yield (
+        f"Passages of {counted(figures['questions'], 'question')}. Thirds: of a question's sets of as many hints, by "
+        "their mean; descending: the hint of highest convergence first. In brackets: 95% intervals over questions."
+        + shared
+        * figures["shared"]
+    )
+    titles = {"convergence": "mean convergence of the hints", "cosine": "mean cosine of question and hint",
+              "order": "order of convergence"}  # fmt: skip
+    for by, title in titles.items():
+        rows = [
+            (row["hints"], row["group"], row["passages"],
+             *(f"{percent(share)} ({percent(low)}-{percent(high)})" for share, low, high in row["shares"]))
+            for row in figures["rows"] if row["by"] == by
+        ]  # fmt: skip
+        heads = ("hints", "group", "passages", "label 2", *figures["readers"])
+        if rows:
+            yield Table(f"By {title}", heads, rows, (1, *range(3, len(heads))), fold=by != "convergence")
