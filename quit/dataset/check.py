@@ -289,7 +289,7 @@ class _Chunk:
             return {f"{name}_again": contract(name).schema.empty_table() for name in names}
         places = pc.index_in(ids, plain(question_roles["question_id"]))
         without = question_roles["without_hints"].take(places)
-        roles = roles_of(right.reshape(len(ids), -1), pc.fill_null(without, np.nan).to_numpy(), n)
+        roles = roles_of(right.reshape(len(ids), len(self.rows.table)), pc.fill_null(without, np.nan).to_numpy(), n)
         columns = {name: pa.array(values.ravel(), mask=~np.isfinite(values.ravel())) for name, values in roles.items()}
         keys = {"question_id": ids}, {"question_id": np.repeat(ids, n), "rank": np.tile(np.arange(n), len(ids))}
         return {
