@@ -63,6 +63,8 @@ def kappas(cells: np.ndarray, resamples: int) -> list[list[float | None]]:
     ``cells``: items that both accept, the first alone, the second alone, and neither, of shape (questions, groups, 4).
     None where kappa is not defined (:func:`cohen_kappa`), and for the ends without resamples.
     """
+    if not cells.size:
+        return [[None] * 3] * cells.shape[1]
     flat = cells.reshape(len(cells), -1)
     means = np.vstack([flat.mean(axis=0), *([resampled_means(flat, resamples, 0)] if resamples else [])])
     both, first, second, neither = np.moveaxis(means.reshape(-1, *cells.shape[1:]), -1, 0)
