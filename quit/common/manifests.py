@@ -19,14 +19,25 @@ def file_entry(path: Path) -> dict[str, Any]:
     return {"bytes": path.stat().st_size, "sha256": known_checksum(path)}
 
 
+def with_checksum(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is written of an object as JSON, with a checksum of it."""
+    plain = json.loads(json_bytes(value))
+    return {**plain, "checksum": content_hash(plain)}
+
+
+def as_written(value: Any) -> dict[str, Any] | None:
+    """Return what :func:`with_checksum` was given; None for anything else, and for what was changed since."""
+    plain = {key: of_key for key, of_key in value.items() if key != "checksum"} if isinstance(value, dict) else {}
+    return plain if plain and value.get("checksum") == content_hash(plain) else None
+
+
 def write_manifest(path: Path, facts: Mapping[str, Any], files: Iterable[Path]) -> None:
     """Write ``facts`` with the entries of ``files``, which lie below the manifest's folder, and a checksum of all this.
 
     Raises :class:`WorkspaceError` where the disk refuses.
     """
     entries = {file.relative_to(path.parent).as_posix(): file_entry(file) for file in sorted(files)}
-    manifest = json.loads(json_bytes({**facts, "files": entries}))
-    write_json(path, {**manifest, "checksum": content_hash(manifest)})
+    write_json(path, with_checksum({**facts, "files": entries}))
 
 
 def fault(path: Path) -> str | None:
@@ -35,8 +46,8 @@ def fault(path: Path) -> str | None:
     A file is read once for as long as nobody writes to it (:func:`quit.common.files.file_mark`), which a hidden file
     beside the manifest remembers.
     """
-    manifest = read_json(path)
-    if not isinstance(manifest, dict) or manifest.pop("checksum", None) != content_hash(manifest):
+    manifest = as_written(read_json(path))
+    if manifest is None:
         return f"{path} is missing or was altered"
     before, now = remembered(path), {}
     for name, entry in manifest["files"].items():

@@ -23,11 +23,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from quit.common.files import file_checksum
 from quit.common.ids import content_hash
 from quit.common.ranges import WHOLE, Range
 from quit.dataset.files import TABLES, TableFiles
 from quit.engine.location import MARKER
+from quit.engine.parts import damage
 from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, refuse_newer
@@ -244,19 +244,17 @@ def verify(path: str | Path) -> Release:
 def _fault(files: TableFiles, name: str, entry: Mapping[str, Any]) -> str | None:
     (path,) = files.parts[name]
     try:
-        if file_checksum(path) != entry["sha256"]:
-            return "was changed (its checksum differs)"
+        if fault := damage(path, entry):
+            return fault
         metadata = files.metadata(path)
         have = metadata.schema.to_arrow_schema()
         if not have.equals(files.schema(name)):
             return "does not have the columns of its table"
         return None if metadata.num_rows == entry["rows"] else "has another number of rows than listed"
-    except FileNotFoundError:
-        return "is missing"
     except KeyError:
         return "is not a table of a release"
-    except (OSError, InputError) as error:
-        return f"cannot be read ({error})"
+    except InputError as error:
+        return str(error)
 
 
 def releases_of(workspace: Workspace) -> list[Release]:

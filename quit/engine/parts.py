@@ -67,7 +67,7 @@ def damage(path: Path, part: Mapping[str, Any] | None) -> str | None:
                     pass
             return None
         same = path.stat().st_size == part["bytes"] and known_checksum(path) == part["sha256"]
-        return None if same else "was altered: it has not the checksum of its manifest"
+        return None if same else "was changed: its checksum differs from its manifest's"
     except FileNotFoundError:
         return "is missing"
     except UNREADABLE as error:

@@ -13,7 +13,6 @@ someone removes them: going back to old settings costs nothing.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -22,8 +21,9 @@ from typing import Any
 import pyarrow as pa
 
 from quit import contracts
-from quit.common.files import files_below, json_bytes, refuse_links, remove_files, replacing, write_json, writing
+from quit.common.files import files_below, refuse_links, remove_files, replacing, write_json, writing
 from quit.common.ids import content_hash
+from quit.common.manifests import as_written, with_checksum
 from quit.common.ranges import WHOLE, Range
 from quit.common.rows import grouped
 from quit.common.state_files import read_state
@@ -76,12 +76,12 @@ class Workspace(Location, TableReader):
             return None
         stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
         if self._manifests.get(path, (None,))[0] != stamp:
-            manifest = read_state(path)
-            if manifest is None:  # removed by another process meanwhile
+            value = read_state(path)
+            if value is None:  # removed by another process meanwhile
                 return None
-            if manifest.get("fingerprint", folder.name) != folder.name:
+            if value.get("fingerprint", folder.name) != folder.name:
                 raise WorkspaceError(f"{path} is of another run. Build it again: quit build -w {shell_word(self)}")
-            if manifest.pop("checksum", None) != content_hash(manifest):
+            if (manifest := as_written(value)) is None:
                 raise WorkspaceError(f"{path} was altered. Build it again: quit build -w {shell_word(self)}")
             self._manifests[path] = (stamp, manifest, content_hash(manifest["tables"]))
         return self._manifests[path][1]
@@ -105,8 +105,7 @@ class Workspace(Location, TableReader):
             parts = [describe(path, name) for path in paths]
             self.remove(folder, {*(folder / name).iterdir()} - {*paths})
             tables[name] = {"rows": sum(part["rows"] for part in parts), "parts": parts}
-        manifest = json.loads(json_bytes({**facts, "tables": tables}))
-        write_json(folder / "manifest.json", {**manifest, "checksum": content_hash(manifest)})
+        write_json(folder / "manifest.json", with_checksum({**facts, "tables": tables}))
 
     def remove(self, folder: Path, paths: Iterable[Path]) -> None:
         """Remove files of a stage run. Raises ``InputError`` for a link in its folder, and removes none then."""

@@ -20,6 +20,7 @@ from quit.common.folders import aside, locked, put_in_place, restore
 from quit.common.progress import note
 from quit.dataset.dataset import Dataset
 from quit.dataset.release import Release, fingerprint_of
+from quit.engine.parts import damage
 from quit.errors import InputError, QuitError, SettingsError, WorkspaceError, check_known
 from quit.export.training import FineTuning
 from quit.models.protocols import Encoder
@@ -382,12 +383,8 @@ def verify(folder: Path) -> Manifest:
     if manifest is None:
         raise InputError(f"{folder} holds no {MANIFEST} of {MADE_BY}: it is not a complete export.")
     for entry in manifest.files:
-        try:
-            same = file_checksum(Path(folder) / entry.path) == entry.sha256
-        except OSError as error:
-            raise InputError(f"{entry.path} of the export {folder} cannot be read: {error.strerror}.") from error
-        if not same:
-            raise InputError(f"{entry.path} of the export {folder} was changed: its checksum differs from {MANIFEST}.")
+        if fault := damage(Path(folder) / entry.path, asdict(entry)):
+            raise InputError(f"{entry.path} of the export {folder} {fault}.")
     return manifest
 
 

@@ -9,7 +9,6 @@ leaves, unless it is pinned.)
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections import Counter
@@ -21,6 +20,7 @@ import pyarrow as pa
 
 from quit import contracts
 from quit.common.arithmetic import products
+from quit.common.files import file_checksum
 from quit.common.ids import draw
 from quit.common.parquet import rows_of
 from quit.common.rows import grouped
@@ -208,7 +208,7 @@ def _pins_of_release(folder: Path) -> dict[str, str]:
         tables = {}
         for name, columns in (("splits", ["question_id", "split"]), ("questions", ["question_id", "content_key"])):
             file = folder / entries[name]["file"]
-            if hashlib.sha256(file.read_bytes()).hexdigest() != entries[name]["sha256"]:
+            if file_checksum(file) != entries[name]["sha256"]:
                 raise InputError(f"split.pinned: {file} was changed since it was released (its checksum differs).")
             tables[name] = rows_of(file, columns).to_pylist()
     except (OSError, ValueError, KeyError, TypeError) as error:

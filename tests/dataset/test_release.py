@@ -99,7 +99,7 @@ def test_a_table_of_other_columns_is_named(tmp_path: Path) -> None:
     path = tmp_path / "tables" / "labels.parquet"
     labels = pq.read_table(path)
     pq.write_table(labels.set_column(2, "label", labels["label"].cast("string")), path)
-    facts["content"]["tables"]["labels"]["sha256"] = file_checksum(path)
+    facts["content"]["tables"]["labels"] |= {"sha256": file_checksum(path), "bytes": path.stat().st_size}
     small.describe(tmp_path, facts)
     with pytest.raises(InputError, match=r"tables/labels.parquet: does not have the columns"):
         verify(tmp_path)

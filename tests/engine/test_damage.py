@@ -73,7 +73,7 @@ def test_no_reader_trusts_a_part_that_is_not_what_its_manifest_says(workspace, d
         workspace.connect,
         lambda: gather(workspace, tiny.settings()),
     ):
-        with pytest.raises(WorkspaceError, match=rf"{part} (is missing|was altered)[^\n]*quit build -w"):
+        with pytest.raises(WorkspaceError, match=rf"{part} (is missing|was changed)[^\n]*quit build -w"):
             read()
     workspace.connect(tables=["questions"]).close()  # what others need is still there
     assert workspace.damaged() == [part]

@@ -78,7 +78,7 @@ def test_verify_names_the_changed_and_the_missing_file(tables, tmp_path):
     with pytest.raises(InputError, match=r"dev\.json .* was changed"):
         export(tables, JSON, tmp_path)  # an equal one that was altered is not taken for done
     dev.unlink()
-    with pytest.raises(InputError, match=r"dev\.json .* cannot be read"):
+    with pytest.raises(InputError, match=r"dev\.json .* is missing"):
         verify(dev.parent)
     with pytest.raises(InputError, match="not a complete export"):
         verify(tmp_path)

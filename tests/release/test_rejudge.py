@@ -144,7 +144,7 @@ def test_what_belongs_to_other_content_or_another_judge_is_refused(release: Path
     absent = call_quit("release", "what-if", release, "--judge", "new", code=4)
     assert "'new' on these answers are kept here. Kept: rules. To ask another judge:" in absent.err
     manifest.write_text(json.dumps({**facts, "file": {**facts["file"], "sha256": "0" * 64}}))
-    assert "was altered" in call_quit("release", "what-if", release, "--judge", "new", code=3).err
+    assert "was changed" in call_quit("release", "what-if", release, "--judge", "new", code=3).err
 
 
 def test_the_cap_holds_and_a_higher_one_goes_on(release: Path, tmp_path: Path) -> None:

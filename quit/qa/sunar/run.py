@@ -14,6 +14,7 @@ from typing import Any
 
 from quit.common.files import read_json, remove_leftovers, write_json, write_lines, writing
 from quit.common.ids import content_hash
+from quit.common.manifests import as_written, with_checksum
 from quit.common.progress import advance
 from quit.common.safe import safe_id
 from quit.errors import InputError, WorkspaceError
@@ -59,7 +60,7 @@ class Run:
         one that another run wrote or that was altered since."""
 
         def has_trace(query: Query) -> bool:
-            trace = _as_written(trace_path(self.path, query.query_id)) or {}
+            trace = as_written(read_json(trace_path(self.path, query.query_id))) or {}
             return trace.items() >= self._hashes(query).items()
 
         return [query for query in queries if not has_trace(query)]
@@ -72,7 +73,7 @@ class Run:
 
         def answer(query: Query) -> None:
             trace = system.answer(query) | self._hashes(query)
-            write_json(trace_path(self.path, query.query_id), {**trace, "checksum": content_hash(trace)})
+            write_json(trace_path(self.path, query.query_id), with_checksum(trace))
 
         with ThreadPoolExecutor(workers) as pool:
             futures = [pool.submit(answer, query) for query in self.missing(queries)]
@@ -112,15 +113,9 @@ def read_trace(path: Path, query_id: str) -> dict[str, Any]:
     file = trace_path(path, query_id)
     if not file.is_file():
         raise InputError(f"{path} has no trace of the question {query_id!r}.{_traces_note(path)}")
-    if (trace := _as_written(file)) is None:
+    if (trace := as_written(read_json(file))) is None:
         raise InputError(f"{file} was altered since it was written. Run quit sunar run again: it makes the trace anew.")
     return trace
-
-
-def _as_written(file: Path) -> dict[str, Any] | None:
-    """Return a trace without its checksum, None where that is another or there is no trace."""
-    trace = read_json(file)
-    return trace if isinstance(trace, dict) and trace.pop("checksum", None) == content_hash(trace) else None
 
 
 def trace_ids(path: Path) -> list[str]:
