@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -149,14 +150,14 @@ def review_sync(
     reports: dict[str, dict[str, Any]] = {}
     refusal: InputError | None = None
     with locked_last_build(workspace, settings) as pipeline:
-        work: dict[str, tuple[Any, ...]] = {
-            "push": (_push, url, project, new_project, repair),  # the most informative of dev and test first (3.2.3)
-            "pull": (_pull, url, project, full, accept_withdrawals),  # annotations -> reviews
+        work: dict[str, Callable[..., dict[str, Any]]] = {
+            "push": partial(_push, new_project=new_project, repair=repair),  # the most informative first (3.2.3)
+            "pull": partial(_pull, full=full, accept_withdrawals=accept_withdrawals),  # annotations -> reviews
         }
-        for name, (function, *arguments) in work.items():
+        for name, function in work.items():
             try:
                 if name in steps:
-                    reports[name] = step(name, function, pipeline, *arguments)
+                    reports[name] = step(name, function, pipeline, url, project or None)
             except InputError as error:
                 refusal = refusal or error
     if refusal:
@@ -187,7 +188,7 @@ def label_update(
     return JobResult({"update": report}, nothing_new)
 
 
-def _push(pipeline: Pipeline, url: str, project: int, new_project: bool, repair: bool) -> dict[str, Any]:
+def _push(pipeline: Pipeline, url: str, project: int | None, **options: Any) -> dict[str, Any]:
     from quit.annotation.client import connect
     from quit.annotation.project import push
     from quit.review.audit import draw_audit
@@ -204,19 +205,17 @@ def _push(pipeline: Pipeline, url: str, project: int, new_project: bool, repair:
         splits = ", ".join(settings.review.splits)
         raise InputError(f"There is nothing to review: {workspace} has no labelled question in {splits}.")
     server, store = connect(workspace.path, settings.review, url or None), ReviewStore(workspace)
-    options: dict[str, Any] = {"project": project or None, "new_project": new_project, "repair": repair}
-    return asdict(push(store, server, settings, items, controls, **options, say=note))
+    return asdict(push(store, server, settings, items, controls, project=project, **options, say=note))
 
 
-def _pull(pipeline: Pipeline, url: str, project: int, full: bool, accept_withdrawals: bool) -> dict[str, Any]:
+def _pull(pipeline: Pipeline, url: str, project: int | None, **options: Any) -> dict[str, Any]:
     from quit.annotation.client import connect
     from quit.annotation.sync import pull
     from quit.review.store import ReviewStore
 
     workspace, settings = pipeline.workspace, pipeline.settings
     server = connect(workspace.path, settings.review, url or None)
-    options: dict[str, Any] = {"project": project or None, "full": full, "accept_withdrawals": accept_withdrawals}
-    return asdict(pull(ReviewStore(workspace), server, settings, **options))
+    return asdict(pull(ReviewStore(workspace), server, settings, project=project, **options))
 
 
 def _update(pipeline: Pipeline, changed: bool) -> dict[str, Any]:
@@ -288,7 +287,7 @@ def release(
         created = step("create", lambda: create(pipeline, dated, target, **options))
     missing = [form for form in formats if created.new or not is_exported(created.release, form, out)]
     if missing:
-        step("export", _export, encoder, created.release, missing, Path(out), overwrite)
+        step("export", partial(_export, overwrite=overwrite, encoder=encoder), created.release, missing, Path(out))
     frozen = created.release
     path = str(frozen.path) if target else f"{workspace}/{FOLDER}/{frozen.name}"
     facts = {"name": frozen.name, "path": path, "content_id": frozen.content_id}
@@ -312,11 +311,11 @@ def _newest(pipeline: Pipeline, target: Path | None) -> Release | None:
     return open_release(target) if is_release(target) else None
 
 
-def _export(encoder: Any, frozen: Release, formats: list[str], out: Path, overwrite: bool) -> list[str]:
+def _export(frozen: Release, formats: list[str], out: Path, **options: Any) -> list[str]:
     """Write a release in these formats; returns their folders."""
     from quit.dataset.dataset import Dataset
     from quit.export import export
 
     dataset = Dataset.of_release(frozen.path)
-    exports = export(dataset, formats, out, overwrite=overwrite, encoder=encoder, card=frozen.card)
+    exports = export(dataset, formats, out, card=frozen.card, **options)
     return [str(out / each.format) for each in exports]

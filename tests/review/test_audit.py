@@ -171,7 +171,7 @@ def test_a_push_draws_and_asks_for_the_audit(workspace: Workspace, monkeypatch) 
 
     monkeypatch.setattr("quit.annotation.project.push", push)
     for audit, splits in ((0, {"dev", "test"}), (12, {*SPLITS})):
-        jobs._push(SimpleNamespace(workspace=workspace, settings=_settings(audit)), None, None, False, False)
+        jobs._push(SimpleNamespace(workspace=workspace, settings=_settings(audit)), "", None)
         assert {item.split for item in pushed["items"]} == splits
 
 
