@@ -99,9 +99,9 @@ def histogram(name: str, rows: Sequence[Mapping[str, Any]], groups: Sequence[str
     return _svg(name, draw, 2.7)
 
 
-def lines(name: str, series: Mapping[str, Mapping[Any, float]], across: str, up: str, most: float | None = None) -> str:
-    """Draw a line per series over whole numbers or names; values are shares of 1. ``most``: end of the axis (None: the
-    round number above the highest value)."""
+def lines(name: str, series: Mapping[str, Mapping[Any, float]], across: str, up: str, end: float | None = None) -> str:
+    """Draw a line per series over whole numbers or names; values are shares of 1. ``end``: of the axis (None: the round
+    number above the highest value)."""
 
     def draw(axes: Any) -> None:
         ticks = list(dict.fromkeys(at for points in series.values() for at in points))
@@ -115,7 +115,7 @@ def lines(name: str, series: Mapping[str, Mapping[Any, float]], across: str, up:
             axes.set_xticks(range(len(ticks)), [_short(at) for at in ticks], rotation=30, ha="right")
         else:
             axes.set_xticks(sorted(ticks))
-        highest = most or max(max(points.values(), default=0) for points in series.values())
+        highest = end or max(max(points.values(), default=0) for points in series.values())
         lowest = min(0.0, *(value for points in series.values() for value in points.values()))
         axes.set_ylim(1.1 * lowest, _ticks(axes.yaxis, highest, share=True, lowest=lowest))
         axes.set_xlabel(across)
@@ -159,18 +159,24 @@ def _legend(axes: Any, names: Collection[str]) -> None:
                 borderaxespad=0.2, handlelength=2.6, columnspacing=1.2)  # fmt: skip
 
 
-def _short(text: str, most: int = 30) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _short(text: str, max_letters: int = 30) -> str:
+    return text if len(text) <= max_letters else text[: max_letters - 1] + "…"
+
+
+@contextmanager
+def _figure(what: str, width: float, height: float, style: dict[Any, Any]) -> Iterator[Any]:
+    """Yield an empty figure of so many inches, which the user's own matplotlibrc does not change. Raises
+    :class:`MissingDependency` without matplotlib; ``what``: what needs it."""
+    with importing(what):
+        import matplotlib
+        from matplotlib.figure import Figure
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **style}):
+        yield Figure(figsize=(width, height), layout="constrained")
 
 
 def _svg(name: str, draw: Callable[[Any], None], height: float) -> str:
-    with importing("The report"):
-        import matplotlib
-        from matplotlib.figure import Figure
-    # The user's own matplotlibrc must not change the report.
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **_STYLE}), warnings.catch_warnings():
+    with _figure("The report", _WIDTH, height, _STYLE) as figure, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a letter that the measuring font lacks: the browser has it
-        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
         figure.patch.set_alpha(0)
         axes = figure.subplots()
         axes.patch.set_alpha(0)
@@ -208,9 +214,7 @@ def picture(target: Path, width: float, height: float, columns: int = 1) -> Iter
 
     Raises :class:`MissingDependency` without matplotlib, :class:`quit.errors.WorkspaceError` when the disk refuses.
     """
-    with importing("A plot"):
-        from matplotlib.figure import Figure
-    figure = Figure(figsize=(width, height), layout="constrained")
-    yield figure.subplots(1, columns)
-    with writing(target), replacing(target) as temporary:
-        figure.savefig(temporary, format="png", dpi=130, metadata={"Software": None})
+    with _figure("A plot", width, height, {}) as figure:
+        yield figure.subplots(1, columns)
+        with writing(target), replacing(target) as temporary:
+            figure.savefig(temporary, format="png", dpi=130, metadata={"Software": None})

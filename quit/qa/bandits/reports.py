@@ -20,6 +20,7 @@ SUPPORT_FIELDS = frozenset({"document", "sentence"})
 NUGGET_FIELDS = frozenset({"report", "question", "answer"})
 _CITATION = re.compile(r"\[\s*(\d+(?:\s*[,;]\s*\d+)*)\s*\]")
 _SENTENCE = re.compile(r"(?<=[.!?])((?:\s*\[[\d,;\s]+\])*)\s+(?=[\"“'(]?[A-Z0-9])|\n+")
+_NO_DOCUMENT = 1 << 30  # the place that [0] cites
 _BEFORE_STOP = re.compile(r"(?<=\w)\s+(?=[.!?])")
 
 
@@ -157,7 +158,7 @@ def parse_report(text: str) -> list[Sentence]:
     sentences = []
     for piece in _pieces(text):
         numbers = [int(number) for group in _CITATION.findall(piece) for number in re.split(r"[,;]", group)]
-        cited = tuple(dict.fromkeys(number - 1 if number else 1 << 30 for number in numbers))
+        cited = tuple(dict.fromkeys(number - 1 if number else _NO_DOCUMENT for number in numbers))
         plain = _BEFORE_STOP.sub("", " ".join(_CITATION.sub(" ", piece).split()))
         if any(char.isalnum() for char in plain):
             sentences.append(Sentence(plain, cited))

@@ -65,7 +65,7 @@ def _plots(rows: Sequence[Mapping[str, Any]]) -> Iterable[Plot]:
             lines.setdefault(row["line"], {})[at] = row["y"]
         name, svg, note = f"figure-{place}", "", ""
         try:
-            svg = plots.lines(name, lines, across, up, most=None if figure == "5" else 1)
+            svg = plots.lines(name, lines, across, up, end=None if figure == "5" else 1)
         except MissingDependency as error:
             note = str(error)
         heads = list(dict.fromkeys(at for points in lines.values() for at in points))
