@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -23,7 +24,7 @@ from rich.progress import (
 from rich.text import Text
 
 from quit.common.estimate import span
-from quit.common.progress import Listener, listening, saying
+from quit.common.progress import WAIT_SECONDS, Listener, listening, saying
 from quit.common.stopping import on_stop
 from quit.common.terminal import SafeConsole
 from quit.render.terminal import sentence
@@ -40,10 +41,13 @@ class Notes(Listener):
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
+        self.told = 0.0
+        """When something was printed last, by the monotonic clock."""
 
     def noted(self, text: str, loud: bool) -> None:
         """Print one line, with ``quiet`` only a loud one."""
         if loud or not self.quiet:
+            self.told = time.monotonic()
             sentence(text, _ERR)
 
 
@@ -200,7 +204,9 @@ def working(title: str, quiet: bool = False) -> Iterator[None]:
 
     def line(seconds: float) -> str:
         parts = [f"{task.description} {task.fields['share']}" for task in bars.tasks[1:] if not task.finished]
-        return "" if quiet or _ERR.is_terminal else f"{title}: {'; '.join([span(seconds), *parts])}"
+        is_known = quiet or _ERR.is_terminal or time.monotonic() - listener.told < WAIT_SECONDS[-1]
+        return "" if is_known else f"{title}: {'; '.join([span(seconds), *parts])}"
 
-    with bars, listening(_Parts(bars, quiet)), saying(line):
+    listener = _Parts(bars, quiet)
+    with bars, listening(listener), saying(line):
         yield

@@ -76,9 +76,12 @@ def test_whoever_waits_at_a_pipe_hears_what_is_being_done(work: str, monkeypatch
     )
     monkeypatch.setattr(sys, "stderr", heard)
     monkeypatch.setattr(progress, "_ERR", Console(file=StringIO()))
-    monkeypatch.setattr(common, "WAIT_SECONDS", (0.0, 0.01))
+    monkeypatch.setattr(common, "WAIT_SECONDS", (0.05, 0.01))
     with progress.working("report", quiet=True):
-        time.sleep(0.02)
+        time.sleep(0.1)
+    with progress.working("report"):
+        common.note("step 1 of 3")  # who has heard something needs no other line
+        time.sleep(0.1)
     assert not heard.getvalue()
     if work == "a job":
         with progress.working("report"):
