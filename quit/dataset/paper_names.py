@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from quit.errors import SettingsError
 from quit.sources.fields import quote
+from quit.stages.labelling.passages import CHARACTERS
 
 
 def paper_id(question_id: str) -> str:
@@ -39,5 +40,7 @@ def subset_mask(subset: str, hints: int) -> str:
 
     >>> subset_mask("02", 5)
     '10100'
+    >>> subset_mask("0a", 11)
+    '10000000001'
     """
-    return "".join("1" if str(hint) in subset else "0" for hint in range(hints))
+    return "".join("1" if hint in subset else "0" for hint in CHARACTERS[:hints])

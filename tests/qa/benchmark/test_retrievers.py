@@ -33,14 +33,14 @@ def passages_of(
     hints = parts or [tuple(map(" ".join, of_question)) for of_question in words_of_hints]
     own = []
     for texts in hints:
-        digits = "0123456789"[: len(texts)]
+        digits = "0123456789abcdef"[: len(texts)]
         every = ["".join(order) for size in (1, 2, 3) for order in itertools.permutations(digits, size)]
         own.append(sorted(draw.choice(every, max(1, round(share * len(every))), replace=False).tolist()))
     names = sorted({name for of_question in own for name in of_question})
     table = SimpleNamespace(
         permutation=pa.array(names),
         subset=pa.array(["".join(sorted(name)) for name in names]),
-        indices=np.array([int(digit) for name in names for digit in name], dtype=np.int8),
+        indices=np.array([int(digit, 16) for name in names for digit in name], dtype=np.int8),
         offsets=np.cumsum([0, *map(len, names)], dtype=np.int32),
     )
     codes = [names.index(name) for of_question in own for name in of_question]
@@ -53,14 +53,14 @@ def passages_of(
     return ReleasePassages(fake)
 
 
-DESIGNS = (passages_of, partial(passages_of, sizes=(2, 10, 1, 5), share=0.1))
+DESIGNS = (passages_of, partial(passages_of, sizes=(2, 14, 1, 5), share=0.06))
 """All orders of three hints, 15 each; and some, of different numbers of hints."""
 
 
 def texts_of(passages: ReleasePassages, names: list[str]) -> list[str]:
     """Texts by the passages' ids alone: hints of the question in the order of the permutation."""
     pairs = ((int(name.split("_")[0][1:]), name.rpartition("_")[2]) for name in names)
-    return [" ".join(passages.parts(group)[int(digit)] for digit in permutation) for group, permutation in pairs]
+    return [" ".join(passages.parts(group)[int(digit, 16)] for digit in permutation) for group, permutation in pairs]
 
 
 QUERIES = ["w1x w2x w3x", "w4x w4x w5x", "w20x", "nothing known"]
