@@ -56,7 +56,10 @@ def blocks(page: Path) -> list[Block]:
         if note and text[end : part.start()].strip():
             raise ValueError(f"{page.name}: the comment {note!r} stands above no block")
         if part["note"] is None:
-            parts.append(Block(part["kind"], part["text"], note, line))
+            code = (
+                part["text"].replace("\\\n", " ") if part["kind"] == "sh" else part["text"]
+            )
+            parts.append(Block(part["kind"], code, note, line))
             note = ""
         elif part["note"].startswith("annotate "):
             parts.append(Block("comment", part["note"], "", line))
