@@ -18,6 +18,7 @@ PACKAGES = --constraint $(CONSTRAINTS) --editable '.[$(EXTRAS)]' --group test
 PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile -rfEs
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
+unexport PYTHONDONTWRITEBYTECODE  # uv compiles nothing: each process would compile its packages again, torch in 10 s
 
 .PHONY: run test test-fast lint setup newest servers docs clean help
 

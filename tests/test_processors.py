@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ OLDER = {
 """How numpy, torch and their libraries are told to do without newer instructions, and with one thread."""
 
 
+@cache
 def _hashes(*command: str, **variables: str) -> dict[str, str]:
     return json.loads(run_process(*command, "-m", "tests.processors", **variables).out.splitlines()[-1])
 
