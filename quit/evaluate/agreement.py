@@ -61,17 +61,18 @@ def kappas(cells: np.ndarray, resamples: int) -> list[list[float | None]]:
     """Return Cohen's kappa and the ends of its 95% interval (whole questions are drawn) for each of several groups.
 
     ``cells``: items that both accept, the first alone, the second alone, and neither, of shape (questions, groups, 4).
-    None where kappa is not defined (:func:`cohen_kappa`), and for the ends without resamples.
+    None where one of the two always says the same, and for the ends without resamples.
     """
     if not cells.size:
         return [[None] * 3] * cells.shape[1]
     flat = cells.reshape(len(cells), -1)
     means = np.vstack([flat.mean(axis=0), *([resampled_means(flat, resamples, 0)] if resamples else [])])
     both, first, second, neither = np.moveaxis(means.reshape(-1, *cells.shape[1:]), -1, 0)
+    yes, no = (both + first) * (both + second), (neither + first) * (neither + second)
+    total = both + first + second + neither
     with np.errstate(invalid="ignore"):
-        observed = (both + neither) * (both + first + second + neither)
-        chance = (both + first) * (both + second) + (neither + first) * (neither + second)
-        values = (observed - chance) / ((both + first + second + neither) ** 2 - chance)
+        kappa = ((both + neither) * total - yes - no) / (total**2 - yes - no)
+    values = np.where(yes * no > 0, kappa, np.nan)
     rows = []
     for value, *resampled in values.T.tolist():
         ends = np.nanquantile(resampled, [0.025, 0.975]).tolist() if resampled and value == value else [None, None]

@@ -12,18 +12,20 @@ Z = 1.959963984540054
 """The normal distribution's 97.5% quantile."""
 
 
-def wilson(hits: np.ndarray, sample: np.ndarray, population: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def wilson(hits: np.ndarray, sample: np.ndarray, population: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Return 95% limits of the share of hits in each stratum; all arrays have the shape (strata,).
 
-    ``sample``: how many were drawn without replacement, at least one; ``population``: of how many. A stratum that was
-    drawn whole has its share as both limits. No limit contradicts the hits and misses in the sample.
+    ``sample``: how many were drawn without replacement, at least one; ``population``: of how many, None for no end. A
+    stratum that was drawn whole has its share as both limits. No limit contradicts the hits and misses in the sample.
     """
     share = hits / sample
-    spread = Z**2 * (population - sample) / np.maximum(population - 1, 1) / sample
+    factor = 1.0 if population is None else (population - sample) / np.maximum(population - 1, 1)
+    drawn = 0.0 if population is None else sample / population
+    spread = Z**2 * factor / sample
     middle = (share + spread / 2) / (1 + spread)
     half = np.sqrt(spread * share * (1 - share) + spread**2 / 4) / (1 + spread)
-    low = np.minimum(np.maximum(middle - half, hits / population), share)
-    return low, np.maximum(np.minimum(middle + half, 1 - (sample - hits) / population), share)
+    low = np.minimum(np.maximum(middle - half, share * drawn), share)
+    return low, np.maximum(np.minimum(middle + half, 1 - (1 - share) * drawn), share)
 
 
 def weighted_sum(weights: np.ndarray, counts: np.ndarray, population: np.ndarray) -> tuple[float | None, float, float]:

@@ -45,9 +45,16 @@ def diff(before: str | Path, after: str | Path) -> dict[str, Any]:
 def _compared(old: Release, new: Release) -> dict[str, list[dict[str, Any]]]:
     with limited_database(ReleaseSettings().memory_mb) as connection:
         for side, release in (("old", old), ("new", new)):
-            for name in ("splits", "questions", "ranked_hints", "labels", "valid_answers", "changes", "rejects"):
+            for name in _TABLES:
                 rows = parquet_sql(release.part_files(name))
                 connection.execute(f"CREATE VIEW {side}_{name} AS SELECT * FROM {rows}")
+            labelers = [info.name for info in release.readers if info.role == "labeler"]
+            connection.execute(f"CREATE TABLE {side}_labelers AS SELECT unnest($1::VARCHAR[]) AS reader", [labelers])
+            connection.execute(
+                f"""CREATE VIEW {side}_replies AS SELECT question_id, permutation, reader, answer_key
+                FROM {side}_answers JOIN {side}_distinct_answers USING (question_id, reader, number)
+                SEMI JOIN {side}_labelers USING (reader)"""
+            )
         connection.execute(_HINTS)
         changes = {name: sql_rows(connection, query) for name, query in _LISTS.items()}
     return {
@@ -57,6 +64,10 @@ def _compared(old: Release, new: Release) -> dict[str, list[dict[str, Any]]]:
     }
 
 
+_TABLES = (
+    *("splits", "questions", "ranked_hints", "labels", "valid_answers", "verdicts", "changes", "rejects"),
+    *("answers", "distinct_answers"),
+)
 _HINTS = """
     CREATE TABLE rehinted AS
     WITH o AS (SELECT question_id, list(hint ORDER BY rank) AS hints FROM old_ranked_hints WHERE selected GROUP BY 1),
@@ -100,15 +111,31 @@ _PASSAGES = """
 """
 # A row of `changes` explains a label only where it ends at the later release's label: it is compared with the labels
 # without any review, of which some may be in the earlier release already. It was taken back only where the later
-# release does not hold its answer as it left it.
+# release does not hold its answer as it left it. Else the labelers that are right in one release alone explain it.
 _LABELS = f"""
     WITH changed AS (
-        SELECT o.question_id, o.permutation, o.label AS was, n.label AS now
+        SELECT o.question_id, o.permutation, o.label AS was, n.label AS now,
+               if(now > was, n.labelers, o.labelers) AS right_ones,
+               unnest(if(len(right_ones) > 0, right_ones, [NULL])) AS reader  -- none: an imported release does not say
         FROM old_labels o JOIN new_labels n USING (question_id, permutation)
         WHERE o.label <> n.label AND o.question_id NOT IN (FROM rehinted)
     ), why AS (
-        SELECT c.*, coalesce('review: ' || w.reason, 'taken back: ' || b.reason, '{_UNKNOWN}') AS reason
+        SELECT DISTINCT c.* EXCLUDE (reader, right_ones), CASE
+            WHEN w.reason IS NOT NULL THEN 'review: ' || w.reason
+            WHEN b.reason IS NOT NULL THEN 'taken back: ' || b.reason
+            WHEN n.reader IS NULL THEN 'without the labeler ' || c.reader
+            WHEN o.reader IS NULL THEN 'with the labeler ' || c.reader
+            WHEN o.answer_key <> n.answer_key THEN 'other answers of ' || n.reader
+            WHEN x.basis = 'review' OR y.basis = 'review' THEN 'review'
+            WHEN x.basis <> y.basis THEN 'other gold answers'
+            WHEN x.producer <> y.producer THEN 'judged by ' || y.judge || ', before by ' || x.judge
+            WHEN x.correct <> y.correct THEN 'judged again by ' || y.judge
+            ELSE '{_UNKNOWN}' END AS reason
         FROM changed c
+        LEFT JOIN old_replies o USING (question_id, permutation, reader)
+        LEFT JOIN new_replies n USING (question_id, permutation, reader)
+        LEFT JOIN old_verdicts x ON x.question_id = o.question_id AND x.answer_key = o.answer_key
+        LEFT JOIN new_verdicts y ON y.question_id = n.question_id AND y.answer_key = n.answer_key
         LEFT JOIN (
             SELECT question_id, permutation, after, min(reason) AS reason FROM new_changes
             WHERE change = 'label' GROUP BY ALL
@@ -120,7 +147,8 @@ _LABELS = f"""
             GROUP BY ALL
         ) b ON b.question_id = c.question_id AND b.permutation = c.permutation AND b.before = c.now
     )
-    SELECT question_id, count(*) FILTER (now > was) AS up, count(*) FILTER (now < was) AS down,
+    SELECT question_id, count(DISTINCT permutation) FILTER (now > was) AS up,
+           count(DISTINCT permutation) FILTER (now < was) AS down,
            list(DISTINCT reason ORDER BY reason) AS reasons
     FROM why GROUP BY 1 ORDER BY 1
 """

@@ -27,9 +27,6 @@ from quit.settings import Settings
 from quit.stages.judge import DistinctAnswers
 from quit.stages.labelling.answers import accepted_answers, matching_rows
 
-_ENDLESS = 1e15
-"""Population of repetitions: there are always more."""
-
 
 def repeat(place: str | Path, name: str, settings: Settings, number: int) -> dict[str, Any]:
     """Have a judge judge again ``number`` answers, drawn at random from those that it has judged here.
@@ -109,7 +106,7 @@ def _share(hits: np.ndarray, weights: np.ndarray, scale: float) -> dict[str, flo
     if not weights.any():
         return dict.fromkeys(("estimate", "low", "high"))
     size, share = np.array([weights.sum() ** 2 / (weights @ weights)]), (weights @ hits) / weights.sum()
-    (low,), (high,) = wilson(share * size, size, np.array([_ENDLESS]))
+    (low,), (high,) = wilson(share * size, size, None)
     return {name: float(min(1.0, scale * value)) for name, value in (("estimate", share), ("low", low), ("high", high))}
 
 

@@ -52,7 +52,7 @@ class Answered:
     """
 
     def __init__(self, datasets: Iterable[Dataset], judge: str | None = None, verdicts: pa.Table | None = None) -> None:
-        self._by = f" by {judge}" if judge else ""
+        self._by = f", judged by {judge}" if judge else ""
         self._ids: list[str] = []
         self._split_names: list[str] = []
         now, right, hints, counts = [], [], [], []

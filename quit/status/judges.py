@@ -32,12 +32,13 @@ _RULINGS = f"""
 _PARTS = """
     CREATE TEMP TABLE parts AS SELECT question_id, answer_key, '' AS kind, 'all' AS part FROM own
     UNION ALL SELECT question_id, answer_key, 'words',
-        CASE WHEN words < 3 THEN words::VARCHAR WHEN words < 5 THEN '3 to 4' ELSE '5 or more' END
+        CASE WHEN words = 1 THEN '1 word' WHEN words = 2 THEN '2 words' WHEN words < 5 THEN '3 to 4 words'
+        ELSE '5 words or more' END
     FROM (SELECT *, len(string_split_regex(trim(answer), '\\s+')) AS words FROM own WHERE $detailed)
     UNION SELECT question_id, answer_key, 'reader', reader FROM distinct_answers WHERE $detailed
     UNION SELECT question_id, answer_key, 'family', family FROM distinct_answers JOIN families USING (reader)
 """
-_PARTS_IN_WORDS = {"words": "of {} words", "reader": "of {}", "family": "of the family {}"}
+_PARTS_IN_WORDS = {"words": "of {}", "reader": "of {}", "family": "of the family {}"}
 _HEADS = ("judges", "answers", "number", "alike", "kappa", "accept")
 _NOTE = (
     "Of answers that both had to decide. Kappa: Cohen's, with its 95% interval over draws of questions. Accept: the "
@@ -107,7 +108,7 @@ def judge_agreements(
     ``families``: reader -> its family, for the agreement on parts of the answers and for intervals. ``decisions``:
     people's (schema ``DECISIONS``), beside the verdicts of theirs in the tables.
     """
-    readers = families or {}
+    readers = families if families and len({*families.values()}) > 1 else {}  # of one family are all
     with opened.connect(tables=["second_verdicts", "distinct_answers"]) as connection:
         connection.register("own", opened.read("verdicts", runs=["judge"]))
         connection.register("decisions", DECISIONS.empty_table() if decisions is None else decisions)

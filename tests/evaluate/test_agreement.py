@@ -72,4 +72,5 @@ def test_kappas_of_groups_are_each_ones_and_their_intervals_hold() -> None:
         pairs = dict(zip(((1, 1), (1, 0), (0, 1), (0, 0)), cells, strict=True))
         assert value == pytest.approx(cohen_kappa(pairs))
     assert 0.91 < np.mean([low <= truth <= high for _, low, high in rows]) < 0.98
-    assert kappas(np.array([[[3, 0, 0, 0], [1, 0, 0, 1]]]), 5) == [[None, None, None], [1.0, 1.0, 1.0]]
+    one_says_yes, alike = [3, 1, 0, 0], [1, 0, 0, 1]
+    assert kappas(np.array([[one_says_yes, alike]]), 5) == [[None, None, None], [1.0, 1.0, 1.0]]

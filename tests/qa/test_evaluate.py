@@ -30,8 +30,8 @@ def test_judges(tmp_path: Path) -> None:
     workspace = tiny.workspace(tmp_path / "W", rows).path
     output = call_quit("evaluate", "judges", "-w", workspace, "--json").json()
     counts = ("both", "only_first", "only_second", "neither", "unread", "kappa")
-    of_people = {("people", "rules"): (0, 1, 0, 0, 1, 0.0), ("people", "second"): (1, 0, 0, 1, 0, 1.0)}
-    assert _all_answers(output, counts) == {**of_people, ("rules", "second"): (0, 0, 1, 1, 1, 0.0)}
+    of_people = {("people", "rules"): (0, 1, 0, 0, 1, None), ("people", "second"): (1, 0, 0, 1, 0, 1.0)}
+    assert _all_answers(output, counts) == {**of_people, ("rules", "second"): (0, 0, 1, 1, 1, None)}
     assert [(row["question_id"], row["correct"]) for row in output["disagreements"]] == [("q2", False), ("q3", None)]
     shown = call_quit("evaluate", "judges", "-w", workspace, "--limit", 1)
     assert "Wrong" in shown.out
@@ -39,7 +39,7 @@ def test_judges(tmp_path: Path) -> None:
     workspace = tiny.workspace(tmp_path / "V", rows).path
     output = call_quit("evaluate", "judges", "-w", workspace, "--json").json()
     pairs = _all_answers(output, counts)
-    assert pairs["rules", "third"] == (0, 0, 2, 0, 1, 0.0) and pairs["second", "third"] == (1, 0, 2, 0, 0, 0.0)
+    assert pairs["rules", "third"] == (0, 0, 2, 0, 1, None) and pairs["second", "third"] == (1, 0, 2, 0, 0, None)
     [verdict] = [row for row in call_quit("show", "q2", "-w", workspace, "--json").json()["verdicts"] if row["votes"]]
     assert [(vote["judge"], vote["correct"]) for vote in verdict["votes"]] == [("second", True), ("third", True)]
     assert "second: correct, third: correct" in " ".join(call_quit("show", "q2", "-w", workspace).out.split())

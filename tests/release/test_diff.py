@@ -1,6 +1,7 @@
 """A diff says exactly what was changed by hand, and why."""
 
 import copy
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,52 @@ def test_every_change_by_hand_is_told_once_with_its_reason(tmp_path: Path) -> No
     moves = "1 in another split (train 1 -> 0, dev 1 -> 2, test 1 -> 0, all 3 -> 2)"
     assert f"Questions: 0 added, 1 removed, {moves}; 0 with other passages." in text
     assert "Labels: 2 passages from 1 to 2, 0 from 2 to 1, of 1 question." in text
+
+
+NEW_JUDGE = {"judge": "new", "producer": "new@1"}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "replies", "labeler", "reason"),
+    [
+        (NEW_JUDGE, {}, "one", "judged by new, before by rules"),
+        ({}, {}, "one", "judged again by rules"),
+        ({"basis": "exact"}, {}, "one", "other gold answers"),
+        ({"basis": "review", **NEW_JUDGE}, {}, "one", "review"),
+        ({"correct": False}, {"answers/one": "Picasso"}, "one", "other answers of one"),
+        ({"correct": False}, {"answers/two": "Picasso"}, "two", "with the labeler two"),
+        ({"correct": False}, {}, "one", "no reason is recorded"),
+    ],
+)
+def test_a_changed_label_has_the_reason_that_made_it(
+    tmp_path: Path, verdict: dict, replies: dict[str, str], labeler: str, reason: str
+) -> None:
+    before, passage = small.rows(), ("q2", "1")
+    for row in before["verdicts"]:
+        row |= {"judge": "rules", "producer": "rules@1"}
+    after = copy.deepcopy(before)
+    for row in after["verdicts"]:
+        if (row["question_id"], row["answer"]) == ("q2", "Wrong"):
+            row |= {"correct": True, **verdict}
+    for table, answer in replies.items():
+        for row in after[table]:
+            if (row["question_id"], row["permutation"]) == passage:
+                row["answer"] = answer
+    for row in after["labels"]:
+        if (row["question_id"], row["permutation"]) == passage:
+            row |= {"label": 2, "labelers": [labeler]}
+    roles = [
+        {**asdict(info), "role": "labeler" if info.name in ("one", labeler) else "reader"} for info in small.READERS
+    ]
+    small.freeze(tmp_path / "b", after, "v2", readers=roles)
+    small.freeze(tmp_path / "a", before, "v1")
+    [there], [back] = diff(tmp_path / "a", tmp_path / "b")["labels"], diff(tmp_path / "b", tmp_path / "a")["labels"]
+    assert there == {"question_id": "q2", "up": 1, "down": 0, "reasons": [reason]}
+    mirrored = {
+        "judged by new, before by rules": "judged by rules, before by new",
+        "with the labeler two": "without the labeler two",
+    }
+    assert back == {"question_id": "q2", "up": 0, "down": 1, "reasons": [mirrored.get(reason, reason)]}
 
 
 def test_the_way_back_is_the_opposite(tmp_path: Path) -> None:
