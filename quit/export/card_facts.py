@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from quit.dataset.dataset import Dataset
 from quit.dataset.statistics import Statistics
 from quit.errors import InputError
+from quit.evaluate.circularity import Circularity
 from quit.evaluate.labels import ReaderAgreement, SharedAnswers, SplitLabels
 from quit.evaluate.metrics import with_largest_k
 from quit.render.table import markdown_cell
@@ -48,10 +49,11 @@ TEXT = 300
 @dataclass(frozen=True)
 class Baselines:
     """``questions``: which ones, in words. ``rows``: system (retriever, reranker, reader with its number of passages)
-    -> metric -> mean, 0 to 1, in the benchmark's order."""
+    -> metric -> mean, 0 to 1, in the benchmark's order. ``circular``: which models are marked."""
 
     questions: str
     rows: Mapping[str, Mapping[str, float]]
+    circular: Circularity
 
 
 def read_baselines(folder: Path, content_id: str | None) -> Baselines:
@@ -61,11 +63,12 @@ def read_baselines(folder: Path, content_id: str | None) -> Baselines:
     ``InputError`` for a folder without results, damaged ones, or those of another release than ``content_id``.
     """
     try:
-        facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))["facts"]
+        run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        facts, circular = run["facts"], Circularity(**run["circular"])
         results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
         release, without_relevant = str(facts["release"]), str(facts["without a relevant passage"])
         questions = f"{facts['questions']}; one without a relevant passage {without_relevant}"
-        rows = _rows([row for row in results if row["corpus"] == "release"])
+        rows = _rows(results, circular)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{folder} holds no results of quit benchmark run, or damaged ones: name the folder of its --out."
@@ -75,20 +78,27 @@ def read_baselines(folder: Path, content_id: str | None) -> Baselines:
             f"The benchmark in {folder} ran on the release {release}, not on this "
             f"{f'one (content id {content_id})' if content_id else 'workspace: name a release'}."
         )
-    return Baselines(questions, rows)
+    return Baselines(questions, rows, circular)
 
 
-def _rows(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    rows: dict[str, dict[str, float]] = {}
+def _rows(results: Sequence[Mapping[str, Any]], circular: Circularity) -> dict[str, dict[str, float]]:
+    """Return what :class:`Baselines` has: below a marked system its scores on labels that do not rest on it."""
+    rows: dict[tuple[str, str], dict[str, float]] = {}
     for row in with_largest_k(results):
-        if row["metric"] not in METRICS:
+        models = (row["retriever"], row["reranker"], row["reader"])
+        independent = circular.corpus(models)
+        if row["metric"] not in METRICS or row["corpus"] not in ("release", independent):
             continue
         system = row["retriever"] + (f" + {row['reranker']}" if row["reranker"] else "")
         if row["reader"]:
             context = "each passage alone" if row["strategy"] == "any" else f"{row['k']} passages, {row['strategy']}"
             system += f" + {row['reader']} ({context})"
-        rows.setdefault(system, {})[row["metric"]] = float(row["value"])
-    return rows
+        mark = " †" if any(model in circular.related for model in models) else ""
+        corpus = "" if row["corpus"] == "release" else f", labels {row['corpus'].removeprefix('release, ')}"
+        rows.setdefault((system + mark, corpus), {})[row["metric"]] = float(row["value"])
+    order = [system for system, corpus in rows if not corpus]
+    by_system = sorted(rows, key=lambda row: (order.index(row[0]), row[1]))
+    return {"".join(row): rows[row] for row in by_system}
 
 
 @dataclass(frozen=True)

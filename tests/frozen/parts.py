@@ -208,6 +208,8 @@ def benchmark(folder: Path) -> dict[str, Any]:
     results = call_quit("benchmark", "run", "-r", workspace / "releases" / "v1", *named, "-o", out, "--json").json()
     rows: dict[str, dict[str, Any]] = {}
     for row in results["results"]:
+        if row["corpus"] != "release":
+            continue
         system = " ".join(str(row[name]) for name in ("retriever", "reranker", "reader") if row[name])
         name = " ".join(str(row[name]) for name in ("metric", "strategy", "k") if row[name])
         rows.setdefault(system, {})[name] = [figure(row[name]) for name in ("value", "low", "high")]

@@ -11,9 +11,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from quit.common.progress import note
 from quit.dataset.dataset import Dataset
 from quit.engine.plan import check_labelers
 from quit.errors import SettingsError
+from quit.evaluate.circularity import CORPUS, Circularity
 from quit.evaluate.metrics import READING, Measure, measures
 from quit.models.factory import Models
 from quit.qa.benchmark.figures import figures
@@ -46,11 +48,14 @@ from quit.qa.benchmark.results import Scores, file_name, qrels_lines, run_lines
 from quit.qa.benchmark.run import ReaderAnswers, Runner, System
 from quit.qa.benchmark.stages import CheckpointedTables
 from quit.qa.benchmark.task import DocumentPassages, Passages, Task, mean_words, open_documents, release_task
+from quit.qa.benchmark.whatif import task_without
 from quit.qa.experiment import write_table
 from quit.qa.indexes.built import building
 from quit.qa.settings import QaSettings
 from quit.qa.settings.benchmark import Benchmark
+from quit.release.whatif import opened
 from quit.stages.identities import judge_identity, reader_identity
+from quit.text.vendors import family
 from quit.version import __version__
 
 OTHERS = "release, others judged"
@@ -185,8 +190,13 @@ def _run(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Ou
     if request.bounds:
         for reader in dict.fromkeys(request.readers):
             scores[0].add_optimal(reader, runner.every_passage(task, reader))
+    no_bounds = [system for system in systems if ORACLE not in (system.retriever, system.reranker)]
+    circular = circularity(request, runner)
+    for line in circular.sentences():
+        note(f"{line}: its scores rest on labels that it, or a model like it, made", loud=True)
+    for independent in _independent_tasks(request, runner, task, circular, no_bounds):
+        scores.append(_score(runner, independent, no_bounds, request.readers))
     if runner.settings.judge_others:
-        no_bounds = [system for system in systems if ORACLE not in (system.retriever, system.reranker)]
         judged_task = replace(task, name=OTHERS, relevance=runner.relabel(task, no_bounds))
         scores.append(_score(runner, judged_task, no_bounds, ()))
     every = list(systems)
@@ -200,10 +210,35 @@ def _run(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Ou
         scores.append(_score(runner, labelled_task, other_systems, request.readers))
         every += other_systems
     note("evaluate")
-    results, comparisons = _write(request, runner, task, every, scores, out)
+    results, comparisons = _write(request, runner, task, every, scores, circular, out)
     for label, counts in runner.replies.items():
         note(f"{label}: {replies_in_words(counts)}")
     return Outcome(results, comparisons, runner.stages.seconds, runner.wrong_zeros)
+
+
+def circularity(request: BenchmarkRequest, runner: Runner) -> Circularity:
+    """Return which of the models under test are labelers of the release, or of a labeler's family."""
+    families = {info.name: family(info.identity) for info in runner.dataset.labelers}
+    models = {reader.name: reader.model or reader.name for reader in runner.context.settings.readers}
+    related: dict[str, list[str]] = {}
+    for name in (*request.retrievers, *request.rerankers, *request.readers):  # NAME, NAME:MODEL or NAME:MODEL,MODEL
+        own = {family(models.get(part, part)) for part in re.split("[:,]", name)}
+        if labelers := [labeler for labeler in families if labeler == name or families[labeler] in own]:
+            related[name] = labelers
+    return Circularity([*families], related)
+
+
+def _independent_tasks(
+    request: BenchmarkRequest, runner: Runner, task: Task, circular: Circularity, systems: Sequence[System]
+) -> Iterator[Task]:
+    """Yield a task for each set of labelers without which no label rests on the models of some system; none where
+    ``labels.partial`` left answers out."""
+    models = ((system.retriever, system.reranker, reader) for system in systems for reader in ("", *request.readers))
+    left_out = {*map(circular.left_out, models)} - {()}
+    if left_out and not runner.dataset.partly_asked:
+        answered = opened(request.release)
+        for names in sorted(left_out):
+            yield task_without(task, runner.dataset, answered, names)
 
 
 def _score(runner: Runner, task: Task, systems: Sequence[System], readers: Sequence[str]) -> Scores:
@@ -226,6 +261,7 @@ def _write(
     task: Task,
     systems: Sequence[System],
     scores: Sequence[Scores],
+    circular: Circularity,
     out: Path,
 ) -> tuple[pa.Table, pa.Table]:
     """Write all files; return the tables of results and comparisons."""
@@ -244,7 +280,7 @@ def _write(
     results = pa.concat_tables(scored.results(settings.benchmark) for scored in scores)
     comparisons = pa.concat_tables(scored.comparisons(settings.benchmark) for scored in scores)
     values = pa.concat_tables(scored.per_question() for scored in scores)
-    paper = [scored for scored in scores if scored.task.name != OTHERS]
+    paper = [scored for scored in scores if not scored.task.name.startswith((OTHERS, CORPUS))]
     points = figures(paper, systems, settings.benchmark.without_relevant)
     for name, table in (("results", results), ("comparisons", comparisons), ("values", values), ("figures", points)):
         write_table(out / f"{name}.parquet", table)
@@ -259,7 +295,7 @@ def _write(
         file = runner.context.cache / f"words-{content_hash(passages.identity)}.npy"  # Wikipedia takes minutes
         lengths.append(f"{name} {stored_array(file, partial(_mean_words, passages)):.2f}")
     facts["mean words of a passage"] = ", ".join(lengths)
-    write_lines(out / "leaderboard.html", [page(facts, results, comparisons, points)])
+    write_lines(out / "leaderboard.html", [page(facts, results, comparisons, points, circular)])
     write_json(
         run_file,
         {
@@ -268,6 +304,7 @@ def _write(
             "systems": {f"{system.task.name}: {system.name}": system.identity for system in systems},
             "replies": runner.replies,
             "wrong zeros": runner.wrong_zeros,
+            "circular": asdict(circular),
             "settings": settings.benchmark.model_dump(mode="json"),
         },
     )

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from quit.common.rows import grouped
 from quit.errors import MissingDependency
+from quit.evaluate.circularity import Circularity
 from quit.qa.benchmark.plugins import ORACLE
 from quit.render import plots
 from quit.render.html import environment, template_text
@@ -25,13 +26,21 @@ _FIGURES = {
 _COMPARED = ("corpus", "metric", "reader", "a", "b", "a - b, points", "p, randomisation", "p, t test", "p, Holm")
 
 
-def page(facts: Mapping[str, str], results: pa.Table, comparisons: pa.Table, figures: pa.Table) -> str:
-    """Return the page. ``facts``: what was run, in words; the other three: the tables of these names."""
+def page(
+    facts: Mapping[str, str],
+    results: pa.Table,
+    comparisons: pa.Table,
+    figures: pa.Table,
+    circular: Circularity,
+) -> str:
+    """Return the page. ``facts``: what was run, in words; the next three: the tables of these names; ``circular``:
+    which models are marked."""
     tables = grouped(((row["corpus"], row["reader"], "by=subset" in row["metric"]), row) for row in results.to_pylist())
     templates = environment()
     templates.filters["as_text"] = as_text
     return templates.get_template("leaderboard.html").render(
         facts=facts,
+        circular=circular,
         tables=[_table(*names, rows) for names, rows in tables.items()],
         figures=list(_plots(figures.to_pylist())),
         compared=_comparisons(comparisons.to_pylist()),

@@ -13,9 +13,10 @@ import numpy as np
 
 from quit.common.arithmetic import on_grid
 from quit.common.safe import safe_id
-from quit.dataset.dataset import FULLY, PARTIALLY
+from quit.dataset.dataset import FULLY, PARTIALLY, Dataset
 from quit.dataset.release import Release
 from quit.errors import InputError
+from quit.evaluate.circularity import CORPUS
 from quit.evaluate.metrics import Measure, mean
 from quit.evaluate.significance import resampled_means, tau_b
 from quit.export.card_facts import read_baselines
@@ -23,12 +24,40 @@ from quit.qa.benchmark.plugins import ORACLE
 from quit.qa.benchmark.results import Scores
 from quit.qa.benchmark.run import System
 from quit.qa.benchmark.runfile import ranking_of
-from quit.qa.benchmark.task import ReleasePassages, ReleaseRelevance, release_task
+from quit.qa.benchmark.task import ReleasePassages, ReleaseRelevance, Task, release_task
 from quit.qa.settings.benchmark import Benchmark
 from quit.release.create import subject_of_release
 from quit.release.whatif import Answered, Rule
 from quit.render.table import Table
 from quit.retrieval.trec import read_run
+from quit.text.answers import answer_key
+
+
+def task_under(task: Task, answered: Answered, rule: Rule) -> Task:
+    """Return a release's task with the labels of a rule; ``answered``: all labels of the release."""
+    relevance = task.relevance
+    assert isinstance(relevance, ReleaseRelevance)
+    own = np.where(answered.label_2(rule)[0], FULLY, PARTIALLY).astype(np.int8)
+    return replace(task, relevance=replace(relevance, own=own))
+
+
+def task_without(task: Task, dataset: Dataset, answered: Answered, names: Sequence[str]) -> Task:
+    """Return a release's task with labels and valid answers that do not rest on some labelers: without the answers that
+    only these gave, except gold ones. Raises as :meth:`quit.release.whatif.Answered.rule`."""
+    other_labels = task_under(task, answered, answered.rule(without=names))
+    assert isinstance(other_labels.relevance, ReleaseRelevance)
+    keys: dict[bool, set[tuple[int, str]]] = {}
+    for is_left in (False, True):
+        labelers = [info for info in dataset.labelers if (info.name not in names) == is_left]
+        replies = dataset.replies(other_labels.relevance.groups, labelers)
+        keys[is_left] = {*zip(replies.owner.tolist(), replies.distinct["answer_key"].to_pylist(), strict=True)}
+    gone = keys[False] - keys[True]
+    queries = []
+    for place, query in enumerate(task.queries):
+        gold = {*map(answer_key, query.gold)}
+        answers = [one for one in query.answers if (key := answer_key(one)) in gold or (place, key) not in gone]
+        queries.append(replace(query, answers=tuple(answers) or query.answers))
+    return replace(other_labels, name=CORPUS + ", ".join(names), queries=tuple(queries))
 
 
 def orders(folder: Path, release: Release, answered: Answered, rule: Rule) -> list[dict[str, Any]]:
@@ -47,10 +76,9 @@ def orders(folder: Path, release: Release, answered: Answered, rule: Rule) -> li
     run_facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     settings = Benchmark(**run_facts["settings"])
     task = release_task(tables, run_facts["facts"]["questions"].rpartition(" ")[2])
-    passages, relevance = task.passages, task.relevance
-    assert isinstance(passages, ReleasePassages) and isinstance(relevance, ReleaseRelevance)
-    own = np.where(answered.label_2(rule)[0], FULLY, PARTIALLY).astype(np.int8)
-    both = [Scores(task), Scores(replace(task, relevance=replace(relevance, own=own)))]
+    passages = task.passages
+    assert isinstance(passages, ReleasePassages)
+    both = [Scores(task), Scores(task_under(task, answered, rule))]
     metrics = [text for text in settings.metrics if "nDCG" in text or Measure.parse(text).least == FULLY]
     names = []
     for file, name in run_facts["runs"].items():

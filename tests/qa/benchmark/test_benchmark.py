@@ -18,6 +18,7 @@ import pytest
 
 from quit.common.progress import Listener, listening
 from quit.errors import InputError, SettingsError, WorkspaceError
+from quit.evaluate.circularity import Circularity
 from quit.models.factory import Models
 from quit.models.protocols import NO_ANSWER, Verdict
 from quit.qa import jobs
@@ -337,7 +338,7 @@ def test_the_leaderboard_escapes_everything_that_is_not_ours() -> None:
         for table, rows in ((COMPARISONS, [pair]), (FIGURES, points))
     )
     bound = {**row, "retriever": "oracle", "value": 1.0}
-    output = page({evil: evil}, RESULTS.from_rows([row, bound]), compared, figures)
+    output = page({evil: evil}, RESULTS.from_rows([row, bound]), compared, figures, Circularity([evil], {evil: [evil]}))
     assert "<script" not in output and "&lt;script&gt;" in output and "http" not in output and "src=" not in output
     assert 'best">50.00' in output and 'best">100.00' not in output  # a bound is no system
 

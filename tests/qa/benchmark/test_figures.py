@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from quit.evaluate.circularity import Circularity
 from quit.models.protocols import NO_ANSWER
 from quit.qa.benchmark.figures import OPTIMAL, RERANKED, RETRIEVER, figures
 from quit.qa.benchmark.leaderboard import page
@@ -98,7 +99,7 @@ def test_figure_6_counts_passages_with_a_correct_answer_by_hints(world) -> None:
         (RERANKED, "oracle", "1", 0, 0.0), (RERANKED, "oracle", "2", 1, 1.0),
         (OPTIMAL, "oracle", "1", 2, 0.4), (OPTIMAL, "oracle", "2", 3, 0.6),
     ]  # fmt: skip
-    html = page({}, RESULTS.schema.empty_table(), COMPARISONS.schema.empty_table(), table)
+    html = page({}, RESULTS.schema.empty_table(), COMPARISONS.schema.empty_table(), table, Circularity())
     figure_6 = html.partition("(figure 6)")[2]
     assert "33.33" in figure_6 and "50.00" not in figure_6  # the reader is right more often from b than from a
     assert html.count("<svg") == html.count("</svg>") == 2  # figures 5 and 6
