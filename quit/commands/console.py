@@ -12,9 +12,8 @@ from quit.engine.usage import origin_lines, origins
 from quit.errors import shell_word
 from quit.release.view import embedded_labels
 from quit.render import terminal
-from quit.render.table import VERDICTS, Table, number
+from quit.render.table import Table, number
 from quit.status.asked import asked, asked_tables
-from quit.status.judges import agreement_tables
 from quit.status.replies import cut_replies, readers_table, replies_table
 from quit.status.summary import left_out, stages_table, summary, ways_out
 from quit.text.words import counted
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from quit.engine.pipeline import Pipeline
     from quit.engine.workspace import Workspace
     from quit.operations.plan import Plan
-    from quit.status.judges import JudgeAgreement
 
 _OUT = terminal.OUT
 
@@ -92,24 +90,6 @@ def print_summary(workspace: Workspace) -> None:
     next_commands[f"report -w {path}"] = "the dataset on one page"
     for command, what in next_commands.items():
         _OUT.print(f"  {what}:\n    quit {command}", soft_wrap=True)
-
-
-def print_disagreements(agreements: Sequence[JudgeAgreement], rows: Sequence[dict[str, Any]], limit: int) -> None:
-    """Print how far judges agree and where they do not; ``limit`` rows at most (0: all)."""
-    if not agreements:
-        _show("There is one judge only, and people settled none of its answers. Another judge: quit release rejudge")
-        return
-    cells = [
-        (f"{row['passages']:,}", VERDICTS[row["correct"]],
-         f"{row['second']}: {VERDICTS[row['second_correct']]} {number(row['second_probability'], '.2f', '')}".strip(),
-         row["answer"],
-         "; ".join(row["gold"]), row["question"])
-        for row in rows[: limit or None]
-    ]  # fmt: skip
-    heads = ("times given", "judge", "other judge", "answer", "gold", "question")
-    note = "--limit 0 shows all." if len(rows) > len(cells) else ""
-    table = Table("", heads, cells, (1, 2, 3, 4, 5), note, len(rows) - len(cells))
-    _show(*agreement_tables(agreements), *([table] if rows else []))
 
 
 def print_plan(plan: Plan) -> None:

@@ -70,13 +70,12 @@ def kappas(cells: np.ndarray, resamples: int) -> list[list[float | None]]:
     both, first, second, neither = np.moveaxis(means.reshape(-1, *cells.shape[1:]), -1, 0)
     yes, no = (both + first) * (both + second), (neither + first) * (neither + second)
     total = both + first + second + neither
-    with np.errstate(invalid="ignore"):
-        kappa = ((both + neither) * total - yes - no) / (total**2 - yes - no)
-    values = np.where(yes * no > 0, kappa, np.nan)
-    rows = []
-    for value, *resampled in values.T.tolist():
-        ends = np.nanquantile(resampled, [0.025, 0.975]).tolist() if resampled and value == value else [None, None]
-        rows.append([value if value == value else None, *ends])
+    with np.errstate(invalid="ignore"):  # of no chance to disagree nothing is known
+        values = ((both + neither) * total - yes - no) / (total**2 - yes - no)
+    rows: list[list[float | None]] = []
+    for varies, (value, *resampled) in zip((yes * no)[0] > 0, values.T.tolist(), strict=True):
+        ends = np.nanquantile(resampled, [0.025, 0.975]).tolist() if resampled and varies else [None, None]
+        rows.append([value if varies else None, *ends])
     return rows
 
 

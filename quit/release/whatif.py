@@ -197,23 +197,18 @@ def _right(dataset: Dataset, labeler: ReaderInfo, positions: np.ndarray, verdict
 
 def verdicts_of(judge: str, verdicts: pa.Table, second: pa.Table | None) -> pa.Table:
     """Return the verdicts of people, then all of a judge: the first one on an answer counts."""
+    columns = ["question_id", "answer_key", "correct", "judge"]
     of_people = pc.fill_null(pc.equal(verdicts["basis"], "review"), False)
-    kept = [verdicts.filter(pc.invert(of_people)), *([] if second is None else [second])]
-    judges = {
-        name: table.filter(pc.equal(table["judge"], name))
-        for table in reversed(kept)
-        for name in table["judge"].unique().to_pylist()
-        if name
-    }
-    if judge not in judges:
-        names = ", ".join(sorted(judges)) or "none"
+    tables = [verdicts.filter(pc.invert(of_people)), *([] if second is None else [second])]
+    by_judges = pa.concat_tables([table.select(columns) for table in tables], promote_options="default")
+    of_judge = by_judges.filter(pc.equal(by_judges["judge"], judge))
+    if not len(of_judge):
+        names = ", ".join(sorted(filter(None, by_judges["judge"].unique().to_pylist()))) or "none"
         raise SettingsError(
             f"No verdicts of the judge {judge!r} on these answers are kept here. Kept: {names}. To ask another judge: "
             "quit release rejudge"
         )
-    return pa.concat_tables(
-        table.select(["question_id", "answer_key", "correct"]) for table in (verdicts.filter(of_people), judges[judge])
-    )
+    return pa.concat_tables([verdicts.filter(of_people).select(columns), of_judge], promote_options="default")
 
 
 def _figures(label_2: np.ndarray) -> np.ndarray:

@@ -125,8 +125,8 @@ def interval(row: Mapping[str, Any]) -> str:
     return f"{percent(row['low'])} to {percent(row['high'])}"
 
 
-def number(value: float | None, form: str = ",.2f", missing: str = "–") -> str:
-    """Return a number; ``missing`` for None."""
+def number(value: float | None, form: str = "z,.2f", missing: str = "–") -> str:
+    """Return a number, 0 without a sign; ``missing`` for None."""
     return missing if value is None else format(value, form)
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from quit.common.rows import sql_rows
 from quit.engine.reading import TableReader
 from quit.evaluate.agreement import kappas
-from quit.render.table import Table, number, share
+from quit.render.table import VERDICTS, Table, number, share
 from quit.stages.labelling.verdicts import DECISIONS
 from quit.text.vendors import family
 
@@ -90,15 +90,6 @@ class JudgeAgreement:
         """The share on which they agree, as text."""
         return share(self.both + self.neither, self.answers)
 
-    def sentence(self) -> str:
-        """Return it in words."""
-        kappa = "" if self.kappa is None else f" (kappa {self.kappa:.2f})"
-        unread = f" {self.unread:,} answers have no readable verdict." if self.unread else ""
-        return (
-            f"Judges: {self.first} and {self.second} agree on {self.alike}{kappa} of {self.answers:,} answers; "
-            f"{self.only_first:,} only the first accepts, {self.only_second:,} only the second.{unread}"
-        )
-
 
 def judge_agreements(
     opened: TableReader, families: Mapping[str, str] | None = None, decisions: pa.Table | None = None
@@ -168,7 +159,7 @@ def agreement_tables(agreements: Sequence[JudgeAgreement]) -> list[Table]:
     ):
         cells = [
             (f"{row.first}, {row.second}", _PARTS_IN_WORDS.get(row.by, "{}").format(row.part), row.answers, row.alike,
-             f"{number(row.kappa)} ({number(row.low)} to {number(row.high)})",
+             number(row.kappa) + ("" if row.low is None else f" ({number(row.low)} to {number(row.high)})"),
              ", ".join(share(row.both + alone, row.answers) for alone in (row.only_first, row.only_second)))
             for row in rows
         ]  # fmt: skip
@@ -177,3 +168,17 @@ def agreement_tables(agreements: Sequence[JudgeAgreement]) -> list[Table]:
             note = _NOTE if rows[0].by else _NOTE + "".join(unread)
             tables.append(Table(title, _HEADS, cells, (1,), note, fold=bool(rows[0].by)))
     return tables
+
+
+def disagreement_table(rows: Sequence[Mapping[str, Any]], limit: int) -> Table:
+    """Return what :func:`disagreements` returns as a table of ``limit`` rows at most (0: all)."""
+    cells = [
+        (f"{row['passages']:,}", VERDICTS[row["correct"]],
+         f"{row['second']}: {VERDICTS[row['second_correct']]} {number(row['second_probability'], '.2f', '')}".strip(),
+         row["answer"],
+         "; ".join(row["gold"]), row["question"])
+        for row in rows[: limit or None]
+    ]  # fmt: skip
+    heads = ("times given", "judge", "other judge", "answer", "gold", "question")
+    note = "--limit 0 shows all." if len(rows) > len(cells) else ""
+    return Table("Where they differ", heads, cells, (1, 2, 3, 4, 5), note, len(rows) - len(cells))

@@ -23,7 +23,7 @@ from quit.stages.collect import collect_stage
 from quit.stages.filter import filter_stage
 from quit.stages.order import STAGES
 from quit.status.asked import asked, asked_tables
-from quit.status.judges import judge_agreements
+from quit.status.judges import agreement_tables, judge_agreements
 from quit.status.replies import cut_replies, readers_table, replies_table
 from quit.status.stages import StageStatus, status
 from quit.text.words import counted
@@ -234,7 +234,7 @@ def summary(workspace: Workspace) -> list[Table | str]:
                 beyond_limits(workspace),
             ),
         ),
-        *(agreement.sentence() for agreement in judge_agreements(workspace)),
+        *agreement_tables(judge_agreements(workspace)),
         *([type_sentence(*types)] if types[0] else []),
         *filter(None, [embedded_labels(workspace, settings_of(workspace))]),
     ]

@@ -17,7 +17,6 @@ from quit.common.terminal import SafeConsole
 from quit.engine.workspace import Workspace
 from quit.operations.plan import Line, Plan
 from quit.render import terminal
-from quit.status.judges import JudgeAgreement
 from tests.report import tiny
 
 READERS = ["minilm-statement", "minilm-contrast", "a-reader-with-a-long-name-1", "minilm-evidence", "five", "six"]
@@ -79,18 +78,6 @@ def test_a_question_in_full(drawn: SimpleNamespace) -> None:
     lines = [" ".join(line.split()) for line in _lines(drawn) if line]
     shown = [line for line in lines if "Constantinople" not in line and "continents" not in line]
     assert shown == expected.splitlines()
-
-
-def test_disagreements_of_judges(drawn: SimpleNamespace) -> None:
-    console.print_disagreements([], [], 0)
-    verdicts = {"correct": True, "second": "b", "second_correct": False, "second_probability": 0.25}
-    row = {"passages": 1_200, **verdicts, "answer": "Pera"}
-    rows = [{**row, "gold": ["Istanbul", "Pera"], "question": "Which?"}] * 3
-    for limit, count in ((1, 1), (0, 1 + 3)):  # of both calls together
-        console.print_disagreements([JudgeAgreement("a", "b", "", "all", 0, 3, 0, 0, 0, None, None, None)], rows, limit)
-        lines = [" ".join(line.split()) for line in _lines(drawn)]
-        assert lines.count("1,200 correct b: wrong 0.25 Pera Istanbul; Pera Which?") == count
-        assert sum("2 more" in line for line in lines) == 1 and lines[0].startswith("There is one judge only")
 
 
 @pytest.mark.parametrize(

@@ -106,19 +106,17 @@ def judges(
     Args:
         limit: Disagreements to list; 0 for all.
     """
-    from quit.commands.console import print_disagreements
     from quit.engine.reading import settings_of
     from quit.release.view import open_to_read
     from quit.report.people import judge_figures
-    from quit.status.judges import JudgeAgreement, disagreements
+    from quit.status.judges import JudgeAgreement, agreement_tables, disagreement_table, disagreements
 
     source = open_to_read(workspace)
     figures, rows = judge_figures(source, settings_of(source)), disagreements(source)
-    agreements = [JudgeAgreement(**row) for row in figures["agreements"]]
-    if as_json:
-        print_json({**figures, "disagreements": rows})
-    else:
-        print_disagreements(agreements, rows, limit)
+    tables: list[Any] = agreement_tables([JudgeAgreement(**row) for row in figures["agreements"]])
+    none = ["There is one judge only, and people settled none of its answers. Another judge: quit release rejudge"]
+    tables += [disagreement_table(rows, limit)] if rows else []
+    show({**figures, "disagreements": rows}, as_json, tables or none)
 
 
 def _lines(figures: dict[str, Any]) -> list[str]:
