@@ -18,14 +18,6 @@ class Circularity:
     labelers: Sequence[str] = ()
     related: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
-    @property
-    def remark(self) -> str:
-        """What that means for the scores of a marked model."""
-        return (
-            "Its scores rest on labels that it, or a model like it, made. Scores with other labels are named "
-            f"*{CORPUS}* and the labelers left out; where all are of its family, only itself."
-        )
-
     def left_out(self, models: Iterable[str]) -> tuple[str, ...]:
         """Return without which labelers no label rests on these models: those of their families, or where these are
         all, the models themselves; nothing where no labeler would be left."""
@@ -40,9 +32,14 @@ class Circularity:
         names = self.left_out(models)
         return CORPUS + ", ".join(names) if names else None
 
-    def sentences(self) -> list[str]:
-        """Return which models are marked, and why."""
-        return [
+    def sentence(self) -> str:
+        """Return which models are marked, and what that means; nothing where none is."""
+        reasons = (
             f"{model} is a labeler" if model in self.labelers else f"{model} is of the family of {', '.join(names)}"
             for model, names in self.related.items()
-        ]
+        )
+        said = "; ".join(reasons)
+        return said and (
+            f"{said}. Such scores rest on labels that the model, or one like it, made: see those on labels without "
+            "these labelers."
+        )

@@ -24,5 +24,6 @@ def test_whose_labels_are_left_out(models: tuple[str, ...], left_out: tuple[str,
 
 
 def test_models_are_told_with_their_reason() -> None:
-    lines = Circularity(("a", "b", "c"), {"a": ("a", "b"), "dense": ("a", "b")}).sentences()
-    assert lines == ["a is a labeler", "dense is of the family of a, b"]
+    text = Circularity(("a", "b", "c"), {"a": ("a", "b"), "dense": ("a", "b")}).sentence()
+    assert text.startswith("a is a labeler; dense is of the family of a, b. Such scores rest on")
+    assert Circularity(("a",)).sentence() == ""

@@ -192,8 +192,8 @@ def _run(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Ou
             scores[0].add_optimal(reader, runner.every_passage(task, reader))
     no_bounds = [system for system in systems if ORACLE not in (system.retriever, system.reranker)]
     circular = circularity(request, runner)
-    for line in circular.sentences():
-        note(f"{line}: its scores rest on labels that it, or a model like it, made", loud=True)
+    if circular.related:
+        note(circular.sentence(), loud=True)
     for independent in _independent_tasks(request, runner, task, circular, no_bounds):
         scores.append(_score(runner, independent, no_bounds, request.readers))
     if runner.settings.judge_others:
