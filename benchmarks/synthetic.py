@@ -157,7 +157,7 @@ def _fill(pipeline: Pipeline, ids: Sequence[str], stages: dict[str, dict[str, Ro
     for stage, tables in stages.items():
         run = pipeline.stage_run(stage)
         for shard in pipeline.shards(run):
-            inside = [one for one in ids if shard.holds(one, one)]
+            inside = [one for one in ids if not shard.misses(one, one)]
             pieces = {
                 name: contracts.table(name).from_rows([row for one in inside for row in rows(one)])
                 for name, rows in tables.items()
