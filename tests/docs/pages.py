@@ -56,9 +56,7 @@ def blocks(page: Path) -> list[Block]:
         if note and text[end : part.start()].strip():
             raise ValueError(f"{page.name}: the comment {note!r} stands above no block")
         if part["note"] is None:
-            code = (
-                part["text"].replace("\\\n", " ") if part["kind"] == "sh" else part["text"]
-            )
+            code = part["text"].replace("\\\n", " ") if part["kind"] == "sh" else part["text"]
             parts.append(Block(part["kind"], code, note, line))
             note = ""
         elif part["note"].startswith("annotate "):
