@@ -72,9 +72,7 @@ def main() -> None:
 
     try:
         account = server.start() if server else None
-        client = connect(
-            folder, settings.review, account.url if account else arguments.url, account.token if account else None
-        )
+        client = connect(folder, settings.review, account.url if account else arguments.url)
         with timed(figures, "push_s"):
             push(store, client, settings, asked)
         with timed(figures, "push_again_s"):

@@ -25,7 +25,7 @@ from quit.common.ranges import WHOLE
 from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
-from quit.stages import update
+from quit.stages.leaks import kept
 
 WORDS = "river tower engine poem desert island bridge king planet metal opera garden winter harbour signal".split()
 
@@ -59,7 +59,7 @@ def measured(folder: Path) -> dict[str, Any]:
     with timed(seconds, "label"):
         carry_out(pipeline, label)
     store.set_applied(store.parts)
-    original = update.cached_leaks_of
+    original = kept.cached_leaks_of
     for leak_check in ("leak_check", "leak_check_remembered"):
         pipeline = last_build(store.workspace)
         run = pipeline.stage_run("update")
@@ -73,10 +73,10 @@ def measured(folder: Path) -> dict[str, Any]:
             with timed(seconds, name):
                 return original(*given)
 
-        update.cached_leaks_of = find_leaks
+        kept.cached_leaks_of = find_leaks
         with timed(seconds, "update"):
             pipeline.run_shard(run, WHOLE)
-        update.cached_leaks_of = original
+        kept.cached_leaks_of = original
         seconds["update"] -= seconds[leak_check]
     pipeline.finish(run)
     tables = pipeline.workspace.current()["update"][1]["tables"]
