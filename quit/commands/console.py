@@ -77,7 +77,7 @@ def print_summary(workspace: Workspace) -> None:
     terminal.sentence(f"\nThe tables are in {workspace}/tables, numbered in pipeline order. Next:", _OUT)
     first = workspace.rows("SELECT question_id FROM labels ORDER BY 1 LIMIT 1", ["labels"])
     next_commands = {f"show -w {path} {escape(name)}": "everything about one question" for (name,) in first}
-    if asked(workspace):
+    if asked(workspace) or not settings_of(workspace).passages.is_full:
         next_commands[f"export -w {path} --format huggingface --out exports"] = "a Hugging Face dataset"
     else:
         next_commands[f"export -w {path} --out exports"] = "a Hugging Face dataset and the paper's release JSON"

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.markup import escape
 
+from quit.common.ids import HINT_CHARACTERS
 from quit.common.rows import grouped
 from quit.render import terminal
 from quit.render.table import BASES, VERDICTS, Table, number, plain_name
@@ -62,7 +63,7 @@ def _print_origins(life: Mapping[str, Any]) -> None:
 def _print_hints(life: Mapping[str, Any]) -> None:
     several = len({row["file"] for row in life["hints"]}) > 1  # one file is named above
     rows = [
-        (row["rank"] if row["selected"] else "", row["hint_id"].rpartition("-")[2],
+        (HINT_CHARACTERS[row["rank"]] if row["selected"] else "", row["hint_id"].rpartition("-")[2],
          number(row["convergence"], ".2f", ""), row["hint"], *[row["file"]] * several)
         for row in life["hints"]
     ]  # fmt: skip

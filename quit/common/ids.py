@@ -42,6 +42,10 @@ def hint_id(question: str, position: int) -> str:
     return f"{question}-h{position:02d}"
 
 
+HINT_CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
+"""What permutations call a question's hints, in rank order."""
+
+
 def passage_id(question: str, permutation: str) -> str:
     """Return ``{question id}_{subset}_{permutation}``, the paper's release format (``..._024_402``)."""
     return f"{question}_{''.join(sorted(permutation))}_{permutation}"

@@ -33,15 +33,16 @@ import pyarrow.compute as pc
 from quit.common.columns import is_in, one_array, plain, positions_in
 from quit.common.ids import content_key, draw
 from quit.common.parquet import KEYS
-from quit.common.rows import limited_database
+from quit.common.rows import limited_database, tuples
 from quit.contracts import TableContract
 from quit.dataset.files import HISTORY, TABLES, TableFiles, contract
 from quit.dataset.release import ReaderInfo
 from quit.models.protocols import NO_ANSWER
 from quit.settings import Settings
+from quit.settings.construction import MAX_PASSAGES
 from quit.stages.labelling.answers import matching_rows
-from quit.stages.labelling.design import design_passages, hints_of
-from quit.stages.labelling.passages import PassageRows
+from quit.stages.labelling.design import Subset, design_passages, hints_of
+from quit.stages.labelling.passages import PassageRows, permutation_name, subset_of
 from quit.stages.roles import roles_of
 from quit.text.answers import answer_key
 
@@ -236,12 +237,22 @@ class _Chunk:
         return changes.append_column("label", pa.array(labels, mask=cells >= len(self.rows)))
 
     def _expected(self, hints: pa.Table, ranked_hints: pa.Table) -> PassageRows:
-        """Return the passages that the design gives these questions; those that they have where a model chose them."""
+        """Return the passages that the design gives these questions. Sets of hints that cosines choose are those that
+        the table has: no model is asked."""
         if self.design.is_full:
             return PassageRows.full(len(self.ids), self.design.most_hints)
+        own, kept = hints_of(self.ids, hints, ranked_hints), dict[str, set[str]]()
         if self.design.extremes and "cosine" in self.design.by:
-            return PassageRows.of(self.files.batches("passages", KEYS), self.ids)
-        return PassageRows.of([design_passages(self.design, hints_of(self.ids, hints, ranked_hints))], self.ids)
+            for rows in self.files.batches("passages", KEYS):
+                for question_id, permutation in tuples(rows, *KEYS):
+                    kept.setdefault(question_id, set()).add(subset_of(permutation))
+
+        def by_cosine(question_id: str, sets: Sequence[Subset]) -> Iterator[int]:
+            named = kept.get(question_id, ())
+            return (place for place, some in enumerate(sets) if permutation_name(some) in named)
+
+        possible = {name: some for name, some in own.items() if 0 < self.design.count(len(some)) <= MAX_PASSAGES}
+        return PassageRows.of([design_passages(self.design, possible, by_cosine)], self.ids)
 
     def _places(self, rows: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the place of each row's passage among those expected (behind them one per question, for what is no

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from quit.common.ids import HINT_CHARACTERS
 from quit.errors import SettingsError
 from quit.sources.fields import quote
-from quit.stages.labelling.passages import CHARACTERS
 
 
 def paper_id(question_id: str) -> str:
@@ -43,4 +43,4 @@ def subset_mask(subset: str, hints: int) -> str:
     >>> subset_mask("0a", 11)
     '10000000001'
     """
-    return "".join("1" if hint in subset else "0" for hint in CHARACTERS[:hints])
+    return "".join("1" if hint in subset else "0" for hint in HINT_CHARACTERS[:hints])

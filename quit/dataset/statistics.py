@@ -292,7 +292,7 @@ def _grouped(facts: _Facts, splits: Sequence[str], counts: np.ndarray, name: str
     for split in splits:
         in_split = facts.mask(split)
         if of is None:
-            sizes = np.unique(facts.passages.table.hints)
+            sizes = np.unique(facts.passages.take(np.flatnonzero(in_split)).hints)
             groups = {size: counts[in_split, size].sum(axis=0) for size in sizes.tolist()}
         else:
             keys = np.array(of, dtype=object)

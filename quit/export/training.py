@@ -208,7 +208,7 @@ class Selection:
             yield positions[rows]
 
     def _longest(self, position: int) -> int:
-        """Return a question's first passage of most hints (place among its own): that of all hints in rank order."""
+        """Return a question's first passage of most hints, its place among its own: in QUIT all hints in rank order."""
         passages = self.dataset.rows
         return int(passages.hints[slice(*passages.starts[position : position + 2])].argmax())
 

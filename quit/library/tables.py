@@ -13,6 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from quit import contracts
+from quit.common.ids import HINT_CHARACTERS
 from quit.common.progress import note
 from quit.dataset.files import current_files
 from quit.dataset.release import Release, open_release, releases_of
@@ -22,7 +23,6 @@ from quit.library.arguments import Format, Overrides, Split, override_texts
 from quit.models.protocols import Encoder
 from quit.release.view import open_to_read
 from quit.settings import Settings, load_card, of_section
-from quit.stages.labelling.passages import CHARACTERS
 from quit.text.words import counted
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ _COUNTS = """
 _LABELLED_PASSAGES = f"""
     CREATE VIEW labelled_passages AS
     SELECT question_id, permutation, question,
-        array_to_string([hints[instr('{CHARACTERS}', digit)] FOR digit IN string_split(permutation, '')], ' ') AS text,
+        array_to_string([hints[instr('{HINT_CHARACTERS}', digit)] FOR digit IN string_split(permutation, '')], ' ')
+            AS text,
         label, valid AS answers, split
     FROM labels JOIN splits USING (question_id) JOIN questions USING (question_id)
         JOIN (SELECT question_id, list(hint ORDER BY rank) AS hints FROM ranked_hints WHERE selected GROUP BY 1)

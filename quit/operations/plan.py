@@ -120,6 +120,10 @@ def plan(pipeline: Pipeline, *, throughput: float | None = None) -> Plan:
         notes.append("This profile asks no language model: it costs nothing but this machine's time.")
     design = pipeline.settings.passages
     passages = sum(design.count(len(question.hints)) for question in questions)
+    if pipeline.is_current(pipeline.stage_run("enumerate")):
+        passages = len(pipeline.workspace.read("passages", columns=["hints"]))
+    elif not design.is_full:
+        notes.append("Passages: at most; sets of hints that are at two ends, and orders that are alike, count once.")
     costs = {line.model: line.cost for line in lines if line.role == "read"}
     partial = partial_plan(pipeline, passages, costs)
     total = Line("total", "", **sums(Line, lines, 2))
@@ -137,9 +141,7 @@ def planned_questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
     else:
         tables = _collected(pipeline)
         table, hints = tables["questions"], tables["hints"]
-        first = pc.less(
-            hints.column("position"), pipeline.settings.passages.most_hints
-        )  # none is left out or valued yet
+        first = pc.less(hints.column("position"), pipeline.settings.passages.most_hints)  # none is valued yet
         ranked = hints.rename_columns({"rank": "source_rank", "position": "rank"}).append_column("selected", first)
         note = "Questions and hints: as collected; later stages will leave some of them out."
     hints_of = selected_hints(ranked)

@@ -20,6 +20,7 @@ from quit.errors import InputError, SettingsError, check_known
 from quit.models.protocols import Encoder
 from quit.settings import Settings, load, of_section
 from quit.stages.labelling import verdicts
+from quit.stages.labelling.passages import permutation_name
 from quit.stages.leaks.containment import contained_in
 from quit.stages.split import near_identical, paraphrases
 
@@ -144,7 +145,7 @@ def _answer_in_passage(subject: Subject) -> list[str]:
         where = contained_in(row["answer"], selected, gold, subject.settings.leakage)
         if where is not None:
             passage = " ".join(selected[rank] for rank in where)
-            digits = "".join(map(str, where))
+            digits = permutation_name(where)
             violations.append(f"{row['question_id']}: {row['answer']!r} is in the passage {digits}: {passage[:160]!r}")
     return violations
 
@@ -207,7 +208,8 @@ GATES: dict[str, Gate] = {
         ),
         Gate(
             "missing-passage",
-            "Every question has all passages of its design, read by every reader, so that they can be compared.",
+            "Every question has all passages of its design, read by every reader, so that they can be compared. Sets "
+            "of hints that cosines chose are taken as they are.",
         ),
         Gate(
             "answer-in-passage",

@@ -135,12 +135,13 @@ class Answered:
     def _rows(self, groups: Sequence[tuple[Mapping[str, Any], np.ndarray]]) -> list[dict[str, Any]]:
         """Return figures of shape (figures, questions) by split, for each group of passages."""
         splits = np.array(self._split_names, dtype=object)
-        return [
+        rows = (
             {"split": name, **group, **dict(zip(FIGURES, figures[:, inside].sum(axis=1).tolist(), strict=True))}
             for name in (*SPLITS, ALL)
             if (inside := (splits == name) | (name == ALL)).any()
             for group, figures in groups
-        ]
+        )
+        return [row for row in rows if row["count"]]
 
 
 def opened(place: str | Path, judge: str | None = None) -> Answered:

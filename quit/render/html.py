@@ -9,6 +9,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from quit.common.ids import HINT_CHARACTERS
 from quit.render.table import BASES, plain_name, share
 from quit.text.words import counted
 
@@ -31,6 +32,7 @@ def environment() -> Environment:
         "counted": counted,
         "share": share,
         "plain_name": plain_name,
+        "digit": HINT_CHARACTERS.__getitem__,
         "basis": lambda name: BASES.get(name, "–"),
     }
     return templates

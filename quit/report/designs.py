@@ -36,8 +36,8 @@ def design_figures(workspace: Workspace | Release, settings: Settings) -> dict[s
 
     ``rows``: ``by`` (``convergence``, ``cosine``: the third of a question's sets of as many hints by their mean;
     ``order`` of convergence), ``hints``, ``group``, ``passages``, ``shares``: of label 2, then of each of ``readers``,
-    each (share, low, high), a 95% bootstrap interval over questions. ``questions``: sampled ones; ``shared``: whether
-    embedded readers and the convergence model rest on one encoder. None while answers or labels are not finished.
+    each (share, low, high), a 95% bootstrap interval over questions. ``questions``: sampled ones; ``shared``: what
+    rests on the encoder of embedded readers, if there are any. None while answers or labels are not finished.
     """
     subject = subject_of_report(workspace, settings)
     ids = plain(subject.files.read("splits", ["question_id"])["question_id"]).to_pylist()
@@ -65,7 +65,8 @@ def design_figures(workspace: Workspace | Release, settings: Settings) -> dict[s
                 count = int(inside.sum())
                 rows.append({"by": by, "hints": size, "group": names[number], "passages": count, "shares": shares})
     producers = {row["producer"] or "" for hints in dataset.selected_hints for row in hints}
-    shared = dataset.embedded and any(name.startswith("learned") for name in producers)
+    learned = any(name.startswith("learned") for name in producers)
+    shared = "" if not dataset.embedded else "convergence model and the cosine" if learned else "cosine"
     readers = [info.name for info in dataset.ordered_readers]
     return {"rows": rows, "readers": readers, "questions": len(chosen), "shared": shared}
 
@@ -106,13 +107,13 @@ def _share(passages: PassageRows, inside: np.ndarray, hits: np.ndarray) -> tuple
 
 def design_pieces(figures: dict[str, Any]) -> Iterator[str | Table]:
     """Yield the figures as tables, one per grouping, and what they rest on."""
-    shared = " The embedded readers and the convergence model rest on one encoder, and what these share shows here too."
     yield (
-        f"Passages of {counted(figures['questions'], 'question')}. Thirds: of a question's sets of as many hints, by "
-        "their mean; descending: the hint of highest convergence first. In brackets: 95% intervals over questions."
-        + shared
-        * figures["shared"]
+        f"Passages of {counted(figures['questions'], 'question')}. Thirds: of the different means that a question's sets "
+        "of as many hints have, where it has three; descending: the hint of highest convergence first. In brackets: 95% "
+        "intervals over questions."
     )
+    if figures["shared"]:
+        yield f"The embedded readers and the {figures['shared']} rest on one encoder: what they share shows here too."
     titles = {"convergence": "mean convergence of the hints", "cosine": "mean cosine of question and hint",
               "order": "order of convergence"}  # fmt: skip
     for by, title in titles.items():

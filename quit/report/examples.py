@@ -66,7 +66,7 @@ def example_passage(
     """Return one passage with its text and what each reader answered, or None before there are labels of both kinds.
 
     The question has passages of both labels and, of such test questions (of all, where test has none), the median
-    share of label 2; the passage has all its hints in order of convergence. ``readers``: name and role, in the order
+    share of label 2; the passage is the first of most hints. ``readers``: name and role, in the order
     wanted.
     """
     row = connection.execute(_PASSAGE).fetchone()

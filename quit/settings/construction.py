@@ -12,6 +12,8 @@ from quit.settings.section import File, Section
 
 MAX_HINTS = 36
 """Hints of a question that make passages, at most: a permutation names each by a digit or letter."""
+MAX_SETS = 2**19
+"""Sets of a question's hints of which extremes are chosen, at most."""
 MAX_PASSAGES = 2**15 - 1
 """Passages per question, at most: a reader's replies to them are numbered in 16 bits."""
 
@@ -75,7 +77,7 @@ class PassageDesign(Section):
     most) of a question that has as many as the largest of `sizes`."""
     sizes: tuple[Annotated[int, Field(ge=1, le=36)], ...] = Field((1, 2, 3, 4, 5), min_length=1)
     """Numbers of hints in a passage."""
-    orders: Literal["all"] | tuple[Literal["source", "ascending", "descending"], ...] = "all"
+    orders: tuple[Literal["all", "source", "ascending", "descending"], ...] = Field(("all",), min_length=1)
     """Orders of the hints in a passage: `all`, or some of `source` (as in the source), `ascending` and `descending`
     (by convergence)."""
     extremes: int = Field(0, ge=0)
@@ -83,11 +85,16 @@ class PassageDesign(Section):
     by: tuple[Literal["convergence", "cosine"], ...] = Field(("convergence",), min_length=1)
     """With `extremes`: mean convergence of the hints, or mean cosine of question and hint."""
 
+    @field_validator("sizes", "orders", "by", mode="before")
+    @classmethod
+    def _one_is_a_list(cls, value: object) -> object:
+        return [value] if isinstance(value, str | int) else value
+
     @field_validator("sizes", "orders", "by")
     @classmethod
-    def _once_each(cls, value: object) -> object:
-        if isinstance(value, tuple) and (not value or len({*value}) < len(value)):
-            raise ValueError("name at least one, and none twice")
+    def _once_each(cls, value: tuple[object, ...]) -> tuple[object, ...]:
+        if len({*value}) < len(value) or "all" in value[1:]:
+            raise ValueError("name none twice, and `all` alone")
         return value
 
     @model_validator(mode="after")
@@ -109,17 +116,22 @@ class PassageDesign(Section):
     @property
     def is_full(self) -> bool:
         """Whether these are all ordered selections of as many hints of each question."""
-        every = self.orders == "all" and not self.extremes and isinstance(self.hints, int)
+        every = self.all_orders and not self.extremes and isinstance(self.hints, int)
         return every and {*range(1, self.most_hints + 1)} <= {*self.sizes}
+
+    @property
+    def all_orders(self) -> bool:
+        """Whether a set of hints makes a passage in each order."""
+        return self.orders[0] == "all"
 
     @property
     def words(self) -> str:
         """Which passages a question has, in words."""
         if self.is_full:
             return "every ordered selection of a question's hints"
-        *others, last = map(str, sorted(self.sizes))
+        *others, last = (str(size) for size in sorted(self.sizes) if size <= self.most_hints)
         sizes = f"{', '.join(others)} or {last}" if others else last
-        orders = "every order" if self.orders == "all" else f"{' and '.join(self.orders)} order"
+        orders = "every order" if self.all_orders else f"{' and '.join(self.orders)} order"
         ends = f"the {self.extremes} with the lowest and the {self.extremes} with the highest mean "
         extremes = f"; of these sets of hints {ends}{' and '.join(self.by)}" if self.extremes else ""
         return f"{sizes} of a question's hints, in {orders}{extremes}"
@@ -129,8 +141,15 @@ class PassageDesign(Section):
         return sum(self._counts(n))
 
     def check(self, n: int) -> None:
-        """Raise ``ValueError`` where a question of ``n`` hints has no passage, or more than :data:`MAX_PASSAGES`."""
+        """Raise ``ValueError`` where a question of ``n`` hints has no passage, more than :data:`MAX_PASSAGES`, or more
+        than :data:`MAX_SETS` sets to choose extremes from."""
         counts = self._counts(n)
+        sets = sum(math.comb(n, size) for size in self.sizes)
+        if self.extremes and sets > MAX_SETS:
+            raise ValueError(
+                f"{n} hints have {sets:,} sets to choose from; at most {MAX_SETS:,} are possible: change "
+                "passages.hints or sizes"
+            )
         terms = f"{' + '.join(f'{count:,}' for count in counts)} = " if len(counts) > 1 else ""
         if not 0 < sum(counts) <= MAX_PASSAGES:
             raise ValueError(
@@ -139,15 +158,13 @@ class PassageDesign(Section):
             )
 
     def _counts(self, n: int) -> list[int]:
-        """Return the passages of ``n`` hints by size; with extremes, one number."""
-        sizes = [size for size in sorted(self.sizes) if size <= n]
-        orders = {size: math.factorial(size) for size in sizes}
-        if self.orders != "all":
-            orders = {size: 1 if size == 1 else len(self.orders) for size in sizes}
-        sets = [math.comb(n, size) for size in sizes]
-        if self.extremes and sizes:
-            return [min(sum(sets), 2 * self.extremes * len(self.by)) * max(orders.values())]
-        return [count * orders[size] for count, size in zip(sets, sizes, strict=True)]
+        """Return the passages of ``n`` hints by size, at most: with extremes, of the largest sets that can be chosen."""
+        counts, left = [], 2 * self.extremes * len(self.by) if self.extremes else None
+        for size in sorted((size for size in self.sizes if size <= n), reverse=True):
+            sets = math.comb(n, size) if left is None else min(left, math.comb(n, size))
+            left = None if left is None else left - sets
+            counts.append(sets * (math.factorial(size) if self.all_orders else len(self.orders) if size > 1 else 1))
+        return counts[::-1]
 
 
 class QuestionTypeSettings(Section):

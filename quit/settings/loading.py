@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from quit.common.rows import grouped
 from quit.errors import SettingsError, did_you_mean
 from quit.settings.card import Card
 from quit.settings.models import ReaderSettings, ServerSettings
@@ -119,7 +120,7 @@ def read(profile: str | Path, overrides: Sequence[str]) -> tuple[dict[str, Any],
     values.pop("description", None)
     origins = {key: f"profile {path.stem}" for key, _ in flatten(values)}
     if base := values.pop("profile", None):
-        if base == path.stem or base not in profile_names():
+        if base not in profile_names() or profile_file(base) == path:
             raise SettingsError(f"The profile {path} starts from {base!r}; expected {', '.join(profile_names())}.")
         own, (values, base_origins) = values, read(base, ())
         for section, of in own.items():
@@ -178,7 +179,8 @@ def validated(values: Mapping[str, Any], model: type[AnySettings]) -> AnySetting
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise SettingsError("\n".join(_explain(problem, model) for problem in error.errors())) from None
+        by_key = grouped((_key(problem, model), problem) for problem in error.errors())
+        raise SettingsError("\n".join(_explain(key, some, model) for key, some in by_key.items())) from None
 
 
 def _set(values: dict[str, Any], key: str, text: str) -> None:
@@ -206,9 +208,19 @@ def _value(text: str) -> Any:
         return text  # a bare word such as pool needs no quotes on a command line
 
 
-def _explain(problem: Mapping[str, Any], model: type[Settings]) -> str:
-    path = [str(step) for step in problem["loc"]]
-    key = ".".join(path)
+def _key(problem: Mapping[str, Any], model: type[AnySettings]) -> tuple[str, ...]:
+    """Return the key that a problem is about, without the names of the types that it may have."""
+    path: list[str] = []
+    for step in problem["loc"]:
+        if isinstance(step, str) and problem["type"] != "extra_forbidden" and step not in _known_keys(model, path):
+            break
+        path.append(str(step))
+    return tuple(path)
+
+
+def _explain(path: Sequence[str], problems: Sequence[Mapping[str, Any]], model: type[AnySettings]) -> str:
+    """Return what is wrong with a key, of which any one of ``problems`` would have to be gone."""
+    key, problem = ".".join(path), problems[0]
     if problem["type"] == "extra_forbidden":
         names = [".".join([*path[:-1], name]) for name in _known_keys(model, path[:-1])]
         return f"There is no setting {key!r}.{did_you_mean(key, names)}"
@@ -221,17 +233,17 @@ def _explain(problem: Mapping[str, Any], model: type[Settings]) -> str:
         return f"{key!r} is a section, not a value ({shown}).{settings and f' Its settings: {settings}.'}"
     if problem["type"] == "tuple_type" and isinstance(shown, str):
         return f"Setting {key!r} is {shown!r}, and must be a list: {key}={json.dumps(shown.split(','))}."
-    why = problem["msg"].removeprefix("Value error, ")
+    why = " or ".join(each["msg"].removeprefix("Value error, ") for each in problems)
     if not path:
         return f"The settings do not fit together: {why}."
     return f"Setting {key!r} is {shown!r}: {why[0].lower()}{why[1:]}."
 
 
-def _known_keys(model: type[Settings], path: Sequence[str]) -> list[str]:
+def _known_keys(model: type[AnySettings], path: Sequence[str]) -> list[str]:
     return [field.alias or name for name, field in _fields_at(model, path).items()]
 
 
-def _fields_at(model: type[Settings], path: Sequence[str]) -> Mapping[str, FieldInfo]:
+def _fields_at(model: type[AnySettings], path: Sequence[str]) -> Mapping[str, FieldInfo]:
     fields: Mapping[str, FieldInfo] = model.model_fields
     for step in path:
         if not step.isdigit():

@@ -343,5 +343,5 @@ def _nothing_left(record_count: int, rejects: list[Reject], min_hints: int) -> s
     return (
         f"The collection is empty: none of {record_count} records is a usable question (rejected: {counts}).{example} "
         f"A question needs an answer and {min_hints} distinct hints: "
-        "add hints or sources, or lower the setting passages.hints."
+        "add hints or sources, or lower the setting passages.hints (or passages.sizes)."
     )

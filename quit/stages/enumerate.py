@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
 from quit.common.arithmetic import products
 from quit.common.columns import plain
 from quit.common.rows import tuples
-from quit.stages.labelling.design import design_passages, hints_of
+from quit.stages.labelling.design import Subset, design_passages, extremes, hints_of
 from quit.stages.stage import Context, Tables, stage
 
 
@@ -17,11 +19,12 @@ def enumerate_stage(
     context: Context, questions: pa.Table, hints: pa.Table, ranked_hints: pa.Table, splits: pa.Table
 ) -> Tables:
     """List the ordered selections of a question's hints that are its passages."""
+    design = context.settings.passages
     own = hints_of(plain(splits["question_id"]), hints, ranked_hints)
     text_of = dict(tuples(questions, "question_id", "question"))
 
-    def cosines(question_id: str) -> np.ndarray:
+    def by_cosine(question_id: str, sets: Sequence[Subset]) -> list[int]:
         vectors = context.models.encoder.encode([text_of[question_id], *(row["hint"] for row in own[question_id])])
-        return products(vectors[:1], vectors[1:])[0].astype(np.float64)
+        return extremes(products(vectors[:1], vectors[1:])[0].astype(np.float64), sets, design.extremes)
 
-    return {"passages": design_passages(context.settings.passages, own, cosines)}
+    return {"passages": design_passages(design, own, by_cosine)}

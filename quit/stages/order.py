@@ -21,7 +21,7 @@ STAGES = number_stages(
     describe_stage,  # questions, ranked hints -> question type and difficulty (3.1.3)
     probe_stage,  # questions -> readers' answers without hints: do they know them already? (3.1.4)
     split_stage,  # probe answers -> train, dev, test; stable as data grows (3.1.4)
-    enumerate_stage,  # splits -> passages: every ordered selection of the hints (3.2.1)
+    enumerate_stage,  # splits -> passages: ordered selections of the hints, by default all (3.2.1)
     read_stage,  # passages -> answers of labelers and readers (3.2.2)
     judge_stage,  # distinct answers -> verdicts (GPT-Eval, 3.2.2)
     label_stage,  # answers, verdicts -> labels: 2 fully, 1 partially relevant (3.2.2)

@@ -9,9 +9,10 @@ from typing import Literal
 
 import numpy as np
 
+from quit.common.ids import HINT_CHARACTERS
 from quit.dataset.dataset import Dataset
 from quit.retrieval.records import CorpusRecord, RawDocument, RawQuery, clean
-from quit.stages.labelling.passages import CHARACTERS, passage_hints, subset_of
+from quit.stages.labelling.passages import passage_hints, subset_of
 from quit.text.answers import answer_key
 
 EXPECTED = "the folder of a release, such as workspace/releases/v1"
@@ -48,7 +49,7 @@ def read(path: Path, *, granularity: Granularity = "subset") -> Iterator[CorpusR
 def _documents(texts: list[str], label: dict[str, int], granularity: Granularity) -> Iterator[tuple[RawDocument, int]]:
     best = dict(label)
     if granularity == "hint":
-        best = {hint: label.get(hint, 0) for hint in CHARACTERS[: len(texts)]}
+        best = {hint: label.get(hint, 0) for hint in HINT_CHARACTERS[: len(texts)]}
     elif granularity == "subset":
         best = dict.fromkeys(sorted(map(subset_of, label), key=lambda subset: (len(subset), subset)), 0)
         for permutation, relevance in label.items():

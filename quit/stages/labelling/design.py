@@ -37,9 +37,10 @@ def design_table(n: int, design: PassageDesign, source: Subset = ()) -> Permutat
 
 def planned_paths(design: PassageDesign, n: int) -> Sequence[Subset]:
     """Return the passages of a question of ``n`` hints, as its hints in reading order; with extremes, as many as it
-    will have, of all sizes. Raises as :func:`design_table`."""
+    has at most, evenly from those before the choice. Raises as :func:`design_table`."""
     paths = design_table(n, design, tuple(range(n))).paths
-    return paths[:: -(-len(paths) // design.count(n))]
+    places = np.linspace(0, len(paths) - 1, min(len(paths), design.count(n))).round().astype(int)
+    return [paths[place] for place in places]
 
 
 def subsets(n: int, design: PassageDesign) -> Iterator[Subset]:
@@ -47,22 +48,23 @@ def subsets(n: int, design: PassageDesign) -> Iterator[Subset]:
     return itertools.chain.from_iterable(itertools.combinations(range(n), size) for size in sorted(design.sizes))
 
 
-def extremes(values: np.ndarray, sets: Sequence[Subset], count: int) -> tuple[list[int], list[int]]:
-    """Return the places of the ``count`` sets with the lowest mean of their hints' values, lowest first, and of those
+def extremes(values: np.ndarray, sets: Sequence[Subset], count: int) -> list[int]:
+    """Return the places of the ``count`` sets with the lowest mean of their hints' values, lowest first, then of those
     with the highest, highest first; ties go to the earlier set. ``values``: float64, shape (hints,)."""
     means = np.round([values[list(some)].sum() / len(some) for some in sets], 9)
     places = np.arange(len(sets))
-    return tuple(np.lexsort((places, key))[:count].tolist() for key in (means, -means))  # type: ignore[return-value]
+    return [place for key in (means, -means) for place in np.lexsort((places, key))[:count].tolist()]
 
 
 def design_passages(
     design: PassageDesign,
     questions: Mapping[str, Sequence[dict[str, Any]]],
-    cosines: Callable[[str], np.ndarray] | None = None,
+    by_cosine: Callable[[str, Sequence[Subset]], Iterable[int]] | None = None,
 ) -> pa.Table:
-    """Return the table ``passages``. ``questions``: of :func:`hints_of`; ``cosines``: of a question with its hints,
-    float64, asked only where the design needs them. Raises ``SettingsError`` as :func:`design_table` does."""
-    tables = {question_id: _table(design, question_id, hints, cosines) for question_id, hints in questions.items()}
+    """Return the table ``passages``. ``questions``: of :func:`hints_of`; ``by_cosine``: the places of the sets that a
+    question's cosines choose, asked only where the design has them. Raises ``SettingsError`` as :func:`design_table`
+    does."""
+    tables = {question_id: _table(design, question_id, hints, by_cosine) for question_id, hints in questions.items()}
     pieces = [contracts.table("passages").schema.empty_table()]
     for _, same in itertools.groupby(tables, key=lambda question_id: id(tables[question_id])):
         question_ids = list(same)
@@ -84,7 +86,7 @@ def _table(
     design: PassageDesign,
     question_id: str,
     hints: Sequence[dict[str, Any]],
-    cosines: Callable[[str], np.ndarray] | None,
+    by_cosine: Callable[[str, Sequence[Subset]], Iterable[int]] | None,
 ) -> PermutationTable:
     source: Subset = ()
     if "source" in design.orders:
@@ -92,21 +94,18 @@ def _table(
     if not design.extremes:
         return design_table(len(hints), design, source)
     check_passages(len(hints), design)
-    sets = list(subsets(len(hints), design))
-    ends = []
-    for name in design.by:
-        values = np.array([hint["convergence"] for hint in hints])
-        if name == "cosine":
-            assert cosines is not None
-            values = cosines(question_id)
-        ends.append(extremes(values, sets, design.extremes))
-    chosen = {number for low, high in ends for number in (*low, *high)}
+    sets, chosen = list(subsets(len(hints), design)), set[int]()
+    if "convergence" in design.by:
+        chosen.update(extremes(np.array([hint["convergence"] for hint in hints]), sets, design.extremes))
+    if "cosine" in design.by:
+        assert by_cosine is not None
+        chosen.update(by_cosine(question_id, sets))
     return _ordered((sets[number] for number in chosen), design, source)
 
 
 def _ordered(sets: Iterable[Subset], design: PassageDesign, source: Subset) -> PermutationTable:
     """Return the passages of some sets of hints: their orders."""
-    if design.orders == "all":
+    if design.all_orders:
         orders = itertools.chain.from_iterable(map(itertools.permutations, sets))
         return PermutationTable.of(map(permutation_name, orders))
     order_of: dict[str, Callable[[Subset], Sequence[int]]] = {

@@ -22,14 +22,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.columns import one_array, positions_in
+from quit.common.ids import HINT_CHARACTERS
 from quit.contracts.tables import table
 from quit.errors import InputError, SettingsError
 from quit.settings.construction import MAX_PASSAGES
 
-CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
-"""What a permutation calls a question's hints, in rank order."""
 _PLACES = np.full(256, -1, np.int8)
-_PLACES[np.frombuffer(CHARACTERS.encode(), np.uint8)] = np.arange(len(CHARACTERS))
+_PLACES[np.frombuffer(HINT_CHARACTERS.encode(), np.uint8)] = np.arange(len(HINT_CHARACTERS))
 _ROWS_A_CHUNK = 500_000
 _ROWS_A_RANGE = 80_000
 _MAX_BYTES = 2**31 - 1  # of one Arrow string array
@@ -55,14 +54,14 @@ class PermutationTable:
         """Return these permutations, sorted. Raises ``InputError`` for one that is none."""
         names = sorted(permutations)
         characters = "".join(names)
-        if not set(characters) <= set(CHARACTERS) or "" in names:
-            wrong = next(name for name in names if not name or not set(name) <= set(CHARACTERS))
-            raise InputError(f"{wrong!r} is no permutation: expected a digit or letter (a to z) per hint.")
+        for name in names:
+            if not name or len({*name}) < len(name) or not {*name} <= {*HINT_CHARACTERS}:
+                raise InputError(f"{name!r} is no permutation: expected a digit or letter (a to z) per hint.")
         offsets = np.concatenate([[0], np.cumsum([*map(len, names)])]).astype(np.int32)
         indices = _PLACES[np.frombuffer(characters.encode(), np.uint8)]
         hints = np.diff(offsets).astype(np.int16)
         ascending = indices[np.lexsort((indices, np.repeat(np.arange(len(hints)), hints)))]
-        sorted_characters = np.frombuffer(CHARACTERS.encode(), np.uint8)[ascending]
+        sorted_characters = np.frombuffer(HINT_CHARACTERS.encode(), np.uint8)[ascending]
         subset = pa.StringArray.from_buffers(len(names), pa.py_buffer(offsets), pa.py_buffer(sorted_characters))
         for array in (hints, indices, offsets):
             array.flags.writeable = False  # it is shared by all callers
@@ -94,7 +93,7 @@ def passage_count(n: int = 5) -> int:
 
 def permutation_name(indices: Iterable[int]) -> str:
     """Return what tables call a permutation: ``(4, 0, 2)`` -> ``"402"``."""
-    return "".join(CHARACTERS[index] for index in indices)
+    return "".join(HINT_CHARACTERS[index] for index in indices)
 
 
 @lru_cache(maxsize=9)
@@ -293,7 +292,7 @@ Hints: TypeAlias = Sequence[Sequence[str]] | pa.ListArray | pa.ChunkedArray
 
 def passage_hints(hints: Sequence[str], permutation: str) -> tuple[str, ...]:
     """Return the hints of one passage in reading order; joined by a space, they are its text."""
-    return tuple(hints[CHARACTERS.index(character)] for character in permutation)
+    return tuple(hints[HINT_CHARACTERS.index(character)] for character in permutation)
 
 
 def passage_texts(hints: Hints, passages: PassageRows) -> pa.StringArray:

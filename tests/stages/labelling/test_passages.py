@@ -55,7 +55,7 @@ def test_a_permutation_names_36_hints_and_nothing_else():
     one = PermutationTable.of(["z0", "a", "9a1"])
     assert one.permutation.to_pylist() == ["9a1", "a", "z0"] and one.subset.to_pylist() == ["19a", "a", "0z"]
     assert one.paths == ((9, 10, 1), (10,), (35, 0)) and one.n == 36 and not one.full
-    for wrong in ("", "0B", "é"):
+    for wrong in ("", "0B", "é", "00"):
         with pytest.raises(InputError, match="is no permutation"):
             PermutationTable.of(["0", wrong])
 
