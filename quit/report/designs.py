@@ -108,9 +108,9 @@ def _share(passages: PassageRows, inside: np.ndarray, hits: np.ndarray) -> tuple
 def design_pieces(figures: dict[str, Any]) -> Iterator[str | Table]:
     """Yield the figures as tables, one per grouping, and what they rest on."""
     yield (
-        f"Passages of {counted(figures['questions'], 'question')}. Thirds: of the different means that a question's sets "
-        "of as many hints have, where it has three; descending: the hint of highest convergence first. In brackets: 95% "
-        "intervals over questions."
+        f"Passages of {counted(figures['questions'], 'question')}. Thirds: of the different means that a question's "
+        "sets of as many hints have, where it has three; descending: the hint of highest convergence first. In "
+        "brackets: 95% intervals over questions."
     )
     if figures["shared"]:
         yield f"The embedded readers and the {figures['shared']} rest on one encoder: what they share shows here too."

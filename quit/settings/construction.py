@@ -158,7 +158,7 @@ class PassageDesign(Section):
             )
 
     def _counts(self, n: int) -> list[int]:
-        """Return the passages of ``n`` hints by size, at most: with extremes, of the largest sets that can be chosen."""
+        """Return the passages of ``n`` hints by size, at most: with extremes, of the largest sets to be chosen."""
         counts, left = [], 2 * self.extremes * len(self.by) if self.extremes else None
         for size in sorted((size for size in self.sizes if size <= n), reverse=True):
             sets = math.comb(n, size) if left is None else min(left, math.comb(n, size))

@@ -19,7 +19,8 @@ def why(story: Mapping[str, Any]) -> dict[str, Any]:
     if story["roles"] is None:
         name = story["question_id"]
         raise InputError(
-            f"{name} has no roles of hints: it was left out, has no labels yet, or its passages are not all orders of its hints. Leave out --why."
+            f"{name} has no roles of hints: it was left out, has no labels yet, or its passages are not all orders of "
+            "its hints. Leave out --why."
         )
     labelers = [row["correct_labelers"] for row in story["passages"]]
     sufficient = [row["subset"] for row in story["sets"] if row["label_2"] == row["orders"]]
