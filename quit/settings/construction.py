@@ -75,14 +75,14 @@ class PassageDesign(Section):
     hints: Annotated[int, Field(ge=1, le=36)] | Literal["all"] = 5
     """Hints of highest convergence that make passages; a question with fewer is left out. `all`: every hint (36 at
     most) of a question that has as many as the largest of `sizes`."""
-    sizes: tuple[Annotated[int, Field(ge=1, le=36)], ...] = Field((1, 2, 3, 4, 5), min_length=1)
+    sizes: tuple[Annotated[int, Field(ge=1, le=36)], ...] = (1, 2, 3, 4, 5)
     """Numbers of hints in a passage."""
-    orders: tuple[Literal["all", "source", "ascending", "descending"], ...] = Field(("all",), min_length=1)
+    orders: tuple[Literal["all", "source", "ascending", "descending"], ...] = ("all",)
     """Orders of the hints in a passage: `all`, or some of `source` (as in the source), `ascending` and `descending`
     (by convergence)."""
     extremes: int = Field(0, ge=0)
     """Keep only the N sets of hints with the lowest and the N with the highest mean of each of `by`; 0 keeps all."""
-    by: tuple[Literal["convergence", "cosine"], ...] = Field(("convergence",), min_length=1)
+    by: tuple[Literal["convergence", "cosine"], ...] = ("convergence",)
     """With `extremes`: mean convergence of the hints, or mean cosine of question and hint."""
 
     @field_validator("sizes", "orders", "by", mode="before")
@@ -93,8 +93,8 @@ class PassageDesign(Section):
     @field_validator("sizes", "orders", "by")
     @classmethod
     def _once_each(cls, value: tuple[object, ...]) -> tuple[object, ...]:
-        if len({*value}) < len(value) or "all" in value[1:]:
-            raise ValueError("name none twice, and `all` alone")
+        if not value or len({*value}) < len(value) or {"all"} < {*value}:
+            raise ValueError("name at least one, none twice, and `all` alone")
         return value
 
     @model_validator(mode="after")

@@ -233,10 +233,11 @@ def _explain(path: Sequence[str], problems: Sequence[Mapping[str, Any]], model: 
         return f"{key!r} is a section, not a value ({shown}).{settings and f' Its settings: {settings}.'}"
     if problem["type"] == "tuple_type" and isinstance(shown, str):
         return f"Setting {key!r} is {shown!r}, and must be a list: {key}={json.dumps(shown.split(','))}."
-    why = " or ".join(each["msg"].removeprefix("Value error, ") for each in problems)
+    reasons = (each["msg"].removeprefix("Value error, ") for each in problems)
+    why = ", or ".join(reason[0].lower() + reason[1:] for reason in reasons)
     if not path:
         return f"The settings do not fit together: {why}."
-    return f"Setting {key!r} is {shown!r}: {why[0].lower()}{why[1:]}."
+    return f"Setting {key!r} is {shown!r}: {why}."
 
 
 def _known_keys(model: type[AnySettings], path: Sequence[str]) -> list[str]:

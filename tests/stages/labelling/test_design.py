@@ -92,9 +92,9 @@ def test_extremes_by_cosine_and_convergence_are_joined() -> None:
         ({"hints": 2, "sizes": [3]}, "2 hints make 0 passages"),
         ({"hints": 9, "sizes": [1, 9], "extremes": 1}, "9 hints make 1 \\+ 362,880 = 362,881 passages"),
         ({"hints": 36, "sizes": [12], "orders": "source", "extremes": 1}, "have 1,251,677,700 sets to choose from"),
-        ({"sizes": [1, 1]}, "name none twice, and `all` alone"),
-        ({"orders": ["source", "all"]}, "name none twice, and `all` alone"),
-        ({"orders": []}, "at least 1 item"),
+        ({"sizes": [1, 1]}, "name at least one, none twice, and `all` alone"),
+        ({"orders": ["source", "all"]}, "name at least one, none twice"),
+        ({"orders": []}, "name at least one"),
         ({"hints": 37}, "less than or equal to 36"),
     ],
 )
