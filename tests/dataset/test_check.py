@@ -14,6 +14,7 @@ from quit.dataset import check
 from quit.dataset.check import Fault, faults
 from quit.dataset.files import TableFiles, contract
 from quit.errors import InputError
+from quit.settings import PassageDesign
 from quit.text.answers import VERSION
 from tests.paths import FEW
 from tests.release import small
@@ -218,3 +219,24 @@ def test_keys_by_another_rule_are_those_of_the_release(tmp_path: Path, monkeypat
     small.freeze(tmp_path / "mixed", rows, beside={"answer_keys": VERSION - 1})
     wrong = call_quit("release", "verify", tmp_path / "mixed", code=InputError.exit_code).err
     assert "verdicts: q1 / other / rules: distinct_answers has no row" in wrong
+
+
+def _of_design(folder: Path, rows: small.Rows) -> list[str]:
+    settings = small.settings().model_copy(update={"passages": PassageDesign(**small.DESIGN)})
+    return [str(fault) for fault in faults(small.write(folder, rows), small.READERS, settings)]
+
+
+def test_another_design_is_checked_by_its_own_passages(tmp_path: Path) -> None:
+    """Sets that cosines chose are those of the table, with all their orders and no others; damage is named."""
+    assert _of_design(tmp_path, small.other_design()) == []
+    assert _of_design(tmp_path, small.other_design([("q1", "01"), ("q3", "1")])) == []
+    for name, change, fault in (
+        ("labels", lambda rows: rows.pop(0), "labels: q1: 2 rows, expected its 3 passages"),
+        ("passages", lambda rows: rows.reverse(), "passages: q1: 3 rows, expected its 3 passages"),
+        ("passages", lambda rows: rows[1].update(permutation="10"), "passages: q1: 3 rows, expected its 3 passages"),
+        ("passages", lambda rows: rows[1].update(permutation="A!"), "passages: q1: 3 rows, expected its 2 passages"),
+        ("ranked_hints", lambda rows: rows[0].update(selected=False), "labels: q1: 3 rows, expected its"),
+    ):
+        rows = small.other_design()
+        change(rows[name])
+        assert any(text.startswith(fault) for text in _of_design(tmp_path, rows)), fault

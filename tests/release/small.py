@@ -3,6 +3,7 @@ its tables."""
 
 import copy
 import json
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -150,3 +151,22 @@ def without(data: Rows, question: str) -> Rows:
     return {
         name: [row for row in some if row.get("question_id") != question] for name, some in copy.deepcopy(data).items()
     }
+
+
+DESIGN = {"hints": "all", "sizes": [1, 2], "orders": ["descending"], "extremes": 2, "by": ["cosine"]}
+
+
+def other_design(lost: Iterable[tuple[str, str]] = ()) -> Rows:
+    """Return the rows of :data:`DESIGN`: a question has the passages 0, 01 and 1, but for those that are ``lost``
+    (question, permutation), as if cosines had not chosen them; roles are of all orders alone."""
+    data = rows()
+    for name in ("passages", "labels", "answers/one", "answers/two"):
+        own = [row for row in data[name] if row["permutation"] != "10"]
+        data[name] = [row for row in own if (row["question_id"], row["permutation"]) not in {*lost}]
+    data["hint_roles"], data["question_roles"] = [], []
+    for name in ("verdicts", "valid_answers"):
+        for row in data[name]:
+            given = [one for one in data["answers/one"] if one["question_id"] == row["question_id"]]
+            row["passages"] = sum(one["answer"] == row["answer"] for one in given)
+        data[name] = [row for row in data[name] if row["passages"]]
+    return data

@@ -10,7 +10,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
 from quit.release.gates import Subject
 from quit.release.whatif import answered_of, opened, pieces, summary
-from quit.render.table import Table
+from quit.render.table import Table, markdown
 from quit.report.sections import sections
 from tests.release import small
 from tests.rows import table_of
@@ -186,3 +186,12 @@ def test_the_report_has_every_leave_one_out(full: Path, exact: Path) -> None:
         [section] = [section for section in sections(facts, 9) if section.name == "validity"]
         assert section.tables[0].rows == wanted.rows and len(wanted.rows) == 4
     assert " to " in str(wanted.rows)
+
+
+def test_numbers_of_hints_that_a_split_lacks_have_no_row(tmp_path: Path) -> None:
+    subject = small.subject(tmp_path, small.other_design([("q1", "01")]))
+    answered = answered_of(subject)
+    [effect] = answered.effects([answered.rule(["one"])])
+    counts = {(row["split"], row["hints"]): row["count"] for row in effect["labels"]}
+    assert counts["train", None] == 2 and ("train", 2) not in counts and counts["all", 2] == 2
+    assert markdown(pieces(effect, 5)).count("train") == 3  # labels of one hint and of all; questions

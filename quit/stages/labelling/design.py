@@ -96,7 +96,7 @@ def _table(
     check_passages(len(hints), design)
     sets, chosen = list(subsets(len(hints), design)), set[int]()
     if "convergence" in design.by:
-        chosen.update(extremes(np.array([hint["convergence"] for hint in hints]), sets, design.extremes))
+        chosen.update(extremes(np.array([hint["convergence"] or 0.0 for hint in hints]), sets, design.extremes))
     if "cosine" in design.by:
         assert by_cosine is not None
         chosen.update(by_cosine(question_id, sets))
