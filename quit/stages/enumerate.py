@@ -14,11 +14,12 @@ from quit.stages.labelling.design import Subset, design_passages, extremes, hint
 from quit.stages.stage import Context, Tables, stage
 
 
-@stage("enumerate", outputs=("passages",), sections=("passages",), models=("encoder",))
+@stage("enumerate", outputs=("passages",), sections=("passages",))
 def enumerate_stage(
     context: Context, questions: pa.Table, hints: pa.Table, ranked_hints: pa.Table, splits: pa.Table
 ) -> Tables:
     """List the ordered selections of a question's hints that are its passages."""
+    # The encoder, asked for cosines, is part of the fingerprint of ``filter``.
     design = context.settings.passages
     own = hints_of(plain(splits["question_id"]), hints, ranked_hints)
     text_of = dict(tuples(questions, "question_id", "question"))

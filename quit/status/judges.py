@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -18,6 +17,9 @@ from quit.evaluate.agreement import kappas
 from quit.render.table import VERDICTS, Table, number, share
 from quit.stages.labelling.verdicts import DECISIONS
 from quit.text.vendors import family
+
+if TYPE_CHECKING:
+    import duckdb
 
 PEOPLE = "people"
 _RULINGS = f"""

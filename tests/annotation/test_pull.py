@@ -151,7 +151,7 @@ def test_what_nobody_said_is_asked_back_about_until_it_is_said(store, server, se
     for _ in range(2):  # asked at every pull
         report = pull(store, server, settings)
         assert report.unclear == len(report.problems) == 3
-        wording = {"q000": "nothing is ticked", "q001": "and so is an", "q002": "gold answer 'Gold'"}
+        wording = {"q000": "nothing is ticked", "q001": "and so is an", "q002": "expected answer 'Gold'"}
         for question, words in wording.items():
             [problem] = [problem for problem in report.problems if question in problem]
             assert words in problem and problem.endswith(f"/projects/{report.project}/data?task={pushed[question]}")

@@ -125,8 +125,8 @@ def test_a_language_model_that_values_hints_is_planned_too(tmp_path: Path, monke
         return "\n".join(f"the {name} of the town" for name in "ABCD") if "wrong" in text else "Yes"
 
     with RudeServer(reply=reply) as server:
-        how = {"method": "llm", "language_model": "r", "hints": 2, "candidate_cap": 5}
-        sections = served(server.base_url, "r", convergence=how, split={"method": "share"})
+        how = {"method": "llm", "language_model": "r", "candidate_cap": 5}
+        sections = served(server.base_url, "r", convergence=how, passages={"hints": 2}, split={"method": "share"})
         pipeline = Pipeline(Workspace.create(tmp_path / "W"), parse(sections), [parse_source(f"jsonl:{source}")])
         (line,) = [line for line in plan(pipeline).lines if line.role == "rank"]
         carry_out(pipeline, "collect", "filter", "rank")
