@@ -241,17 +241,19 @@ class _Chunk:
         the table has: no model is asked."""
         if self.design.is_full:
             return PassageRows.full(len(self.ids), self.design.most_hints)
-        own, kept = hints_of(self.ids, hints, ranked_hints), dict[str, set[str]]()
+        question_hints, table_sets = hints_of(self.ids, hints, ranked_hints), dict[str, set[str]]()
         if self.design.extremes and "cosine" in self.design.by:
             for rows in self.files.batches("passages", KEYS):
                 for question_id, permutation in tuples(rows, *KEYS):
-                    kept.setdefault(question_id, set()).add(subset_of(permutation))
+                    table_sets.setdefault(question_id, set()).add(subset_of(permutation))
 
         def by_cosine(question_id: str, sets: Sequence[Subset]) -> Iterator[int]:
-            named = kept.get(question_id, ())
-            return (place for place, some in enumerate(sets) if permutation_name(some) in named)
+            names = table_sets.get(question_id, ())
+            return (place for place, some in enumerate(sets) if permutation_name(some) in names)
 
-        possible = {name: some for name, some in own.items() if 0 < self.design.count(len(some)) <= MAX_PASSAGES}
+        possible = {
+            name: some for name, some in question_hints.items() if 0 < self.design.count(len(some)) <= MAX_PASSAGES
+        }
         return PassageRows.of([design_passages(self.design, possible, by_cosine)], self.ids)
 
     def _places(self, rows: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -21,11 +21,12 @@ def enumerate_stage(
     """List the ordered selections of a question's hints that are its passages."""
     # The encoder, asked for cosines, is part of the fingerprint of ``filter``.
     design = context.settings.passages
-    own = hints_of(plain(splits["question_id"]), hints, ranked_hints)
+    question_hints = hints_of(plain(splits["question_id"]), hints, ranked_hints)
     text_of = dict(tuples(questions, "question_id", "question"))
 
     def by_cosine(question_id: str, sets: Sequence[Subset]) -> list[int]:
-        vectors = context.models.encoder.encode([text_of[question_id], *(row["hint"] for row in own[question_id])])
+        texts = [text_of[question_id], *(row["hint"] for row in question_hints[question_id])]
+        vectors = context.models.encoder.encode(texts)
         return extremes(products(vectors[:1], vectors[1:])[0].astype(np.float64), sets, design.extremes)
 
-    return {"passages": design_passages(design, own, by_cosine)}
+    return {"passages": design_passages(design, question_hints, by_cosine)}
