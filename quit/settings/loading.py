@@ -13,7 +13,6 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from quit.common.rows import grouped
 from quit.errors import SettingsError, did_you_mean
 from quit.settings.card import Card
 from quit.settings.models import ReaderSettings, ServerSettings
@@ -179,7 +178,9 @@ def validated(values: Mapping[str, Any], model: type[AnySettings]) -> AnySetting
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        by_key = grouped((_key(problem, model), problem) for problem in error.errors())
+        by_key: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+        for problem in error.errors():
+            by_key.setdefault(_key(problem, model), []).append(problem)
         raise SettingsError("\n".join(_explain(key, some, model) for key, some in by_key.items())) from None
 
 
