@@ -17,7 +17,7 @@ from quit.dataset.dataset import FULLY, Dataset
 from quit.dataset.release import Release
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
-from quit.evaluate.significance import share_interval
+from quit.evaluate.significance import resampled_means
 from quit.models.factory import Models
 from quit.render.table import Table, percent
 from quit.report.validity import subject_of_report
@@ -54,16 +54,17 @@ def design_figures(workspace: Workspace | Release, settings: Settings) -> dict[s
     else:
         values = {}  # published files lack it
     groups = {name: (THIRDS, _thirds(passages, of)) for name, of in values.items()}
-    rows = []
+    rows, counts = list[dict[str, Any]](), list[np.ndarray]()
     for by, (names, group) in {**groups, "order": (ORDERS, _orders(passages))}.items():
         for size in np.unique(passages.hints).tolist():
             of_size = passages.hints == size
             present = set(group[of_size].tolist()) - {-1}
             for number in sorted(present) if len(present) > 1 else ():
                 inside = of_size & (group == number)
-                shares = [_share(passages, inside, hit) for hit in hits.T]
-                count = int(inside.sum())
-                rows.append({"by": by, "hints": size, "group": names[number], "passages": count, "shares": shares})
+                counts.append(passages.sums(np.vstack([inside, inside & hits.T])))
+                rows.append({"by": by, "hints": size, "group": names[number], "passages": int(inside.sum())})
+    for row, shares in zip(rows, _shares(counts), strict=True):
+        row["shares"] = shares
     producers = {row["producer"] or "" for hints in dataset.selected_hints for row in hints}
     learned = any(name.startswith("learned") for name in producers)
     shared = "" if not dataset.embedded else "convergence model and the cosine" if learned else "cosine"
@@ -100,9 +101,17 @@ def _orders(passages: PassageRows) -> np.ndarray:
     return np.array(kinds)[passages.codes]
 
 
-def _share(passages: PassageRows, inside: np.ndarray, hits: np.ndarray) -> tuple[float, float, float]:
-    of, right = passages.sums(inside), passages.sums(inside & hits)
-    return float(right.sum() / of.sum()), *share_interval(right[of > 0], of[of > 0])
+def _shares(counts: list[np.ndarray]) -> list[list[tuple[float, float, float]]]:
+    """Return the shares of each group with their 95% bootstrap intervals; the groups share their draws of questions.
+    ``counts``: of each group its passages, then hits of each kind, shape (1 + kinds, questions)."""
+    if not counts:
+        return []
+    columns = np.concatenate(counts).T
+    means = np.vstack([columns.mean(axis=0), resampled_means(columns, 2000, 0)]).reshape(2001, len(counts), -1)
+    with np.errstate(invalid="ignore"):
+        shares = means[:, :, 1:] / means[:, :, :1]  # NaN: a draw without the group
+    ends = np.nanquantile(shares[1:], [0.025, 0.975], axis=0)
+    return [[*zip(*of_group, strict=True)] for of_group in np.stack([shares[0], *ends]).transpose(1, 0, 2).tolist()]
 
 
 def design_pieces(figures: dict[str, Any]) -> Iterator[str | Table]:
