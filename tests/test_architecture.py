@@ -18,6 +18,8 @@ OUTER = ("torch", "prefect", "label_studio_sdk", "quit.flows", "quit.annotation"
     [
         ("quit.cli", (*OUTER, "pyarrow", "duckdb")),
         ("quit.commands.console", OUTER),
+        ("quit.settings", (*OUTER, "pyarrow")),  # servers' environments have none
+        ("quit.models.generation.base", (*OUTER, "pyarrow")),
         ("quit.library.tables", (*OUTER, "quit.stages.order", "quit.models.factory", "ftfy")),
     ],
 )

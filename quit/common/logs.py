@@ -1,4 +1,4 @@
-"""Logs without secrets, and without tracebacks of what people can mend."""
+"""Logs without secrets, and without tracebacks of users' mistakes."""
 
 from __future__ import annotations
 

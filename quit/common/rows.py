@@ -37,7 +37,7 @@ def _database(process: int) -> duckdb.DuckDBPyConnection:
 
 
 def limited_database(memory_mb: int) -> duckdb.DuckDBPyConnection:
-    """Return a database of its own, in memory, which takes so much of it at most."""
+    """Return a new database in memory that takes at most ``memory_mb``, in MB."""
     import duckdb
 
     return duckdb.connect(config={"memory_limit": f"{memory_mb}MB"})

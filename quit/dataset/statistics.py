@@ -202,8 +202,8 @@ def _answer_words(answers: Sequence[Sequence[str]], mask: np.ndarray) -> float |
 
 def _passage_words(hints: Sequence[Sequence[str]], one: PassageRows) -> np.ndarray:
     """Return the mean passage length of questions in words. ``one``: the passages that each of them has."""
-    chosen = np.concatenate([one.table.paths[code] for code in one.codes])
-    copies = np.bincount(chosen)  # passages that have each hint
+    hint_ranks = np.concatenate([one.table.paths[code] for code in one.codes])
+    copies = np.bincount(hint_ranks)  # passages that have each hint
     lengths = np.array([[len(hint.split(" ")) for hint in some[: len(copies)]] for some in hints], dtype=float)
     return lengths @ copies / len(one)
 
@@ -223,16 +223,16 @@ def _overlap(questions: Sequence[str], hints: Sequence[Sequence[str]], one: Pass
             for word in _word_set(hint):
                 masks_of[word] = masks_of.get(word, 0) | 1 << index
     masks = np.array(sorted({mask for masks_of in bits for mask in masks_of.values()}), dtype=np.int64)
-    held, shared = np.zeros((2, len(hints), len(masks)))
+    words, question_overlap = np.zeros((2, len(hints), len(masks)))
     column = {mask: place for place, mask in enumerate(masks.tolist())}
     for row, (of_question, masks_of) in enumerate(zip(of_questions, bits, strict=True)):
         for word, mask in masks_of.items():
-            held[row, column[mask]] += 1
-            shared[row, column[mask]] += word in of_question
+            words[row, column[mask]] += 1
+            question_overlap[row, column[mask]] += word in of_question
     question_words = np.array([*map(len, of_questions)], dtype=float)
     meets = ((masks[:, None] & subsets[None]) > 0).astype(float)  # (mask of a word, subset)
-    both = shared @ meets
-    either = question_words[:, None] + held @ meets - both
+    both = question_overlap @ meets
+    either = question_words[:, None] + words @ meets - both
     jaccard = np.divide(both, either, out=np.zeros_like(both), where=either > 0)
     return jaccard @ (orders / orders.sum())
 

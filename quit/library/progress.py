@@ -41,13 +41,13 @@ class Notes(Listener):
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
-        self.told = 0.0
+        self.printed_at = 0.0
         """When something was printed last, by the monotonic clock."""
 
     def noted(self, text: str, loud: bool) -> None:
         """Print one line, with ``quiet`` only a loud one."""
         if loud or not self.quiet:
-            self.told = time.monotonic()
+            self.printed_at = time.monotonic()
             sentence(text, _ERR)
 
 
@@ -204,7 +204,7 @@ def working(title: str, quiet: bool = False) -> Iterator[None]:
 
     def line(seconds: float) -> str:
         parts = [f"{task.description} {task.fields['share']}" for task in bars.tasks[1:] if not task.finished]
-        is_known = quiet or _ERR.is_terminal or time.monotonic() - listener.told < WAIT_SECONDS[-1]
+        is_known = quiet or _ERR.is_terminal or time.monotonic() - listener.printed_at < WAIT_SECONDS[-1]
         return "" if is_known else f"{title}: {'; '.join([span(seconds), *parts])}"
 
     listener = _Parts(bars, quiet)

@@ -234,8 +234,8 @@ def tree(story: Mapping[str, Any], labelers: Sequence[str], readers: Sequence[st
         pairs = sorted(passage["answers"].items(), key=lambda item: (order.get(item[0], len(order)), item[0]))
         answers = [(reader, answer, verdicts.get(answer_key(answer)), reader in labelers) for reader, answer in pairs]
         above = [nodes[start] for end in range(1, len(permutation)) if (start := permutation[:end]) in nodes]
-        added = permutation[len(above[-1].permutation) :] if above else permutation
-        node = Node(permutation, " ".join(passage_hints(hints, added)), passage["label"], answers)
+        suffix = permutation[len(above[-1].permutation) :] if above else permutation
+        node = Node(permutation, " ".join(passage_hints(hints, suffix)), passage["label"], answers)
         nodes[permutation] = node
         (above[-1].children if above else roots).append(node)
         for each in above:

@@ -36,14 +36,14 @@ def design_figures(workspace: Workspace | Release, settings: Settings) -> dict[s
 
     ``rows``: ``by`` (``convergence``, ``cosine``: the third of a question's sets of as many hints by their mean;
     ``order`` of convergence), ``hints``, ``group``, ``passages``, ``shares``: of label 2, then of each of ``readers``,
-    each (share, low, high), a 95% bootstrap interval over questions. ``questions``: sampled ones; ``shared``: what
-    rests on the encoder of embedded readers, if there are any. None while answers or labels are not finished.
+    each (share, low, high), a 95% bootstrap interval over questions. ``questions``: sampled ones; ``same_encoder``:
+    what rests on the encoder of embedded readers, if there are any. None while answers or labels are not finished.
     """
     subject = subject_of_report(workspace, settings)
     ids = plain(subject.files.read("splits", ["question_id"])["question_id"]).to_pylist()
-    chosen = sorted(sorted(ids, key=lambda question_id: draw(question_id, "designs"))[:SAMPLE])
+    sample = sorted(sorted(ids, key=lambda question_id: draw(question_id, "designs"))[:SAMPLE])
     try:
-        dataset = Dataset.read(replace(subject.files, ids=pa.array(chosen, pa.string())), subject.readers)
+        dataset = Dataset.read(replace(subject.files, ids=pa.array(sample, pa.string())), subject.readers)
         block = dataset.block(np.arange(len(dataset.ids)))
     except InputError:  # a build that stopped has answers or labels of some questions only
         return None
@@ -66,10 +66,10 @@ def design_figures(workspace: Workspace | Release, settings: Settings) -> dict[s
     for row, shares in zip(rows, _shares(counts), strict=True):
         row["shares"] = shares
     producers = {row["producer"] or "" for hints in dataset.selected_hints for row in hints}
-    learned = any(name.startswith("learned") for name in producers)
-    shared = "" if not dataset.embedded else "convergence model and the cosine" if learned else "cosine"
+    is_learned = any(name.startswith("learned") for name in producers)
+    others = "" if not dataset.embedded else "convergence model and the cosine" if is_learned else "cosine"
     readers = [info.name for info in dataset.ordered_readers]
-    return {"rows": rows, "readers": readers, "questions": len(chosen), "shared": shared}
+    return {"rows": rows, "readers": readers, "questions": len(sample), "same_encoder": others}
 
 
 def _cosines(dataset: Dataset, encode: Any) -> list[list[float]]:
@@ -121,8 +121,9 @@ def design_pieces(figures: dict[str, Any]) -> Iterator[str | Table]:
         "sets of as many hints have, where it has three; descending: the hint of highest convergence first. In "
         "brackets: 95% intervals over questions."
     )
-    if figures["shared"]:
-        yield f"The embedded readers and the {figures['shared']} rest on one encoder: what they share shows here too."
+    if figures["same_encoder"]:
+        others = figures["same_encoder"]
+        yield f"The embedded readers and the {others} rest on one encoder: what they share shows here too."
     titles = {"convergence": "mean convergence of the hints", "cosine": "mean cosine of question and hint",
               "order": "order of convergence"}  # fmt: skip
     for by, title in titles.items():

@@ -159,10 +159,10 @@ class PassageDesign(Section):
 
     def _counts(self, n: int) -> list[int]:
         """Return the passages of ``n`` hints by size, at most: with extremes, of the largest sets to be chosen."""
-        counts, left = [], 2 * self.extremes * len(self.by) if self.extremes else None
+        counts, sets_left = [], 2 * self.extremes * len(self.by) if self.extremes else None
         for size in sorted((size for size in self.sizes if size <= n), reverse=True):
-            sets = math.comb(n, size) if left is None else min(left, math.comb(n, size))
-            left = None if left is None else left - sets
+            sets = math.comb(n, size) if sets_left is None else min(sets_left, math.comb(n, size))
+            sets_left = None if sets_left is None else sets_left - sets
             counts.append(sets * (math.factorial(size) if self.all_orders else len(self.orders) if size > 1 else 1))
         return counts[::-1]
 

@@ -60,10 +60,10 @@ def status(workspace: Workspace, pipeline: Any = None) -> list[StageStatus]:
             counts = {name: facts["rows"] for name, facts in tables.items() if name != "rejects"}
             shards = len(next(iter(tables.values()))["parts"])
             state = "outdated" if pipeline and not pipeline.is_current(pipeline.stage_run(key)) else "complete"
-            done = shards - len({path.name for path, _ in parts_of(folder, manifest) if not path.exists()})
-            if done < shards:
+            present = shards - len({path.name for path, _ in parts_of(folder, manifest) if not path.exists()})
+            if present < shards:
                 state, counts = "partial", {}
-            rows.append(StageStatus(stage.number, key, stage.doc, state, counts, reasons.get(key, {}), done, shards))
+            rows.append(StageStatus(stage.number, key, stage.doc, state, counts, reasons.get(key, {}), present, shards))
             continue
         shards_done = shards = 0
         if pipeline is None:

@@ -35,7 +35,7 @@ def test_shares_are_those_of_a_loop_over_the_tables(built: Path) -> None:
     workspace = Workspace.open(built)
     figures = design_figures(workspace, load("embedded").settings)
     assert figures is not None and figures["readers"][0] == "minilm-vector"
-    assert figures["shared"] == "convergence model and the cosine"
+    assert figures["same_encoder"] == "convergence model and the cosine"
     label = {(row["question_id"], row["permutation"]): row["label"] for row in workspace.read("labels").to_pylist()}
     assert figures["questions"] == len({question_id for question_id, _ in label})
     for order, chosen in (("descending", "012"), ("ascending", "210")):

@@ -39,14 +39,14 @@ class Selected:
 
     def __init__(self, passages: Passages, hints: int = 0, *, first_order: bool = False) -> None:
         units = passages.units
-        chosen = np.flatnonzero((units.sizes == hints) | (hints == 0))
-        rows = units.rows[chosen]
-        ends = np.arange(len(chosen) + 1) if first_order else rows.indptr
+        of_size = np.flatnonzero((units.sizes == hints) | (hints == 0))
+        rows = units.rows[of_size]
+        ends = np.arange(len(of_size) + 1) if first_order else rows.indptr
         self._passages, self.groups = passages, passages.groups
-        self.rows = units.firsts[chosen] if first_order else rows.indices
+        self.rows = units.firsts[of_size] if first_order else rows.indices
         ones = np.ones(len(self.rows), dtype=np.int8), np.arange(len(self.rows)), ends
-        own = sparse.csr_array(ones, shape=(len(chosen), len(self.rows)))
-        self.units = Units(units.group[chosen], units.parts[chosen], own)
+        own = sparse.csr_array(ones, shape=(len(of_size), len(self.rows)))
+        self.units = Units(units.group[of_size], units.parts[of_size], own)
         self.starts = ends[np.searchsorted(self.units.group, np.arange(self.groups + 1))]
         self.identity = f"{passages.identity}/{content_hash(hints, first_order)}"
 

@@ -94,13 +94,13 @@ def _table(
     if not design.extremes:
         return design_table(len(hints), design, source)
     check_passages(len(hints), design)
-    sets, chosen = list(subsets(len(hints), design)), set[int]()
+    sets, places = list(subsets(len(hints), design)), set[int]()
     if "convergence" in design.by:
-        chosen.update(extremes(np.array([hint["convergence"] or 0.0 for hint in hints]), sets, design.extremes))
+        places.update(extremes(np.array([hint["convergence"] or 0.0 for hint in hints]), sets, design.extremes))
     if "cosine" in design.by:
         assert by_cosine is not None
-        chosen.update(by_cosine(question_id, sets))
-    return _ordered((sets[number] for number in chosen), design, source)
+        places.update(by_cosine(question_id, sets))
+    return _ordered((sets[place] for place in places), design, source)
 
 
 def _ordered(sets: Iterable[Subset], design: PassageDesign, source: Subset) -> PermutationTable:
