@@ -17,7 +17,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 from benchmarks.synthetic import carry_out, make
 
@@ -32,7 +35,7 @@ def measure(arguments: list[str]) -> dict[str, float]:
     compare, checked = quit.engine.parts.damage, {"seconds": 0.0, "bytes": 0}
     seen: set[Path] = set()
 
-    def timed(path: Path, described: dict | None) -> str | None:
+    def timed(path: Path, described: Mapping[str, Any] | None) -> str | None:
         start = time.process_time()
         fault = compare(path, described)
         checked["seconds"] += time.process_time() - start
@@ -41,8 +44,12 @@ def measure(arguments: list[str]) -> dict[str, float]:
             checked["bytes"] += path.stat().st_size
         return fault
 
-    quit.engine.damage.damage = quit.engine.workspace.damage = timed
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    with (
+        patch.object(quit.engine.damage, "damage", timed),
+        patch.object(quit.engine.workspace, "damage", timed),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.suppress(SystemExit),
+    ):
         main(arguments)
     return {"seconds": time.process_time(), "checking": checked["seconds"], "mib": checked["bytes"] / (1 << 20)}
 

@@ -16,10 +16,15 @@ import json
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
-from benchmarks.measuring import timed
+if TYPE_CHECKING:
+    import torch
 
 
 def main() -> None:
@@ -60,25 +65,22 @@ def record(folder: Path, questions: int) -> tuple[list[list[str]], list[str], in
 
         return call
 
-    def counted_embedded(self: Body, ids: Sequence[int], *rest: object) -> object:
+    def counted_embedded(self: Body, ids: torch.Tensor, *rest: torch.Tensor) -> torch.Tensor:
         counts["positions"] += len(ids)
         return embedded(self, ids, *rest)
 
-    def counted_run(body: Body, texts: Sequence[packed.Pieces], *rest: object) -> object:
+    def counted_run(body: Body, texts: Sequence[packed.Pieces], *rest: Any) -> list[Any]:
         counts["tokens"] += sum(len(pieces[0]) for pieces in texts)
         return run(body, texts, *rest)
 
-    for name in plain:
-        setattr(MiniLM, name, recording(name))
-    Body.embedded, packed.run = counted_embedded, counted_run
-    try:
+    with ExitStack() as patches:
+        for name in plain:
+            patches.enter_context(patch.object(MiniLM, name, recording(name)))
+        patches.enter_context(patch.object(Body, "embedded", counted_embedded))
+        patches.enter_context(patch.object(packed, "run", counted_run))
         pipeline = begun(folder)
         for stage_run in pipeline.runs:
             carry_out(pipeline, stage_run)
-    finally:
-        for name, method in plain.items():
-            setattr(MiniLM, name, method)
-        Body.embedded, packed.run = embedded, run
     return calls, kinds, counts["positions"], counts["tokens"]
 
 
@@ -104,7 +106,7 @@ def report(calls: list[list[str]], kinds: list[str], positions: int, tokens: int
         for call, kind in zip(calls, kinds, strict=True):
             getattr(ours, kind)(call)
 
-    rows = {
+    rows: dict[str, tuple[Callable[[], object], int]] = {
         "ours, as called": (as_called, len(texts)),
         "ours, one call": (lambda: ours.encode(texts), len(texts)),
         "sentence-transformers": (lambda: theirs.encode(texts, show_progress_bar=False), len(texts)),
@@ -122,9 +124,9 @@ def report(calls: list[list[str]], kinds: list[str], positions: int, tokens: int
     seconds: dict[str, float] = {name: float("inf") for name in rows}
     for _ in range(options.repeats):  # in turns, so that a busy moment hits all of them alike
         for name, (encode, _) in rows.items():
-            with timed(lap := {}, name):
-                encode()
-            seconds[name] = min(seconds[name], lap[name])
+            start = time.perf_counter()
+            encode()
+            seconds[name] = min(seconds[name], time.perf_counter() - start)
     base = seconds["sentence-transformers, distinct texts"]
     print(f"{len(calls)} calls, {len(texts):,} texts, {len(distinct):,} of them distinct, {options.threads} threads")
     print(
@@ -134,7 +136,7 @@ def report(calls: list[list[str]], kinds: list[str], positions: int, tokens: int
         print(f"{name:54s} {seconds[name]:7.1f} s {count / seconds[name]:8.0f} texts/s  x{seconds[name] / base:.2f}")
 
 
-def in_another_process(python: Path, task: dict[str, object]) -> Callable[[], None]:
+def in_another_process(python: Path, task: dict[str, object]) -> Callable[[], object]:
     """Return a function that lets ``benchmarks/encoder_int8.py`` encode the texts of the task."""
     script = Path(__file__).with_name("encoder_int8.py")
     process = subprocess.Popen([python, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)

@@ -15,8 +15,8 @@ and 1.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -339,9 +339,17 @@ def _binary(probability: np.ndarray, truth: np.ndarray) -> Figures:
     return {**rates(probability >= 0.5, truth), "calibration_error": float(error)}
 
 
-def main(instrument: str, of: str, *names: str) -> None:
-    """Print the figures of an instrument on a file or on a source, KIND:PATH."""
-    settings = Settings()
+INSTRUMENTS = ("equivalence", "leakage", "question-type", "convergence", "reader", "difficulty")
+
+
+def main() -> None:
+    """Print the figures of an instrument on a file, a source or a workspace."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("instrument", choices=INSTRUMENTS)
+    parser.add_argument("of", help="file, source (KIND:PATH) or workspace")
+    parser.add_argument("reader", nargs="?", default="minilm-statement", help="name of an embedded reader")
+    options = parser.parse_args()
+    instrument, of, settings = options.instrument, options.of, Settings()
     models = Models(settings)
     if instrument == "equivalence":
         figures = equivalence(Path(of), models)
@@ -352,7 +360,7 @@ def main(instrument: str, of: str, *names: str) -> None:
     elif instrument == "difficulty":
         figures = difficulty(Path(of))
     elif instrument == "reader":
-        figures = reader(parse_source(of), *names, models)
+        figures = reader(parse_source(of), options.reader, models)
     elif Path(of).is_file():
         figures = question_type(Path(of), models)
     else:
@@ -361,4 +369,4 @@ def main(instrument: str, of: str, *names: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

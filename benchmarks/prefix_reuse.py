@@ -16,6 +16,7 @@ import resource
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from quit.models.generation import ChatRequest
 from quit.models.generation.base import ModelOptions
@@ -115,7 +116,7 @@ def main() -> None:
         ) as server:
             for order in options.orders if cache else options.orders[:1]:  # without a cache the order changes nothing
                 todo = requests_of(options.file, options.questions, order, options.seed)
-                tokens = [
+                tokens: list[Any] = [
                     tokenizer.apply_chat_template(one.messages(), add_generation_prompt=True, return_dict=False)
                     for one in todo
                 ]

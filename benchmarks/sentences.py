@@ -12,9 +12,9 @@ follows *is* or *was* after words of the question; ``careful`` only a name or nu
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,8 +67,11 @@ def careful(question: str, sentence: str) -> str | None:
     return _short(subject) if is_subject and _content(rest) and _content(rest) <= _content(question) else None
 
 
-def main(folder: Path) -> None:
+def main() -> None:
     """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="folder of EVOUNA's files NQ.json and TQ.json")
+    folder = parser.parse_args().folder
     items, people = [], []
     for record in (row for name in ("NQ", "TQ") for row in json.loads((folder / f"{name}.json").read_text("utf-8"))):
         golds = tuple(gold.strip() for gold in (record["golden_answer"] or "").split("/") if gold.strip())
@@ -92,4 +95,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

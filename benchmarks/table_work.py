@@ -16,6 +16,7 @@ import os
 import tempfile
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -59,7 +60,7 @@ def measured(folder: Path) -> dict[str, Any]:
     with timed(seconds, "label"):
         carry_out(pipeline, label)
     store.set_applied(store.parts)
-    original = kept.cached_leaks_of
+    check = kept.cached_leaks_of
     for leak_check in ("leak_check", "leak_check_remembered"):
         pipeline = last_build(store.workspace)
         run = pipeline.stage_run("update")
@@ -71,12 +72,10 @@ def measured(folder: Path) -> dict[str, Any]:
 
         def find_leaks(*given: Any, name: str = leak_check) -> Any:
             with timed(seconds, name):
-                return original(*given)
+                return check(*given)
 
-        kept.cached_leaks_of = find_leaks
-        with timed(seconds, "update"):
+        with patch.object(kept, "cached_leaks_of", find_leaks), timed(seconds, "update"):
             pipeline.run_shard(run, WHOLE)
-        kept.cached_leaks_of = original
         seconds["update"] -= seconds[leak_check]
     pipeline.finish(run)
     tables = pipeline.workspace.current()["update"][1]["tables"]

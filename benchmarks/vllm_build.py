@@ -14,6 +14,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,10 @@ def main() -> None:
     print(json.dumps(found, indent=2))
 
 
+def _reached(cache: Path, replies: float) -> bool:
+    return kept_replies(cache) >= replies
+
+
 def _run(options: argparse.Namespace, profile: Path, servers: list[VllmServer], rows: list) -> dict:
     workspace, cache = options.out / "killed", options.out / "cache"
     expected = len(rows) * (325 + 3) * len(MODELS)
@@ -122,7 +127,7 @@ def _run(options: argparse.Namespace, profile: Path, servers: list[VllmServer], 
     kills = []
     for share in options.kills:
         process = start_build(workspace, profile, options.source, cache)
-        if kill_when(process, lambda share=share: kept_replies(cache) >= share * expected, seconds=7200):
+        if kill_when(process, partial(_reached, cache, share * expected), seconds=7200):
             kills.append(kept_replies(cache))
     process = start_build(workspace, profile, options.source, cache)
     if process.wait() != 0:

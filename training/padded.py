@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 import torch
 from torch.nn import functional
 
-from quit.models.minilm.layers import Body, Pieces
+from quit.models.minilm.layers import Body, Layer, Pieces
 
 
 def logits(body: Body, texts: Sequence[Pieces]) -> torch.Tensor:
@@ -30,7 +31,7 @@ def pooled(
     x = body.embedded(ids, segments, matches, torch.arange(ids.shape[1]))
     x = functional.dropout(x, body.drop, body.training)
     bias = torch.zeros(mask.shape, dtype=x.dtype).masked_fill(~mask, -1e9)[:, None, None, :]
-    for layer in body.layers:
+    for layer in cast("Iterable[Layer]", body.layers):
         x = layer.after_attention(x, layer.attention(layer.qkv(x), bias), body.drop)
     weight = mask.to(x.dtype)[:, :, None]
     return torch.cat([x[:, 0], (x * weight).sum(1) / weight.sum(1)], dim=1)

@@ -1,6 +1,6 @@
 """Train ``quit/models/weights/question_type.npz`` on the TREC questions, from nothing but them and MiniLM.
 
-    OMP_NUM_THREADS=1 python training/question_type.py --data ../shared/data/trec-qc/train_5500.label \
+    OMP_NUM_THREADS=1 python -m training.question_type --data ../shared/data/trec-qc/train_5500.label \
         --out quit/models/weights/question_type.npz
 
 Seeded, one thread: on one machine the same bytes come out each time. Takes about 6 minutes of a free core.
@@ -15,9 +15,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-import padded
 import torch
-from differences import differences, save
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
@@ -26,6 +24,8 @@ from threadpoolctl import threadpool_limits
 from quit.models.minilm.encoder import MiniLM
 from quit.models.minilm.layers import QuestionNet
 from quit.models.question_type import BUCKETS, buckets, coarse_of, pieces
+from training import padded
+from training.differences import differences, save
 
 SEED = 13
 SCALE, WORD, C = 4.0, 1.0, 4.0
@@ -129,7 +129,7 @@ def main() -> None:
         net = fit_net(train, labels[~held])
         torch.set_float32_matmul_precision("highest")
         arrays |= differences(net, QuestionNet(len(arrays["labels"])), PER_SIGMA)
-        arrays["share"] = np.float64(SHARE)
+        arrays["share"] = np.array(SHARE)
     if options.out:
         save(options.out, arrays)
     if options.fold is not None:
@@ -138,7 +138,7 @@ def main() -> None:
         test = [question for question, out in zip(questions, held, strict=True) if out]
         truth, names = labels[held], arrays["labels"]
         for share in (0.0, 0.3, 0.5, 0.7, 1.0):
-            p = probabilities(test, arrays | {"share": np.float64(share)}, tuned(arrays), MiniLM())
+            p = probabilities(test, arrays | {"share": np.array(share)}, tuned(arrays), MiniLM())
             fine = names[p.argmax(axis=1)]
             print(
                 f"fold {options.fold} n={len(test)} share {share}: fine {np.mean(fine == truth):.4f} "

@@ -1,6 +1,6 @@
 """Round MiniLM's weights for ``quit/models/weights/rounding.npz``, so that its vectors stay near the published ones.
 
-    OMP_NUM_THREADS=1 python training/rounding.py --data ../shared/data --out quit/models/weights/rounding.npz
+    OMP_NUM_THREADS=1 python -m training.rounding --data ../shared/data --out quit/models/weights/rounding.npz
 
 Rounding each weight to the nearest whole number makes errors that add up. Here each column's error is made good by the
 columns that are not rounded yet, over the inputs of real texts (GPTQ: Frantar et al. 2023). Before, columns are scaled
@@ -20,7 +20,6 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from differences import save
 
 from quit.models import linear
 from quit.models.linear import LEVELS
@@ -28,6 +27,7 @@ from quit.models.minilm import layers, packed
 from quit.models.minilm.encoder import MAX_PIECES, MiniLM, word_pieces
 from quit.models.minilm.layers import Body, rounded
 from quit.sources import parse_source, read_source
+from training.differences import save
 
 BALANCE = 0.5
 """Exponent of inputs and weights in a column's scale."""
@@ -76,9 +76,9 @@ def calibration(data: Path) -> list[str]:
     return [*hints[::4], *(line.split(" ", 1)[1].strip() for line in lines[::12]), *answers[::6]]
 
 
-def in_floats(model: MiniLM, texts: list[str]) -> tuple[np.ndarray, dict[torch.nn.Module, Inputs]]:
+def in_floats(model: MiniLM, texts: list[str]) -> tuple[np.ndarray, dict[torch.nn.Linear, Inputs]]:
     """Return the texts' vectors, computed in floats, and what went into each linear layer."""
-    inputs: dict[torch.nn.Module, Inputs] = {}
+    inputs: dict[torch.nn.Linear, Inputs] = {}
 
     def counted(layer: torch.nn.Linear, rows: torch.Tensor) -> torch.Tensor:
         inputs.setdefault(layer, Inputs(layer.in_features)).add(rows[rows.abs().sum(dim=1) > 0].numpy())
@@ -135,7 +135,7 @@ def main() -> None:
     vectors = {"nearest": model.encode(tests)}
     with torch.inference_mode():
         by_layer = in_floats(model, calibration(options.data))[1]
-        names = {layer: name for name, layer in body.named_modules()}
+        names: dict[torch.nn.Module, str] = {layer: name for name, layer in body.named_modules()}
         arrays = {
             f"{kind}:{names[layer]}": array
             for layer, inputs in by_layer.items()

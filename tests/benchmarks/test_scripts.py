@@ -1,0 +1,17 @@
+"""Every script of ``benchmarks/`` and ``training/`` finds what it takes from ``quit`` and from others."""
+
+from importlib import import_module
+
+import pytest
+
+from tests.paths import ROOT
+
+OF_OTHER_ENVIRONMENTS = {"benchmarks.clients", "benchmarks.encoder_int8"}
+SCRIPTS = [
+    f"{path.parent.name}.{path.stem}" for folder in ("benchmarks", "training") for path in (ROOT / folder).glob("*.py")
+]
+
+
+@pytest.mark.parametrize("name", sorted({*SCRIPTS} - OF_OTHER_ENVIRONMENTS))
+def test_script_can_be_imported(name):
+    assert import_module(name).__doc__
