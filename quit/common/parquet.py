@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,24 +23,29 @@ KEYS = ("question_id", "permutation")
 ROWS_AT_ONCE = 1 << 20
 
 
+class Owner(NamedTuple):
+    """Whose a file is: what is raised where it cannot be read, and what helps then."""
+
+    error: type[QuitError] = InputError
+    advice: str = ""
+
+
+NOBODY = Owner()
+
+
 @contextmanager
 def opened(
-    path: Path,
-    encoded: Sequence[str] = (),
-    advice: str = "",
-    error: type[QuitError] = InputError,
-    *,
-    check_pages: bool = False,
+    path: Path, encoded: Sequence[str] = (), owner: Owner = NOBODY, *, check_pages: bool = False
 ) -> Iterator[pq.ParquetFile]:
     """Open a file; columns that are ``encoded`` become dictionaries. ``check_pages``: each page has its checksum.
 
-    Raises ``error``, which ends with ``advice``, where the file cannot be read, also in the block.
+    Raises the error of its ``owner`` where the file cannot be read, also in the block.
     """
     try:
         with pq.ParquetFile(path, read_dictionary=encoded, page_checksum_verification=check_pages) as file:
             yield file
     except UNREADABLE as cause:
-        fault = error(f"{path} cannot be read: {' '.join(str(cause).split())}. {advice}".rstrip())
+        fault = owner.error(f"{path} cannot be read: {' '.join(str(cause).split())}. {owner.advice}".rstrip())
         raise fault_of_the_machine(cause) or fault from cause
 
 
@@ -94,14 +100,14 @@ def pieces(
     questions: Questions = ALL,
     encoded: Sequence[str] = KEYS,
     size: int = ROWS_AT_ONCE,
+    owner: Owner = NOBODY,
 ) -> Iterator[pa.Table]:
     """Yield the rows of ``questions`` in a file, at most ``size`` at a time, and none of no rows.
 
-    ``encoded``: columns that become dictionaries, if they are read. Raises ``InputError`` where the file cannot be
-    read.
+    ``encoded``: columns that become dictionaries, if they are read. Raises as :func:`opened` does.
     """
     read = [*columns] if questions.unlimited else [*dict.fromkeys((*columns, "question_id"))]
-    with opened(path, [name for name in encoded if name in read]) as file:
+    with opened(path, [name for name in encoded if name in read], owner) as file:
         for batch in file.iter_batches(size, questions.groups(file.metadata), read):
             if len(rows := questions.of_rows(pa.Table.from_batches([batch]))):
                 yield rows.select([*columns])
@@ -114,7 +120,7 @@ def joined(tables: Sequence[pa.Table], schema: pa.Schema, columns: Sequence[str]
     return (schema if columns is None else pa.schema([schema.field(name) for name in columns])).empty_table()
 
 
-def rows_of(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return the rows of a file. Raises ``InputError`` where it cannot be read."""
-    with opened(path) as file:
+def rows_of(path: Path, columns: Sequence[str] | None = None, owner: Owner = NOBODY) -> pa.Table:
+    """Return the rows of a file. Raises as :func:`opened` does."""
+    with opened(path, owner=owner) as file:
         return file.read(None if columns is None else [*columns])

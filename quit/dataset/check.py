@@ -76,7 +76,7 @@ def faults(
     ``split.seed`` and ``release.memory_mb`` count. ``own_keys``: answers have the keys that the tables give them, made
     by another rule than this program's.
 
-    Raises ``InputError`` for a file that cannot be read.
+    Raises its owner's error for a file that cannot be read.
     """
     others = [(name, "columns", text) for name in files.parts for text in _other_columns(files, name)]
     yield from (Fault(gate, *other) for other in others for gate in GATES)

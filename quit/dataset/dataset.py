@@ -124,7 +124,7 @@ class Dataset:
         """Return the tables of ``files``, the large ones as pages of the columns that exports read. ``facts``:
         ``provenance`` and other fields.
 
-        Raises ``InputError`` for a file that cannot be read, and for tables that do not fit together.
+        Raises its owner's error for a file that cannot be read, and for tables that do not fit together.
         """
         return cls(
             **{name: files.read(name) for name in _SMALL},

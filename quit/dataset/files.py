@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from quit import contracts
 from quit.common.columns import plain, positions_in
-from quit.common.parquet import ALL, KEYS, ROWS_AT_ONCE, Questions, joined, opened, pieces
+from quit.common.parquet import ALL, KEYS, NOBODY, ROWS_AT_ONCE, Owner, Questions, joined, opened, pieces
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
@@ -69,12 +69,14 @@ def names_of(readers: Iterable[str]) -> tuple[str, ...]:
 class TableFiles:
     """Table -> its Parquet files, in row order. ``ids``: the questions that count, where the files hold more.
 
-    ``imported``: made from published files, so that every column except a table's key may be null (unknown).
+    ``imported``: made from published files, so that every column except a table's key may be null (unknown). ``owner``:
+    what is raised where a file cannot be read.
     """
 
     parts: Mapping[str, Sequence[Path]]
     ids: pa.Array | None = None
     imported: bool = False
+    owner: Owner = NOBODY
 
     @property
     def readers(self) -> list[str]:
@@ -84,7 +86,7 @@ class TableFiles:
     def read(self, name: str, columns: Sequence[str] | None = None, *, encoded: bool = False) -> pa.Table:
         """Return a table, or some of its columns; ``encoded``: with dictionaries of texts that many rows share.
 
-        Raises ``InputError`` for a file that cannot be read.
+        Raises its owner's error for a file that cannot be read.
         """
         tables = [*self.batches(name, columns, encoded=encoded, size=ROWS_AT_ONCE)]
         return joined(tables, self.schema(name), columns)
@@ -112,7 +114,7 @@ class TableFiles:
             metadata = self.metadata(path)
             groups = self._questions(name).groups(metadata)
             pages += [(path, group, metadata.row_group(group).num_rows) for group in groups]
-        return PagedTable(pages, pa.schema([schema.field(column) for column in columns]), kept)
+        return PagedTable(pages, pa.schema([schema.field(column) for column in columns]), kept, self.owner)
 
     def batches(
         self,
@@ -125,11 +127,11 @@ class TableFiles:
         """Yield a table, or some of its columns, in pieces of at most ``size`` rows (by default
         :data:`ROWS_A_GROUP`); ``encoded`` as in :meth:`read`.
 
-        A table without rows yields nothing. Raises ``InputError`` for a file that cannot be read.
+        A table without rows yields nothing. Raises its owner's error for a file that cannot be read.
         """
         names, encoded_names = columns or self.schema(name).names, _ENCODED if encoded else ()
         for path in self.parts.get(name, ()):
-            yield from pieces(path, names, self._questions(name), encoded_names, size or ROWS_A_GROUP)
+            yield from pieces(path, names, self._questions(name), encoded_names, size or ROWS_A_GROUP, self.owner)
 
     def chunks(self, size: int = QUESTIONS_A_CHUNK) -> Iterator[TableFiles]:
         """Yield these files for ``size`` questions at a time, in the order of ``splits`` (once where it is empty). Of
@@ -178,8 +180,8 @@ class TableFiles:
         return sum(self.metadata(path).num_rows for path in self.parts.get(name, ()))
 
     def metadata(self, path: Path) -> pq.FileMetaData:
-        """Return what a file says of itself. Raises ``InputError`` for a file that cannot be read."""
-        with opened(path) as file:
+        """Return what a file says of itself. Raises its owner's error for a file that cannot be read."""
+        with opened(path, owner=self.owner) as file:
             return file.metadata
 
     def _questions(self, name: str) -> Questions:
@@ -196,12 +198,12 @@ class PagedTable:
     ``pages``: file, row group and its number of rows, in row order.
     """
 
-    def __init__(self, pages: Sequence[tuple[Path, int, int]], schema: pa.Schema, kept: int) -> None:
-        self._pages, self.schema = pages, schema
+    def __init__(self, pages: Sequence[tuple[Path, int, int]], schema: pa.Schema, kept: int, owner: Owner) -> None:
+        self._pages, self.schema, self._owner = pages, schema, owner
         self._ends = np.cumsum([rows for _, _, rows in pages], dtype=np.int64)
         largest = max((rows for _, _, rows in pages), default=1)
         names = tuple(schema.names)
-        self._cached = lru_cache(max(2, kept // max(1, largest)))(partial(_page, columns=names))
+        self._cached = lru_cache(max(2, kept // max(1, largest)))(partial(self._page, columns=names))
 
     @property
     def column_names(self) -> list[str]:
@@ -217,7 +219,7 @@ class PagedTable:
         return self.num_rows
 
     def __iter__(self) -> Iterator[pa.Table]:
-        return (_page(path, group, self.column_names) for path, group, _ in self._pages)
+        return (self._page(path, group, self.column_names) for path, group, _ in self._pages)
 
     def __getitem__(self, column: str) -> pa.ChunkedArray:
         """Return a whole column."""
@@ -228,20 +230,19 @@ class PagedTable:
     def select(self, columns: Sequence[str]) -> pa.Table:
         """Return whole columns."""
         empty = pa.schema([self.schema.field(column) for column in columns]).empty_table()
-        pieces = [_page(path, group, columns) for path, group, _ in self._pages]
+        pieces = [self._page(path, group, columns) for path, group, _ in self._pages]
         return pa.concat_tables(pieces) if pieces else empty
 
     def slice(self, start: int, length: int) -> pa.Table:
-        """Return rows. Raises ``InputError`` for a file that cannot be read."""
+        """Return rows. Raises its owner's error for a file that cannot be read."""
         first, last = np.searchsorted(self._ends, [start, start + length - 1], side="right").tolist()
         pages = self._pages[first : last + 1]
         rows = pa.concat_tables([self._cached(path, group) for path, group, _ in pages])
         return rows.slice(start - int(self._ends[first]) + pages[0][2], length)
 
-
-def _page(path: Path, group: int, columns: Sequence[str]) -> pa.Table:
-    with opened(path, [key for key in KEYS if key in columns]) as file:
-        return file.read_row_group(group, [*columns])
+    def _page(self, path: Path, group: int, columns: Sequence[str]) -> pa.Table:
+        with opened(path, [key for key in KEYS if key in columns], self._owner) as file:
+            return file.read_row_group(group, [*columns])
 
 
 def lists(table: pa.Table, column: str, ids: pa.Array) -> pa.ListArray:
@@ -276,7 +277,7 @@ def current_files(workspace: Workspace, readers: Iterable[str] | None = None) ->
         table, _, reader = name.partition("/")
         if any(table in manifest["tables"] for _, manifest in current.values()):
             parts[name] = workspace.part_files(table, runs=[f"read:{reader}"] if reader else None)
-    return TableFiles(parts, plain(workspace.read("splits")["question_id"]))
+    return TableFiles(parts, plain(workspace.read("splits")["question_id"]), owner=workspace.owner)
 
 
 def write_table(target: Path, name: str, pieces: Iterable[pa.Table]) -> int:

@@ -24,11 +24,12 @@ from typing import Any
 import pyarrow as pa
 
 from quit.common.ids import content_hash
+from quit.common.parquet import Owner, opened
 from quit.common.ranges import WHOLE, Range
 from quit.dataset.files import TABLES, TableFiles
 from quit.engine.location import MARKER
 from quit.engine.parts import damage
-from quit.engine.reading import TableReader
+from quit.engine.reading import OF_RELEASE, TableReader
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, refuse_newer
 from quit.settings.card import Card
@@ -75,6 +76,11 @@ class Release(TableReader):
         return self.facts["name"]
 
     @property
+    def owner(self) -> Owner:
+        """As :attr:`TableReader.owner`."""
+        return OF_RELEASE
+
+    @property
     def state(self) -> dict[str, str]:
         """A run of ``read`` for each reader, in profile order: what the order of answers follows."""
         return {f"read:{info.name}": self.content_id for info in self.readers}
@@ -88,6 +94,9 @@ class Release(TableReader):
             base, _, reader = table.partition("/")
             if base == name and (not reader or runs is None or f"read:{reader}" in runs):
                 files += paths
+        for path in files:  # DuckDB would name no remedy
+            with opened(path, owner=self.owner):
+                pass
         return files
 
     def schema(self, name: str) -> pa.Schema:
@@ -124,7 +133,7 @@ class Release(TableReader):
     def files(self) -> TableFiles:
         """The tables."""
         files = {name: [self.path / entry["file"]] for name, entry in self.content["tables"].items()}
-        return TableFiles(files, imported=bool(self.imported))
+        return TableFiles(files, imported=bool(self.imported), owner=self.owner)
 
     @property
     def readers(self) -> tuple[ReaderInfo, ...]:
@@ -185,9 +194,7 @@ def open_release(path: str | Path) -> Release:
     """
     release = _described(Path(path))
     if checksum_of(release.facts) != release.facts["checksum"]:
-        raise InputError(
-            f"{release.path / DESCRIPTION} was changed (its checksum differs). Take it from a copy of the release."
-        )
+        raise InputError(f"{release.path / DESCRIPTION} was changed (its checksum differs). {OF_RELEASE.advice}")
     return release
 
 
@@ -203,9 +210,7 @@ def _described(path: Path) -> Release:
         _ = facts["name"], facts["content_id"], facts["checksum"], facts["gates"]
         files = {name: entry["file"] for name, entry in facts["content"]["tables"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(
-            f"{path / DESCRIPTION} cannot be read: {error!r}. Take it from a copy of the release."
-        ) from error
+        raise InputError(f"{path / DESCRIPTION} cannot be read: {error!r}. {OF_RELEASE.advice}") from error
     refuse_newer(f"The release {path}", layout, LAYOUT)
     for name, file in files.items():
         if file != f"tables/{name}.parquet" or ".." in PurePosixPath(file).parts:
@@ -225,10 +230,8 @@ def verify(path: str | Path) -> Release:
     if content_id_of(release.content) != release.content_id:
         faults.append(f"{DESCRIPTION}: its content id is not that of its content")
     entries = release.content["tables"]
-    paths = {name: [release.path / entry["file"]] for name, entry in entries.items()}
-    files = TableFiles(paths, imported=bool(release.imported))
     for name, entry in entries.items():
-        if fault := _fault(files, name, entry):
+        if fault := _fault(release.files, name, entry):
             faults.append(f"{entry['file']}: {fault}")
     faults += [f"tables/{name}.parquet: is not listed" for name in TABLES if name not in entries]
     listed_files = {PurePosixPath(DESCRIPTION), *(PurePosixPath(entry["file"]) for entry in entries.values())}

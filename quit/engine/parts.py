@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from quit import contracts
 from quit.common.columns import plain, rows_hash
 from quit.common.files import file_checksum, file_mark, is_settled, known_checksum
-from quit.common.parquet import UNREADABLE, opened
+from quit.common.parquet import UNREADABLE, Owner, opened
 from quit.common.ranges import Range
 from quit.errors import WorkspaceError
 
@@ -22,8 +22,8 @@ _HASH = b"quit.rows"
 _WHOLE: set[tuple[Any, ...]] = set()  # marks of the parts of logs whose rows were compared with their hash
 _GROUP = 1 << 15  # rows; 64 questions have 20,800 passages
 _ROWS = 1 << 17  # read at a time where only their checksums are of interest
-_SAME_BUILD = "Run the same build again: that writes it again."
-_OF_PEOPLE = "What people wrote cannot be rebuilt: take it from a copy of the workspace."
+_NEW = Owner(WorkspaceError, "Run the same build again: that writes it again.")
+_OF_PEOPLE = Owner(WorkspaceError, "What people wrote cannot be rebuilt: take it from a copy of the workspace.")
 
 
 def part_name(shard: Range) -> str:
@@ -45,7 +45,7 @@ def describe(path: Path, table: str) -> dict[str, Any]:
 
     Raises :class:`WorkspaceError` for one that cannot be read.
     """
-    with opened(path, ["question_id"], _SAME_BUILD, WorkspaceError) as parquet:
+    with opened(path, ["question_id"], _NEW) as parquet:
         facts: dict[str, Any] = {"file": path.name, "rows": parquet.metadata.num_rows, "bytes": path.stat().st_size}
         if "question_id" in parquet.schema_arrow.names and table != "rejects":
             # No order is assumed: whatever a stage's row order, these bound the part's questions.
@@ -85,7 +85,7 @@ def read_log_part(name: str, path: Path) -> pa.Table:
 
     Raises :class:`WorkspaceError` for one whose rows are not those that were written, or a newer program's.
     """
-    with opened(path, (), _OF_PEOPLE, WorkspaceError, check_pages=True) as file:
+    with opened(path, (), _OF_PEOPLE, check_pages=True) as file:
         mark = file_mark(path)
         rows = file.read()
         schema = contracts.table(name).schema

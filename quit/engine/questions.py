@@ -13,7 +13,7 @@ from quit.common.progress import note
 from quit.common.ranges import WHOLE
 from quit.common.rows import grouped, tuples
 from quit.engine.parts import part_name
-from quit.engine.reading import TableReader
+from quit.engine.reading import OF_RELEASE, TableReader
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.settings import Review
@@ -51,7 +51,7 @@ def check_questions(workspace: Workspace, folder: Path, sources: Sequence[Mappin
     answered; what was collected is removed then.
     """
     part = folder / "questions" / part_name(WHOLE)
-    before, after = _texts(workspace.read("questions")), _texts(rows_of(part))
+    before, after = _texts(workspace.read("questions")), _texts(rows_of(part, owner=workspace.owner))
     departures, arrivals = dict(before.items() - after.items()), after.items() - before.items()
     losses = sorted(departures.keys() & {*counting_reviews(workspace)["question_id"].to_pylist()})
     by_source = _by_source(workspace, sources, before.keys() - after.keys())
@@ -103,7 +103,7 @@ def _rests_on(workspace: Workspace, questions: Set[str]) -> str:
     from quit.engine.usage import totals
 
     for path in sorted(workspace.path.glob("releases/*/tables/questions.parquet")) if questions else ():
-        if not questions.isdisjoint(rows_of(path, ["question_id"])["question_id"].to_pylist()):
+        if not questions.isdisjoint(rows_of(path, ["question_id"], OF_RELEASE)["question_id"].to_pylist()):
             return f"The release {path.parents[1].name} has them."
     return "Language models answered them." if questions and totals(workspace.path) else ""
 

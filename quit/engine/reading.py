@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from quit import contracts
 from quit.common.files import read_json
-from quit.common.parquet import ALL, KEYS, Questions, joined, pieces
+from quit.common.parquet import ALL, KEYS, Owner, Questions, joined, pieces
 from quit.common.ranges import WHOLE, Range
 from quit.common.rows import cursor
 from quit.engine.location import Location, check_build_files
@@ -23,6 +23,7 @@ from quit.settings import Settings, load, without
 if TYPE_CHECKING:
     import duckdb
 
+OF_RELEASE = Owner(InputError, "Take it from a copy of the release.")
 OPTIONS = {
     "questions": "collect.questions",
     "shards": "run.shards",
@@ -42,6 +43,11 @@ class TableReader(ABC):
     @abstractmethod
     def state(self) -> dict[str, str]:
         """Stage run to the fingerprint of its current tables, in pipeline order: readers are in profile order."""
+
+    @property
+    @abstractmethod
+    def owner(self) -> Owner:
+        """What is raised where a file of its tables cannot be read."""
 
     @property
     def versions(self) -> dict[str, str]:
@@ -126,7 +132,7 @@ class TableReader(ABC):
             tables = [questions.of_rows(read_log_part(name, path)) for path in paths]
         else:
             read, keys = (columns, KEYS) if columns else (schema.names, ())
-            tables = [rows for path in paths for rows in pieces(path, read, questions, keys)]
+            tables = [rows for path in paths for rows in pieces(path, read, questions, keys, owner=self.owner)]
         rows = joined(tables, schema, columns)
         return rows.select([*columns]) if columns else rows.cast(schema)
 

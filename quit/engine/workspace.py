@@ -24,6 +24,7 @@ from quit import contracts
 from quit.common.files import files_below, refuse_links, remove_files, replacing, write_json, writing
 from quit.common.ids import content_hash
 from quit.common.manifests import as_written, with_checksum
+from quit.common.parquet import Owner
 from quit.common.ranges import WHOLE, Range
 from quit.common.rows import grouped
 from quit.common.state_files import read_state
@@ -47,6 +48,11 @@ class Workspace(Location, TableReader):
     def state(self) -> dict[str, str]:
         """Stage run (``rank``, ``read:minilm-late``) to the fingerprint of its current tables, in pipeline order."""
         return read_state(self.path / "state.json", {})
+
+    @property
+    def owner(self) -> Owner:
+        """As :attr:`TableReader.owner`."""
+        return Owner(WorkspaceError, f"Build it again: quit build -w {shell_word(self)}")
 
     @property
     def versions(self) -> dict[str, str]:
@@ -80,9 +86,9 @@ class Workspace(Location, TableReader):
             if value is None:  # removed by another process meanwhile
                 return None
             if value.get("fingerprint", folder.name) != folder.name:
-                raise WorkspaceError(f"{path} is of another run. Build it again: quit build -w {shell_word(self)}")
+                raise self.owner.error(f"{path} is of another run. {self.owner.advice}")
             if (manifest := as_written(value)) is None:
-                raise WorkspaceError(f"{path} was altered. Build it again: quit build -w {shell_word(self)}")
+                raise self.owner.error(f"{path} was altered. {self.owner.advice}")
             self._manifests[path] = (stamp, manifest, content_hash(manifest["tables"]))
         return self._manifests[path][1]
 
@@ -180,7 +186,7 @@ class Workspace(Location, TableReader):
                         files.append((folder / name / part["file"], part))
         for path, part in files:
             if fault := damage(path, part):
-                raise WorkspaceError(f"{path} {fault}. Build it again: quit build -w {shell_word(self)}")
+                raise self.owner.error(f"{path} {fault}. {self.owner.advice}")
         return [path for path, _ in files]
 
     def damaged(self) -> list[Path]:

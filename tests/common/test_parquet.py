@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from quit.common.parquet import ALL, Questions, opened, pieces, rows_of
+from quit.common.parquet import ALL, Owner, Questions, opened, pieces, rows_of
 from quit.common.ranges import Range
 from quit.errors import InputError, WorkspaceError
 
@@ -51,5 +51,5 @@ def test_a_file_is_read_as_it_was_written_or_named_in_one_line(path: Path) -> No
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(InputError, match=r"a=b.parquet cannot be read: [^\n]+$"):
         rows_of(path)
-    with pytest.raises(WorkspaceError, match=r"Copy it\.$"), opened(path, (), "Copy it.", WorkspaceError):
+    with pytest.raises(WorkspaceError, match=r"Copy it\.$"), opened(path, (), Owner(WorkspaceError, "Copy it.")):
         pass
