@@ -47,7 +47,6 @@ _OURS = {
         "minilm": "retrievers:MiniLMRetriever",
         "dense": "retrievers:SentenceRetriever",
         "late": "late:LateRetriever",
-        "nar": "neighbours:NarRetriever",
     },
     "quit.rerankers": {
         "late": "late:LateReranker",
@@ -154,8 +153,7 @@ def check_name(group: str, text: str, more: Sequence[str] = ()) -> str:
 
 def source_identity(group: str, text: str, settings: QaSettings) -> str:
     """Return what the results of a name depend on, before it is made: a reader of the profile, the source of a class,
-    the files of a model's folder, the version of another package's plugin, the retriever in ``nar:FIRST``, model and
-    prompt of ``listwise:NAME``.
+    the files of a model's folder, the version of another package's plugin, model and prompt of ``listwise:NAME``.
 
     Raises ``SettingsError`` for a class that cannot be imported, a language model or prompt that is not there.
     """
@@ -170,8 +168,6 @@ def source_identity(group: str, text: str, settings: QaSettings) -> str:
         if name == "listwise":
             model = generator_identity(language_model_settings(argument, settings, text))
             parts = [model, load_prompt(settings.benchmark.rank_prompt).identity]
-        elif name == "nar":
-            parts = [part if part.isdecimal() else source_identity(group, part, settings) for part in parts]
         else:
             parts = [model_identity(part) for part in parts]
         return ",".join([name, *versions, *parts])

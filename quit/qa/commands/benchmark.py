@@ -23,9 +23,7 @@ OutOption = Annotated[Path, typer.Option("-o", help="Folder of the results; fini
 SplitOption = Annotated[str, typer.Option(help="Questions: train, dev, test or all. The corpus is always whole.")]
 RetrieverOption = Annotated[
     list[str] | None,
-    typer.Option(
-        help="bm25, minilm, late, dense:MODEL, late:MODEL, nar:FIRST, a plugin or MODULE:CLASS. Repeat for several."
-    ),
+    typer.Option(help="bm25, minilm, late, dense:MODEL, late:MODEL, a plugin or MODULE:CLASS. Repeat for several."),
 ]
 RerankerOption = Annotated[
     list[str] | None,

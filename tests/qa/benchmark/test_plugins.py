@@ -109,20 +109,20 @@ def test_another_version_of_a_plugins_package_is_something_new(install, tmp_path
 
 
 def test_other_files_behind_a_name_are_something_new(tmp_path: Path) -> None:
-    """A listwise reranker's prompt and model, and the model of the retriever that nar begins with."""
+    """A listwise reranker's prompt and model, and the model of a dense retriever."""
     prompt, model = tmp_path / "own.txt", tmp_path / "model"
     model.mkdir()
     ranker = {"name": "ranker", "role": "labeler", "kind": "transformers", "model": str(model)}
     settings = parse({"readers": [ranker], "benchmark": {"rank_prompt": str(prompt)}})
-    names = {"quit.rerankers": "listwise:ranker", "quit.retrievers": f"nar:dense:{model},8"}
+    names = {"quit.rerankers": "listwise:ranker", "quit.retrievers": f"dense:{model}"}
     identities = []
     for text, weights in (("one", b"1"), ("one", b"1"), ("two", b"1"), ("two", b"2")):
         prompt.write_text(f"### user\n{text} {{count}} {{passages}} {{question}}\n")
         (model / "model.safetensors").write_bytes(weights)
         identities.append([source_identity(group, name, settings) for group, name in names.items()])
-    (listwise, nar), again, other_prompt, other_model = identities
-    assert again == [listwise, nar] and other_prompt[1] == nar
-    assert len({listwise, other_prompt[0], other_model[0]}) == 3 and other_model[1] != nar
+    (listwise, dense), again, other_prompt, other_model = identities
+    assert again == [listwise, dense] and other_prompt[1] == dense
+    assert len({listwise, other_prompt[0], other_model[0]}) == 3 and other_model[1] != dense
 
 
 @pytest.mark.parametrize(
