@@ -1,4 +1,4 @@
-"""Plots: SVG for a page, and PNG files for the curves of an experiment and the report of a graph.
+"""Plots: SVG for a page, and PNG files for the curves of an experiment.
 
 In SVG text stays text, colours follow the page (light or dark), and no two plots share an id. A colour has one
 meaning on a page: splits and bins of difficulty have colours of their own, and other lines are drawn in the remaining
@@ -209,12 +209,12 @@ def _tag(tag: str, name: str) -> str:
 
 
 @contextmanager
-def picture(target: Path, width: float, height: float, columns: int = 1) -> Iterator[Any]:
-    """Yield the axes of a picture of so many inches, several for ``columns``; written to ``target`` on leaving.
+def picture(target: Path, width: float, height: float) -> Iterator[Any]:
+    """Yield the axes of a picture of so many inches; written to ``target`` on leaving.
 
     Raises :class:`MissingDependency` without matplotlib, :class:`quit.errors.WorkspaceError` when the disk refuses.
     """
     with _figure("A plot", width, height, {}) as figure:
-        yield figure.subplots(1, columns)
+        yield figure.subplots()
         with writing(target), replacing(target) as temporary:
             figure.savefig(temporary, format="png", dpi=130, metadata={"Software": None})

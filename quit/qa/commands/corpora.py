@@ -213,31 +213,6 @@ def graph_show(path: GraphArgument, as_json: options.Json = False) -> None:
     show(facts, as_json, _graph_lines(facts))
 
 
-@graph.command("report")
-def graph_report(
-    path: GraphArgument,
-    corpus: options.Corpus,
-    out: OutOption,
-    index: Annotated[list[Path] | None, typer.Option("-i")] = None,
-    profile: options.NamedProfile = "embedded",
-    set_: options.Set = None,
-) -> None:
-    """Plot degrees, similarities and which gold documents hops make reachable; the numbers beside them as report.json.
-
-    Example: `quit graph report G --corpus C --index I --out report`
-
-    Args:
-        index: Folder of a first stage; repeat for several.
-    """
-    from quit.qa.corpora.graph import NeighbourhoodGraph
-    from quit.qa.corpora.report import write_report
-
-    documents = _open_corpus(corpus)
-    stages = _first_stages(index or [], documents, load_settings(profile, set_))
-    for file in write_report(documents, NeighbourhoodGraph.open(path, documents), stages, out):
-        echo(f"{file}: written")
-
-
 def _open_corpus(folder: Path) -> BuiltCorpus:
     from quit.qa.indexes.built import BuiltCorpus
 

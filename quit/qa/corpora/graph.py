@@ -252,7 +252,7 @@ def statistics(edges: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
 
     ``edges``: uint32, ``weights``: float16, shapes (n, k), padding as on disk.
     """
-    indegree = in_degrees(edges)
+    indegree = _in_degrees(edges)
     self_rows = np.arange(len(edges), dtype=np.uint32)
     first, last = (
         np.where(edges[:, rank] == self_rows, np.nan, weights[:, rank].astype(np.float64)) for rank in (0, -1)
@@ -276,7 +276,7 @@ def statistics(edges: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
     }
 
 
-def in_degrees(edges: np.ndarray) -> np.ndarray:
+def _in_degrees(edges: np.ndarray) -> np.ndarray:
     """Return how often each document is a neighbour, int64, shape (n,)."""
     degrees = np.zeros(len(edges), dtype=np.int64)
     for start in range(0, len(edges), ROWS_A_GROUP):

@@ -48,15 +48,12 @@ def test_from_files_to_a_report(tmp_path: Path) -> None:
     quit_("index", "build", "-c", corpus, "-o", tmp_path / "other" / index.name, "-q")
     rows = json.loads(quit_("index", "evaluate", "-c", corpus, index, tmp_path / "other" / index.name, "--json"))
     assert len({row["stage"] for row in rows}) == 3  # two of one name, and both together
-    quit_("graph", "report", graph, "-c", corpus, "-i", index, "-o", tmp_path / "R")
-    assert (tmp_path / "R" / "reach.png").is_file()
     assert json.loads(quit_("graph", "show", graph, "--json"))["documents"] == 5
     mine = dict(zip(opened.ids([0, 1]), [opened.ids([2]), ["gone"]], strict=True))
     (tmp_path / "mine.json").write_text(json.dumps(mine))
     text = quit_("graph", "import", tmp_path / "mine.json", "-c", corpus, "-o", tmp_path / "M")
     assert "1 edges" in text and "encoder imported, method imported; 1 of the 4 documents of mine.json unknown" in text
     assert quit_("graph", "show", tmp_path / "M") == text
-    quit_("graph", "report", tmp_path / "M", "-c", corpus, "-i", index, "-o", tmp_path / "RM")
     assert json.loads(quit_("index", "evaluate", "-c", corpus, index, "-g", tmp_path / "M", "--json"))
     assert "holds no corpus" in quit_("graph", "build", "-c", tmp_path, "-o", tmp_path / "H", code=3)
     assert "holds no finished index" in quit_("index", "evaluate", "-c", corpus, graph, code=3)

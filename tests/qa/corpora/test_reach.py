@@ -1,6 +1,5 @@
 """Recall and hops, counted by hand."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +7,8 @@ import pytest
 
 from quit.errors import InputError
 from quit.qa.corpora import reach as reaching
-from quit.qa.corpora import report
 from quit.qa.corpora.graph import NeighbourhoodGraph
 from quit.qa.corpora.reach import hops, reach, reach_table
-from quit.qa.corpora.report import write_report
 from tests.qa.corpora.worlds import Fixed, built, musique_record
 from tests.rows import write_lines
 
@@ -39,9 +36,8 @@ def test_hops_by_hand() -> None:
 
 @pytest.fixture(autouse=True)
 def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (reaching, report):
-        monkeypatch.setattr(module, "DEPTH", 2)
-        monkeypatch.setattr(module, "WIDTH", 2)
+    monkeypatch.setattr(reaching, "DEPTH", 2)
+    monkeypatch.setattr(reaching, "WIDTH", 2)
 
 
 def test_recall_by_hand(tmp_path: Path) -> None:
@@ -63,24 +59,3 @@ def test_recall_by_hand(tmp_path: Path) -> None:
         reach(_corpus(tmp_path), "fixed", FIXED, None, "3hop1")
     table = reach_table([whole, steps])
     assert len(table.rows) == 2 and table.rows[0][:3] == ["musique", "fixed", 1]
-
-
-def test_the_report_holds_the_numbers_of_its_plots(tmp_path: Path) -> None:
-    files = write_report(_corpus(tmp_path), GRAPH, {"fixed": FIXED}, tmp_path / "R")
-    assert [file.name for file in files] == ["report.json", "graph.png", "reach.png"]
-    numbers = json.loads(files[0].read_text())
-    assert sum(numbers["in_degree"]["documents"]) == 6 and numbers["in_degree"]["mean"] == 10 / 6
-    assert sum(numbers["similarity_by_rank"]["documents"]["1"]) == 5  # document 4 has no neighbour
-    assert numbers["reach"][0]["recall@2+2"] == 1.0
-    first = [file.read_bytes() for file in files]
-    assert [file[:4] for file in first[1:]] == [b"\x89PNG"] * 2
-    write_report(_corpus(tmp_path), GRAPH, {"fixed": FIXED}, tmp_path / "R")
-    assert [file.read_bytes() for file in files] == first
-
-
-@pytest.mark.filterwarnings("error::UserWarning")
-def test_a_graph_without_edges_has_a_report_too(tmp_path: Path) -> None:
-    alone = np.repeat(np.arange(6, dtype=np.uint32)[:, None], 2, axis=1)
-    graph = NeighbourhoodGraph(Path("g"), FACTS, alone, np.zeros((6, 2), dtype=np.float16))
-    files = write_report(_corpus(tmp_path), graph, {}, tmp_path / "R")
-    assert [file.name for file in files] == ["report.json", "graph.png"]
