@@ -50,8 +50,7 @@ def export(
 ) -> None:
     """Write the labelled dataset in formats that other tools read, and publish it.
 
-    Formats: huggingface, release-json, paper-index, csv, beir, trec, pyserini, mteb, tevatron, colbert, monot5,
-    hinteval.
+    Formats: huggingface, release-json, paper-index, csv, beir, trec, pyserini, mteb, tevatron, colbert, monot5.
 
     Examples: `quit export --format huggingface,release-json --out DIR`, `quit export --release workspace/releases/v1
     --out DIR --push ORG/NAME --dry-run`

@@ -99,7 +99,6 @@ FORMATS: dict[str, Format] = {
         Format("tevatron", "Training records, queries and corpus for Tevatron", module="training_formats"),
         Format("colbert", "Collection, queries and triples with integer ids for ColBERT", module="training_formats"),
         Format("monot5", "Triples of texts for MonoT5", module="training_formats"),
-        Format("hinteval", "One JSON file for the toolkit HintEval"),
     )
 }
 

@@ -36,7 +36,7 @@ Split = Literal["train", "dev", "test"]
 Runner = Literal["threads", "ray"]
 Format = Literal[
     "huggingface", "release-json", "paper-index", "csv", "beir", "trec", "pyserini", "mteb", "tevatron",
-    "colbert", "monot5", "hinteval",
+    "colbert", "monot5",
 ]  # fmt: skip
 Overrides = Mapping[str, Any] | Sequence[str]
 """``{"judge.threshold": 0.6}``, ``{"judge": {"threshold": 0.6}}`` or ``["judge.threshold=0.6"]``; a text alone is

@@ -149,7 +149,7 @@ def test_a_gold_answer_that_people_rejected_is_no_reference_of_exports_benchmark
     dataset, expected = Dataset.of_release(tmp_path / "v1"), {"q1": ["Nile"], "q2": ["Picasso"], "q3": ["Lima"]}
     assert {query.question_id: [*query.gold] for query in release_task(dataset, "all").queries} == expected
     assert {one.record_id: [*one.queries[0].answers] for one in corpus_of_release(tmp_path / "v1")} == expected
-    export(dataset, ["huggingface", "hinteval", "csv"], tmp_path / "out", evaluation=True)
+    export(dataset, ["huggingface", "csv"], tmp_path / "out", evaluation=True)
     questions = pa.concat_tables(map(pq.read_table, (tmp_path / "out" / "huggingface" / "questions").glob("*.parquet")))
     assert dict(tuples(questions, "id", "answers")) == expected
     sheets = [pc.read_csv(file) for file in (tmp_path / "out" / "csv").glob("questions.*.csv")]
@@ -157,9 +157,6 @@ def test_a_gold_answer_that_people_rejected_is_no_reference_of_exports_benchmark
     files = (tmp_path / "out" / "huggingface" / "evaluation").glob("*.parquet")
     tasks = pa.concat_tables(map(pq.read_table, files)).to_pylist()
     assert {row["id"]: [row["answer"]] for row in tasks} == expected
-    subsets = json.loads((tmp_path / "out" / "hinteval" / "hinteval.json").read_text())["subsets"].values()
-    instances = {name: one for subset in subsets for name, one in subset["instances"].items()}
-    assert {name: [part["answer"] for part in one["answers"]] for name, one in instances.items()} == expected
 
 
 def test_only_an_export_of_this_release_counts_as_one(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tests.rows import write_lines
 from tests.running import call_quit
 
 WIKIHINT = DATA / "wikihint" / "test_first50.json"
-FORMATS = "huggingface,release-json,paper-index,csv,beir,trec,pyserini,mteb,tevatron,colbert,monot5,hinteval"
+FORMATS = "huggingface,release-json,paper-index,csv,beir,trec,pyserini,mteb,tevatron,colbert,monot5"
 REVIEWED = ("labels", "valid_answers", "verdicts", "splits", "leak_findings", "rejects")
 """Tables that a review changes."""
 
