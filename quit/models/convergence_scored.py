@@ -43,6 +43,15 @@ def convergence(distractor_scores: Sequence[int], gold_score: int, candidate_cap
     return round(1 - sum(distractors) / n, 2)
 
 
+def source_convergence(value: float | None, scores: Sequence[int], settings: Convergence) -> tuple[float, str] | None:
+    """Return a hint's convergence and its producer where its source says it or has ``scores`` (gold answer last)."""
+    if value is not None and settings.prefer_source is True:
+        return float(value), "source"
+    if scores and settings.prefer_source:
+        return convergence(scores[:-1], scores[-1], settings.candidate_cap), "source-scores"
+    return None
+
+
 class LLMConvergence:
     """Convergence by the paper's formula: a language model is asked Yes or No about each (hint, candidate) pair.
 

@@ -26,6 +26,13 @@ class Collect(Section):
     questions: int | None = Field(None, ge=0)
     """Take only the first N usable questions of all sources together, before the filter; the others are listed in
     `rejects`. 0, or not set: all. `quit build --questions N` sets it."""
+    choose: Literal["first", "convergences"] = "first"
+    """With `questions`: the first ones, or those whose hints have the most different convergences."""
+    candidates: int = Field(0, ge=0)
+    """Leave out a question with a hint that its source scored against fewer distinct candidates, gold answer included.
+    0: none."""
+    false_hints: bool = True
+    """Take questions with a hint that, by its source's scores, does not fit the gold answer (its convergence is 0)."""
 
     @field_validator("questions")
     @classmethod
@@ -58,8 +65,9 @@ class Convergence(Section):
 
     candidate_cap: int = Field(11, ge=2)
     """Candidates that count: ten distractors and the gold answer."""
-    prefer_source: bool = True
-    """Use the source's own convergence where it has one."""
+    prefer_source: bool | Literal["scores"] = True
+    """Use the source's own convergence where it has one, else that of its scores; `scores`: that of its scores alone,
+    of `candidate_cap` candidates; false: neither."""
     method: Literal["learned", "llm"] = "learned"
     """What scores hints whose source has neither convergence nor scores: the shipped model, or a language model, which
     writes missing candidates too."""

@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
-from typing import Literal
 
 import pyarrow as pa
 
 from quit.common import ids
 from quit.contracts import table
 from quit.errors import InputError
+from quit.models.convergence_scored import source_convergence
+from quit.settings import Collect, Convergence
 from quit.sources.fields import quote, shown_file, unit
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.stages.stage import Context, Tables, stage
 from quit.text.answers import answer_key
 from quit.text.normalize import normalize_question
+from quit.text.words import counted
 
 STAGE = "collect"
 TABLES = ("questions", "origins", "hints", "candidates", "scores", "rejects")
-
-Duplicates = Literal["pool", "keep_first", "keep_all"]
 
 _CHUNK = 1000
 """Questions per Arrow table: TriviaHG's 1.8 million score rows as Python objects would take gigabytes."""
@@ -49,6 +49,8 @@ class _Gathered:
     record_count: int = 0
 
 
+_Usable = tuple[list[RawQuestion], list[tuple[RawQuestion, RawHint]]]
+"""The records of a question, and its distinct hints with their records."""
 _Rows = dict[str, list[dict]]
 """Rows of some questions for each table of :data:`TABLES` except ``rejects``."""
 
@@ -60,40 +62,41 @@ def _no_rows() -> _Rows:
 @stage(
     "collect",
     outputs=TABLES,
-    sections=("collect", "passages.hints", "passages.sizes"),
+    sections=(
+        "collect",
+        "passages.hints",
+        "passages.sizes",
+        "convergence.candidate_cap",
+        "convergence.prefer_source",
+    ),
     scope="collection",
     version=4,
 )
 def collect_stage(context: Context, sources: Iterable[SourceRecord]) -> Tables:
     """Read the sources, repair and pool their records."""
     settings = context.settings
-    return collect(
-        sources,
-        duplicates=settings.collect.duplicates,
-        min_hints=settings.passages.needed_hints,
-        questions=settings.collect.questions,
-    )
+    return collect(sources, settings.collect, settings.passages.needed_hints, settings.convergence)
 
 
 def collect(
     records: Iterable[SourceRecord],
-    *,
-    duplicates: Duplicates = "pool",
+    settings: Collect = Collect(),  # noqa: B008
     min_hints: int = 5,
-    questions: int | None = None,
+    scoring: Convergence = Convergence(),  # noqa: B008
 ) -> dict[str, pa.Table]:
     """Return the tables ``questions``, ``origins``, ``hints``, ``candidates``, ``scores`` and ``rejects``.
 
     Two records are the same question when their normalised questions are equal and they share a gold answer.
     ``pool`` puts their answers, hints and candidates together (the first record gives id, text and type),
     ``keep_first`` rejects the later ones, ``keep_all`` keeps each as a question of its own. A question with fewer than
-    ``min_hints`` distinct hints is rejected, and so is one after the first ``questions`` others, by first record (all
-    if None). Every record and hint that came in is in the tables or, itself or with its question, in ``rejects``.
+    ``min_hints`` distinct hints is rejected, and so is one that ``settings`` leave out. ``scoring``: convergence of a
+    hint from its source. Every record and hint that came in is in the tables or, itself or with its question, in
+    ``rejects``.
 
     Raises ``InputError`` when no question is left (and what the readers raise).
     """
     gathered = _gather(records)
-    pooled = _pool(gathered, duplicates)
+    pooled = _pool(gathered, settings.duplicates)
     _name(pooled, gathered.records)
     owner = {arrival: question.question_id for question in pooled for arrival in question.arrivals}
     rejects = [
@@ -101,21 +104,24 @@ def collect(
         for arrival, reject in gathered.rejects
     ]
 
-    beyond = _beyond(pooled, gathered.records, min_hints, questions)
-    chunks: dict[str, list[pa.Table]] = defaultdict(list)
-    rows = _no_rows()
+    usable: dict[str, _Usable] = {}
     for question in sorted(pooled, key=lambda question: question.question_id):
         parts = [gathered.records[arrival] for arrival in question.arrivals]
         hints = list(_distinct_hints(question.question_id, parts, rejects))
-        if len(hints) < min_hints:
-            rejects.append(_too_few(question.question_id, parts, len(hints), min_hints))
-            continue
-        if question.question_id in beyond:
-            detail = f"The build takes the first {questions:,} usable questions only (collect.questions)."
-            beyond_first = _reject(parts[0], "question", "beyond_questions", detail)
-            rejects.append(replace(beyond_first, question_id=question.question_id))
-            continue
-        _add(rows, question.question_id, parts, hints)
+        if fault := _unusable(parts, hints, min_hints, settings):
+            rejects.append(replace(fault, question_id=question.question_id))
+        else:
+            usable[question.question_id] = parts, hints
+    by_record = [question.question_id for question in pooled if question.question_id in usable]
+    for question_id in _beyond(by_record, usable, settings, scoring):
+        parts, _ = usable.pop(question_id)
+        which = "first" if settings.choose == "first" else "most convergences:"
+        detail = f"The build takes the {which} {settings.questions:,} usable questions only (collect.questions)."
+        rejects.append(replace(_reject(parts[0], "question", "beyond_questions", detail), question_id=question_id))
+    chunks: dict[str, list[pa.Table]] = defaultdict(list)
+    rows = _no_rows()
+    for question_id, (parts, hints) in usable.items():
+        _add(rows, question_id, parts, hints)
         if len(rows["questions"]) == _CHUNK:
             _flush(rows, chunks)
             rows = _no_rows()
@@ -163,7 +169,7 @@ def _fault(question: RawQuestion, first: dict[tuple[str, str, str], int]) -> Rej
     return None
 
 
-def _pool(gathered: _Gathered, duplicates: Duplicates) -> list[_Pooled]:
+def _pool(gathered: _Gathered, duplicates: str) -> list[_Pooled]:
     """Return the questions by first arrival. A record that shares answers with two pooled questions joins them."""
     questions: list[_Pooled] = []
     by_text: dict[str, list[_Pooled]] = defaultdict(list)
@@ -216,16 +222,18 @@ def _name(pooled: list[_Pooled], records: list[RawQuestion]) -> None:
         question.question_id = name
 
 
-def _beyond(pooled: list[_Pooled], records: list[RawQuestion], min_hints: int, questions: int | None) -> frozenset[str]:
-    """Return the ids of the usable questions after the first ``questions``, by first record; none where it is None."""
-    if questions is None:
-        return frozenset()
-    usable = [
-        question.question_id
-        for question in sorted(pooled, key=lambda question: question.arrivals[0])
-        if len({_text_key(hint.text) for arrival in question.arrivals for hint in records[arrival].hints}) >= min_hints
-    ]
-    return frozenset(usable[questions:])
+def _beyond(ids: list[str], usable: dict[str, _Usable], settings: Collect, scoring: Convergence) -> list[str]:
+    """Return which of the usable questions, ``ids`` by first record, are not among ``settings.questions``."""
+
+    def convergences(question_id: str) -> int:
+        values = (
+            source_convergence(hint.convergence, [*(hint.scores or {}).values()], scoring)
+            for _, hint in usable[question_id][1]
+        )
+        return len({*values} - {None})
+
+    ranked = ids if settings.choose == "first" else sorted(ids, key=convergences, reverse=True)
+    return ranked[settings.questions or len(ranked) :]
 
 
 def _distinct_hints(
@@ -326,11 +334,27 @@ def _reject(record: RawQuestion, kind: str, reason: str, detail: str) -> Reject:
     )
 
 
-def _too_few(question_id: str, parts: list[RawQuestion], hints: int, min_hints: int) -> Reject:
-    total = sum(len(record.hints) for record in parts)
-    records = "1 record" if len(parts) == 1 else f"{len(parts)} records"
-    detail = f"The question has {hints} distinct hints ({total} from {records}); expected at least {min_hints}."
-    return replace(_reject(parts[0], "question", "too_few_hints", detail), question_id=question_id)
+def _unusable(
+    parts: list[RawQuestion], hints: list[tuple[RawQuestion, RawHint]], min_hints: int, settings: Collect
+) -> Reject | None:
+    """Return why a question cannot be used, or None."""
+    if len(hints) < min_hints:
+        total = sum(len(record.hints) for record in parts)
+        records = "1 record" if len(parts) == 1 else f"{len(parts)} records"
+        detail = (
+            f"The question has {len(hints)} distinct hints ({total} from {records}); expected at least {min_hints}."
+        )
+        return _reject(parts[0], "question", "too_few_hints", detail)
+    for _, hint in hints:
+        scores = [*(hint.scores or {}).values()]
+        if len(scores) < settings.candidates:
+            number = counted(len(scores), "candidate")
+            detail = f"The hint {quote(hint.text)} has scores of {number}; collect.candidates asks for more."
+            return _reject(parts[0], "question", "too_few_candidates", detail)
+        if scores and not scores[-1] and not settings.false_hints:
+            detail = f"By its scores, the hint {quote(hint.text)} does not fit the gold answer (collect.false_hints)."
+            return _reject(parts[0], "question", "false_hint", detail)
+    return None
 
 
 def _nothing_left(record_count: int, rejects: list[Reject], min_hints: int) -> str:

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.columns import plain
-from quit.common.rows import grouped
-from quit.models.convergence_scored import LLMConvergence, convergence
+from quit.common.rows import grouped, tuples
+from quit.models.convergence_scored import LLMConvergence, source_convergence
 from quit.models.limits import ENCODER, note
 from quit.models.protocols import CandidateSource, ConvergenceModel, HintSet
 from quit.settings import Convergence
@@ -126,8 +126,11 @@ def _note(unread: int | None, question: str, hint: str, text: str) -> str | None
 
 def published(hints: Sequence[dict], scores: pa.Table, settings: Convergence) -> dict[str, tuple[float, str]]:
     """Return hint id -> (convergence, producer) of the hints whose source says it, or gives scores."""
-    scores_of = grouped((score["hint_id"], score) for score in scores.to_pylist())
-    values = ((hint["hint_id"], _from_source(hint, scores_of.get(hint["hint_id"], []), settings)) for hint in hints)
+    scores_of = grouped(tuples(scores.sort_by("position"), "hint_id", "score"))
+    values = (
+        (hint["hint_id"], source_convergence(hint["convergence"], scores_of.get(hint["hint_id"], ()), settings))
+        for hint in hints
+    )
     return {hint_id: value for hint_id, value in values if value is not None}
 
 
@@ -202,18 +205,6 @@ def drawn_rows(questions: Sequence[Mapping[str, Any]], pool: CandidateSource) ->
         for question, candidates in zip(questions, pool.draw(questions), strict=True)
         for position, candidate in enumerate(candidates)
     ]
-
-
-def _from_source(hint: dict, scores: list[dict], settings: Convergence) -> tuple[float, str] | None:
-    if not settings.prefer_source:
-        return None
-    if hint["convergence"] is not None:
-        return float(hint["convergence"]), "source"
-    if scores:
-        *distractors, gold = sorted(scores, key=lambda score: score["position"])
-        others = [score["score"] for score in distractors]
-        return convergence(others, gold["score"], settings.candidate_cap), "source-scores"
-    return None
 
 
 def _by_question(rows: Iterable[dict]) -> dict[str, list[dict]]:

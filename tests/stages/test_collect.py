@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from quit.contracts import table
 from quit.errors import InputError
+from quit.settings import Collect, load
 from quit.sources import parse_source, read_sources
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.stages.collect import collect
@@ -142,8 +143,8 @@ def test_an_id_twice_in_one_file_is_rejected_and_in_two_files_is_told_apart():
 
 def test_keep_all_gives_each_record_an_id_and_keep_first_says_which_record_it_kept():
     records = [raw("1", file=f"{name}.jsonl") for name in "abcd"]
-    assert len(set(column(collect(records, duplicates="keep_all"), "questions", "question_id"))) == 4
-    tables = collect([raw("1"), raw("2", file="b.jsonl")], duplicates="keep_first")
+    assert len(set(column(collect(records, Collect(duplicates="keep_all")), "questions", "question_id"))) == 4
+    tables = collect([raw("1"), raw("2", file="b.jsonl")], Collect(duplicates="keep_first"))
     [(reason, record_id, detail)] = tuples(tables["rejects"], "reason", "record_id", "detail")
     assert (reason, record_id) == ("duplicate_question", "2") and "'1' of 'a.jsonl'" in detail
 
@@ -163,16 +164,42 @@ def test_too_few_hints_are_counted_after_pooling():
 def test_the_first_questions_are_counted_after_pooling_and_without_those_of_too_few_hints():
     questions = [("Few?", 4), ("Pooled?", 3), ("Second?", 5), ("Third?", 5), ("Pooled?", 3)]
     records = [raw(str(number), text, hints=hints) for number, (text, hints) in enumerate(questions, 1)]
-    tables = collect(records, questions=2)
+    tables = collect(records, Collect(questions=2))
     assert column(tables, "questions", "question") == ["Pooled?", "Second?"]
     assert reasons(tables) == {("question", "too_few_hints"): 1, ("question", "beyond_questions"): 1}
     names = ("record_id", "question_id", "detail")
     [(*place, detail)] = tuples(tables["rejects"], *names, reason="beyond_questions")
     assert place == ["4", "jsonl-4"]
     assert "first 2 usable questions" in detail and "collect.questions" in detail
-    every = collect(records, questions=3)
+    every = collect(records, Collect(questions=3))
     assert every["questions"].equals(collect(records)["questions"])
     assert not reasons(every)["question", "beyond_questions"]
+
+
+@pytest.mark.parametrize("name", ["Copilot", "GPT_3.5", "LLaMA_7b_Finetuned"])
+def test_the_questions_of_context_convergence_agree_with_a_count_made_from_the_json(data, name):
+    """Mozafari, Piryani and Jatowt (2026): eleven distinct candidates, no false hint, most different convergences."""
+    distinct_values, left_out = {}, Counter()
+    for record in json.loads((data / "triviahg" / f"{name}.json").read_text("utf-8")):
+        pairs = [*zip(record["Hints"], record.get("Scores") or [])]
+        hints = {normalize_question(hint): scores for hint, scores in reversed(pairs)}
+        chosen = [[scores[key] for key in [*[*scores][:10], [*scores][-1]]] for scores in hints.values() if scores]
+        if len(hints) < 5:
+            left_out["too_few_hints"] += 1
+        elif any(len(scores) < 11 for scores in hints.values()):
+            left_out["too_few_candidates"] += 1
+        elif not all(scores[-1] for scores in chosen):
+            left_out["false_hint"] += 1
+        else:
+            convergences = {round(1 - (sum(scores) - 1) / 11, 2) for scores in chosen}
+            distinct_values["triviahg-" + record["Q_ID"]] = len(convergences)
+    settings = load("convergence", ["collect.questions=10"]).settings
+    sources = read_sources([parse_source(f"triviahg:{data}/triviahg/{name}.json")])
+    tables = collect(sources, settings.collect, settings.passages.needed_hints, settings.convergence)
+    left_out["beyond_questions"] = len(distinct_values) - 10
+    assert {reason: count for (kind, reason), count in reasons(tables).items() if kind == "question"} == left_out
+    most = sorted(distinct_values, key=distinct_values.__getitem__, reverse=True)[:10]
+    assert column(tables, "questions", "question_id") == sorted(most)
 
 
 def test_a_record_without_answer_or_question_is_rejected():
@@ -223,12 +250,13 @@ _records = st.builds(
     st.sampled_from([None, 1, 2]),
 )
 def test_every_hint_is_in_hints_or_accounted_for_in_rejects(records, duplicates, min_hints, questions):
+    settings = Collect(duplicates=duplicates, questions=questions)
     try:
-        tables = collect(records, duplicates=duplicates, min_hints=min_hints, questions=questions)
+        tables = collect(records, settings, min_hints)
     except InputError:
         return
     with patch("quit.stages.collect._CHUNK", 2):
-        assert collect(records, duplicates=duplicates, min_hints=min_hints, questions=questions) == tables
+        assert collect(records, settings, min_hints) == tables
     assert tables["questions"].num_rows <= (questions or 12)
     lost = {
         kind: [row[name] for row in tables["rejects"].to_pylist() if row["kind"] == kind]

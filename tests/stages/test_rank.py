@@ -117,6 +117,10 @@ def test_only_hints_without_a_value_are_valued_but_all_are_shown_unless_the_sour
     assert item.distractors == ("London", "Berlin", "Madrid", "Rome", "Vienna")
     ranked = _rank(_tables(hints), model, prefer_source=False)["ranked_hints"].to_pylist()
     assert ranked[0]["hint"] == "hint 0" and {row["producer"] for row in ranked} == {"fixed"}
+    scores = [{"hint_id": "q-h01", "question_id": "q", "position": place, "candidate": name, "score": 1}
+              for place, name in enumerate(["Berlin", "Paris"])]  # fmt: skip
+    ranked = _rank(_tables(hints, scores), model, prefer_source="scores")["ranked_hints"].to_pylist()
+    assert [(row["hint"], row["convergence"]) for row in ranked if row["producer"] != "fixed"] == [("hint 1", 0.5)]
 
 
 def test_drawn_candidates_are_written_down_and_used_and_none_drawn_where_none_is_needed() -> None:
