@@ -30,7 +30,7 @@ OverwriteOption = Annotated[bool, typer.Option(help="Replace an earlier export."
 def export(
     workspace: options.Workspace = Path("workspace"),
     release_: ReleaseOption = None,
-    format_: Annotated[str, typer.Option("-f", autocompletion=complete_formats)] = "huggingface,release-json",
+    format_: Annotated[str | None, typer.Option("-f", autocompletion=complete_formats)] = None,
     out: OutOption = Path("exports"),
     card: CardOption = None,
     benchmark: Path | None = None,
@@ -56,7 +56,8 @@ def export(
     --out DIR --push ORG/NAME --dry-run`
 
     Args:
-        format_: Formats, separated by commas.
+        format_: Formats, separated by commas. If not given: huggingface, and release-json where it can have the
+            passages.
         benchmark: huggingface: folder of `quit benchmark run`, for baselines in the card.
         evaluation: huggingface: write tasks for Inspect, lm-evaluation-harness and MTEB beside the data.
         push: Publish huggingface on the hub, with the token in HF_TOKEN; private.
@@ -77,7 +78,7 @@ def export(
     if release_:
         open_release(release_)  # refuses what is none, such as a workspace
     facts = open_tables(release_ or workspace).export(
-        cast("list[Format]", split_names(format_)),  # checked there
+        None if format_ is None else cast("list[Format]", split_names(format_)),  # checked there
         out,
         card=card,
         benchmark=benchmark,

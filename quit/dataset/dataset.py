@@ -21,7 +21,7 @@ from quit import contracts
 from quit.common.columns import plain
 from quit.common.parquet import KEYS
 from quit.common.progress import advance
-from quit.dataset.files import PagedTable, TableFiles, aligned, lists
+from quit.dataset.files import PagedTable, TableFiles, aligned, lists, questions_at_once
 from quit.dataset.release import ReaderInfo, fingerprint_of, verify
 from quit.dataset.rows import Lists, QuestionRows, row_lists
 from quit.errors import InputError, SettingsError
@@ -314,7 +314,8 @@ class Dataset:
         return self._rows[table].column(positions, name).to_numpy(zero_copy_only=False)
 
     def blocks(self, positions: np.ndarray, size: int = 128) -> Iterator[Block]:
-        """Yield ``block`` for ``size`` questions at a time."""
+        """Yield ``block`` for ``size`` questions of 325 passages at a time."""
+        size = questions_at_once(size, len(self.ids), len(self.rows))
         for start in range(0, len(positions), size):
             yield self.block(positions[start : start + size])
             advance(f"{self.writing}: answers", len(positions[start : start + size]), len(self.ids))

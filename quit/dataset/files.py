@@ -21,7 +21,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
 from quit.stages.labelling.answers import Answers
-from quit.stages.labelling.passages import PermutationTable, joined_hints
+from quit.stages.labelling.passages import PermutationTable, joined_hints, passage_count
 
 TABLES = tuple(name for name, table in contracts.TABLES.items() if table.released)
 """Tables of a release, without those of its readers. All except :data:`HISTORY` hold only questions in ``splits``."""
@@ -30,7 +30,8 @@ HISTORY = ("changes", "rejects")
 """Tables that also hold questions which left the dataset."""
 ROWS_A_GROUP = 1 << 17
 QUESTIONS_A_CHUNK = 2048
-"""Questions whose rows of all tables are in memory together (:meth:`TableFiles.chunks`)."""
+"""Questions whose rows of all tables are in memory together (:meth:`TableFiles.chunks`), where each has QUIT's 325
+passages."""
 _ENCODED = (*KEYS, "subset", "reader", "producer", "ended")
 _OF_DISTINCT = ("question_id", "number", "answer", "answer_key")
 PASSAGES = pa.schema(
@@ -58,6 +59,11 @@ def imported_schema(name: str) -> pa.Schema:
     return pa.schema(
         [field.with_nullable(field.name not in table.key) for field in table.schema], table.schema.metadata
     )
+
+
+def questions_at_once(most: int, questions: int, passages: int) -> int:
+    """Return how many questions to take at a time: ``most``, fewer where they have more than QUIT's 325 passages."""
+    return max(1, min(most, most * passage_count() * questions // max(1, passages)))
 
 
 def names_of(readers: Iterable[str]) -> tuple[str, ...]:
@@ -134,9 +140,11 @@ class TableFiles:
             yield from pieces(path, names, self._questions(name), encoded_names, size or ROWS_A_GROUP, self.owner)
 
     def chunks(self, size: int = QUESTIONS_A_CHUNK) -> Iterator[TableFiles]:
-        """Yield these files for ``size`` questions at a time, in the order of ``splits`` (once where it is empty). Of
-        tables that are sorted by question, as ``splits`` is, only the row groups with these questions are read."""
+        """Yield these files for ``size`` questions of 325 passages at a time, in the order of ``splits`` (once where it
+        is empty). Of tables that are sorted by question, as ``splits`` is, only the row groups with these questions are
+        read."""
         ids = plain(self.read("splits", ["question_id"])["question_id"])
+        size = questions_at_once(size, len(ids), self.rows("passages"))
         for first in range(0, len(ids) or 1, size):
             yield replace(self, ids=ids.slice(first, size))
 

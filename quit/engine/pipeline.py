@@ -27,6 +27,7 @@ from quit.models.factory import Models
 from quit.settings import Settings
 from quit.sources import SourceRef, read_sources
 from quit.stages.collect import collect_stage
+from quit.stages.labelling.design import check_hint_counts
 from quit.stages.stage import Context, Tables
 from quit.text.words import counted
 
@@ -171,7 +172,11 @@ class Pipeline(BuildPlan):
 
         Where the questions may be others than those of the workspace, that waits until they are collected
         (:meth:`finish`).
+
+        Raises ``SettingsError`` where ranked hints make no passages, or too many: before a model is asked.
         """
+        if self.is_current(self.stage_run("rank")):  # else it says so itself
+            check_hint_counts(self.workspace.read("ranked_hints")["question_id"], self.settings.passages)
         if not self._changes_questions:
             self._remember()
 

@@ -164,6 +164,11 @@ def export(
     return publication.write(names, write, {name: FORMATS[name].version for name in names})
 
 
+def default_formats(dataset: Dataset) -> list[str]:
+    """Return the formats that are written where none is named: those of QUIT's authors that the tables fit."""
+    return ["huggingface", *["release-json"] * (dataset.rows.is_full and not dataset.partly_asked)]
+
+
 def requested_formats(formats: Sequence[str], known_names: Collection[str]) -> list[str]:
     """Return the names of formats, each once. Raises ``SettingsError`` for an unknown one, and for none."""
     if not formats:

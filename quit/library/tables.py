@@ -189,7 +189,7 @@ class Tables:
 
     def export(
         self,
-        formats: Format | Sequence[Format] = ("huggingface", "release-json"),
+        formats: Format | Sequence[Format] | None = None,
         out: str | Path = "exports",
         *,
         card: str | Path | None = None,
@@ -206,7 +206,8 @@ class Tables:
         """Write the labelled dataset in formats that other tools read, and publish it.
 
         Args:
-            formats: One format, such as ``"huggingface"``, or several; a wrong name's error lists them all.
+            formats: One format, such as ``"huggingface"``, or several; a wrong name's error lists them all. If not
+                given: ``huggingface``, and ``release-json`` where it can have the passages.
             out: Folder to write into; one subfolder per format.
             card: TOML file with a block ``[card]``; that of the build's profile or of the release if not given.
             benchmark: Folder of ``quit benchmark run``, for baselines in the card.
@@ -231,7 +232,7 @@ class Tables:
             ServerError: The hub does not answer or refuses.
             WorkspaceError: The build is not finished, or the disk refuses.
         """
-        from quit.export import FineTuning
+        from quit.export import FineTuning, default_formats
         from quit.export import export as export_tables
         from quit.export.card_facts import licence_header
         from quit.export.push import Target, publish, token
@@ -241,10 +242,10 @@ class Tables:
         if unknown := sorted(fine_tuning.keys() - options):
             raise SettingsError(f"export has no option {unknown[0]!r}.{did_you_mean(unknown[0], options)}")
         choices = FineTuning(**fine_tuning)
-        formats = [formats] if isinstance(formats, str) else list(formats)
+        names: list[str] | None = [formats] if isinstance(formats, str) else None if formats is None else [*formats]
         if push is None and (public or dry_run):
             raise SettingsError(f"{'public' if public else 'dry-run'} goes with push: name ORG/NAME.")
-        if push is not None and "huggingface" not in formats:
+        if push is not None and "huggingface" not in (names or ["huggingface"]):
             raise SettingsError("push publishes the format huggingface: name that format too.")
         tag = self._opened.name if isinstance(self._opened, Release) else ""
         target = Target(push, public, tag) if push is not None else None
@@ -253,14 +254,15 @@ class Tables:
         mining = (choices.kind, choices.miner) == ("hard", "encoder")
         with working("export", not progress):
             labelled, settings, about = self._labelled(Path(card) if card else None)
+            names = default_formats(labelled) if names is None else names
             manifests = export_tables(
                 labelled,
-                formats,
+                names,
                 Path(out),
                 overwrite=overwrite,
                 renew=target is not None,
                 paper_keys=paper_keys,
-                encoder=_encoder(settings, mining) if mining or "huggingface" in formats else None,
+                encoder=_encoder(settings, mining) if mining or "huggingface" in names else None,
                 fine_tuning=choices,
                 card=about.model_copy(update={"repository": target.repository}) if target else about,
                 benchmark=Path(benchmark) if benchmark else None,

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import duckdb
 import pyarrow as pa
 
+from quit.common.parquet import KEYS
 from quit.common.progress import advance, note
 from quit.common.rows import grouped, tuples
 from quit.dataset.check import faults
@@ -20,7 +21,7 @@ from quit.errors import InputError, SettingsError, check_known
 from quit.models.protocols import Encoder
 from quit.settings import Settings, load, of_section
 from quit.stages.labelling import verdicts
-from quit.stages.labelling.passages import permutation_name
+from quit.stages.labelling.passages import passage_hints, permutation_name
 from quit.stages.leaks.containment import contained_in
 from quit.stages.split import near_identical, paraphrases
 
@@ -139,14 +140,24 @@ def _answer_in_passage(subject: Subject) -> list[str]:
     hints: dict[str, list[str]] = grouped(
         tuples(ranked.filter(ranked["selected"]).sort_by("rank"), "question_id", "hint")
     )
-    violations = []
+    stated = []
     for row in subject.files.read("valid_answers", ["question_id", "answer", "origin"]).to_pylist():
         selected, gold = hints.get(row["question_id"], []), row["origin"] == "gold"
         where = contained_in(row["answer"], selected, gold, subject.settings.leakage)
         if where is not None:
-            passage = " ".join(selected[rank] for rank in where)
-            digits = permutation_name(where)
-            violations.append(f"{row['question_id']}: {row['answer']!r} is in the passage {digits}: {passage[:160]!r}")
+            stated.append((row["question_id"], row["answer"], gold, permutation_name(where)))
+    ids = pa.array({question_id: None for question_id, *_ in stated}, pa.string())
+    rows = replace(subject.files, ids=ids).read("passages", KEYS) if stated else None
+    names_of: dict[str, list[str]] = grouped(tuples(rows, *KEYS)) if rows else {}
+    violations = []
+    for question_id, answer, gold, joined in stated:
+        for name in [joined] if joined in names_of.get(question_id, ()) else names_of.get(question_id, ()):
+            own = passage_hints(hints[question_id], name)
+            where = contained_in(answer, own, gold, subject.settings.leakage)
+            passage = " ".join(own)
+            if where is not None and (len(where) == 1 or answer.casefold() in passage.casefold()):
+                violations.append(f"{question_id}: {answer!r} is in the passage {name}: {passage[:160]!r}")
+                break
     return violations
 
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from quit.common.columns import is_in
 from quit.dataset.dataset import FULLY, Dataset
-from quit.dataset.files import QUESTIONS_A_CHUNK
+from quit.dataset.files import QUESTIONS_A_CHUNK, questions_at_once
 from quit.dataset.release import ReaderInfo, Release, is_release, open_release
 from quit.dataset.workspace import verification_of
 from quit.engine.planning import last_build
@@ -98,8 +98,9 @@ class Answered:
 
     def _chunks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield the passages of some questions at a time, and where in these each question begins."""
-        for first in range(0, len(self._ids), QUESTIONS_A_CHUNK):
-            starts = self._starts[first : first + QUESTIONS_A_CHUNK + 1]
+        size = questions_at_once(QUESTIONS_A_CHUNK, len(self._ids), len(self._now))
+        for first in range(0, len(self._ids), size):
+            starts = self._starts[first : first + size + 1]
             yield slice(*starts[[0, -1]].tolist()), starts[:-1] - starts[0]
 
     def effects(self, rules: Sequence[Rule]) -> list[dict[str, Any]]:

@@ -9,13 +9,12 @@ from typing import Any
 import duckdb
 
 from quit.common.rows import sql_rows
-from quit.dataset.files import QUESTIONS_A_CHUNK, current_files
+from quit.dataset.files import QUESTIONS_A_CHUNK, questions_at_once
 from quit.dataset.release import Release
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
-from quit.release.create import subject_of_release
-from quit.release.gates import Subject
+from quit.release.create import subject_to_read
 from quit.release.whatif import answered_of
 from quit.render import plots
 from quit.render.table import Plot, Table, percent, share
@@ -53,8 +52,10 @@ def _order(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     connection.execute("CREATE TEMP TABLE subsets AS SELECT DISTINCT permutation, subset, hints FROM passages")
     ids = [row[0] for row in connection.execute("SELECT question_id FROM splits ORDER BY 1").fetchall()]
     sets, mixed = Counter[int](), Counter[int]()
-    for start in range(0, len(ids), QUESTIONS_A_CHUNK):  # all sets of a large collection would need gigabytes
-        chunk = ids[start : start + QUESTIONS_A_CHUNK]
+    [(passages,)] = connection.execute("SELECT count(*) FROM passages").fetchall()
+    size = questions_at_once(QUESTIONS_A_CHUNK, len(ids), passages)
+    for start in range(0, len(ids), size):  # all sets of a large collection would need gigabytes
+        chunk = ids[start : start + size]
         for hints, *counts in connection.execute(_ORDER, {"first": chunk[0], "last": chunk[-1]}).fetchall():
             sets[hints] += counts[0]
             mixed[hints] += counts[1]
@@ -92,21 +93,13 @@ def roles(figures: dict[str, list[dict[str, Any]]]) -> Iterator[str | Table]:
     yield Plot("Mean contribution of hints by rank", heads, rows, name="plot-ranks", svg=svg)
 
 
-def subject_of_report(workspace: Workspace | Release, settings: Settings) -> Subject:
-    """Return the tables of a release, or the current ones of a workspace, as what gates check."""
-    if isinstance(workspace, Release):
-        return subject_of_release(workspace)
-    readers: Any = settings.readers
-    return Subject(current_files(workspace), readers, settings)
-
-
 def whatif_figures(workspace: Workspace | Release, settings: Settings) -> list[dict[str, Any]]:
     """Return what leaving out each labeler, and asking for two, changes (:meth:`Answered.effects`).
 
     Empty with one labeler, and while labels or answers are not finished.
     """
     try:
-        answered = answered_of(subject_of_report(workspace, settings))
+        answered = answered_of(subject_to_read(workspace, settings))
         return answered.effects(answered.standard_rules())
     except InputError:  # a build that stopped has answers or labels of some questions only
         return []

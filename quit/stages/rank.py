@@ -15,13 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
-from quit.common.columns import plain
 from quit.common.rows import grouped, tuples
 from quit.models.convergence_scored import LLMConvergence, source_convergence
 from quit.models.limits import ENCODER, note
 from quit.models.protocols import CandidateSource, ConvergenceModel, HintSet
 from quit.settings import Convergence
-from quit.stages.labelling.design import check_passages
+from quit.stages.labelling.design import check_hint_counts
 from quit.stages.questions.candidates import candidate_pool
 from quit.stages.questions.question_type import Typed, question_types
 from quit.stages.stage import Context, Tables, stage
@@ -45,8 +44,7 @@ def rank_stage(
 ) -> Tables:
     """Order hints by convergence and keep the best (``passages.hints``)."""
     models, settings = context.models, context.settings
-    for count in {*pc.value_counts(plain(usable_hints["question_id"])).field("counts").to_pylist()}:
-        check_passages(min(count, settings.passages.most_hints), settings.passages)  # before any model is asked
+    check_hint_counts(usable_hints["question_id"], settings.passages)  # before any model is asked
     return rank_hints(
         questions,
         hints,
@@ -126,7 +124,7 @@ def _note(unread: int | None, question: str, hint: str, text: str) -> str | None
 
 def published(hints: Sequence[dict], scores: pa.Table, settings: Convergence) -> dict[str, tuple[float, str]]:
     """Return hint id -> (convergence, producer) of the hints whose source says it, or gives scores."""
-    scores_of = grouped(tuples(scores.sort_by("position"), "hint_id", "score"))
+    scores_of: dict[str, list[int]] = grouped(tuples(scores.sort_by("position"), "hint_id", "score"))
     values = (
         (hint["hint_id"], source_convergence(hint["convergence"], scores_of.get(hint["hint_id"], ()), settings))
         for hint in hints

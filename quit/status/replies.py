@@ -18,7 +18,7 @@ from quit.common.ids import content_hash
 from quit.common.parquet import KEYS
 from quit.common.ranges import Range, ranges
 from quit.common.state_files import read_state
-from quit.dataset.files import QUESTIONS_A_CHUNK
+from quit.dataset.files import QUESTIONS_A_CHUNK, questions_at_once
 from quit.engine.reading import TableReader
 from quit.errors import WorkspaceError
 from quit.evaluate.labels import Patterns, of_readers
@@ -73,7 +73,9 @@ def _all_counts(workspace: TableReader) -> dict[str, Any]:
     question_ids = sorted(workspace.read("splits", columns=["question_id"])["question_id"].to_pylist())
     counts: dict[tuple[str, int], np.ndarray] = {}
     patterns: Patterns = Counter()
-    for shard in ranges(question_ids, -(-len(question_ids) // QUESTIONS_A_CHUNK)):
+    [(passages,)] = workspace.rows("SELECT count(*) FROM passages", ["passages"])
+    size = questions_at_once(QUESTIONS_A_CHUNK, len(question_ids), passages)
+    for shard in ranges(question_ids, -(-len(question_ids) // size)):
         by_hints, some = _counts(workspace, readers, shard)
         for reader, hints, *figures in by_hints:
             counts[reader, hints] = counts.get((reader, hints), 0) + np.array(figures)

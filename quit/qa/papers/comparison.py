@@ -12,6 +12,7 @@ from typing import Any
 from quit.common.files import read_json
 from quit.common.parquet import rows_of
 from quit.errors import InputError
+from quit.qa.papers.convergence import design_rows
 from quit.qa.papers.items import Item, Row, Selector
 from quit.render.table import Table, number
 
@@ -42,20 +43,31 @@ class ComparedRow:
 
 def compare(item: Item, folders: Sequence[tuple[str, Path]]) -> list[ComparedRow]:
     """Return a table's rows with our values from the folders (or files of JSON) of runs, each with the part of the
-    table that it is of, empty where the table has no parts.
+    table that it is of, empty where the table has no parts. Where no value of the paper is known, a row for each of
+    ours.
 
     Raises :class:`InputError` for a place that no run wrote, and for a folder without a part where the table has some.
     """
     for part, path in folders:
         if item.parts and not part:
             raise InputError(f"{item.id} is of several runs: say of what {path} is, {item.parts[0]}={path}")
-    records = [record for part, path in folders for record in records_of(path, part)]
+    if item.counted:
+        records = [record for _, path in folders for record in _numbers(design_rows(path), {}, "")]
+    else:
+        records = [record for part, path in folders for record in records_of(path, part)]
     rows = []
-    for row in item.rows:
+    for row in item.rows or _own_rows(item, records):
         here = tuple(None if row.why else _value(records, row.selector + column) for column in item.columns)
         nothing = "no run has it" if folders and here.count(None) == len(here) else ""
         rows.append(ComparedRow(row, here, row.why or nothing))
     return rows
+
+
+def _own_rows(item: Item, records: Iterable[Record]) -> list[Row]:
+    """Return a row without published values for each of our labels of a table with columns."""
+    keys = [head.lower() for head in item.heads[: len(item.heads) - len(item.columns)]]
+    labels = dict.fromkeys(tuple(names[key] for key in keys) for names, _ in records if names.keys() >= {*keys})
+    return [Row(of, ("",) * len(item.columns), tuple(zip(keys, of, strict=True)), "") for of in labels if item.columns]
 
 
 def records_of(path: Path, part: str = "") -> list[Record]:
@@ -134,12 +146,15 @@ def pieces(item: Item, rows: Sequence[ComparedRow]) -> list[Table | str]:
     lines: list[tuple[str, ...]] = []
     missing: dict[str, list[str]] = {}
     for compared in rows:
-        cells = compared.row.published
-        lines.append((*compared.row.labels, "paper", *(text or "–" for text in cells)))
+        cells, labels = compared.row.published, compared.row.labels
+        if item.rows:
+            lines.append((*labels, "paper", *(text or "–" for text in cells)))
+            labels = ("",) * count
         if any(value is not None for value in compared.here):
-            for name, sign, values in (("here", "", compared.here), ("difference", "+", compared.differences())):
+            ours = (("here", "", compared.here), ("difference", "+", compared.differences()))
+            for name, sign, values in ours if item.rows else ours[:1]:
                 forms = [f"{sign},.{_decimals(text)}f" for text in cells]
-                lines.append((*[""] * count, name, *map(number, values, forms)))
+                lines.append((*labels, name, *map(number, values, forms)))
         if compared.missing:
             missing.setdefault(compared.missing, []).append(" + ".join(compared.row.labels))
     heads = (*item.heads[:count], "", *item.heads[count:])

@@ -47,7 +47,8 @@ class Row:
 @dataclass(frozen=True)
 class Item:
     """A table or figure; one without numbers in print has no rows. ``heads``: of the labels, then of the ``columns``,
-    each of which has a selector. ``parts``: what each run is of (a dataset), where several runs make the table."""
+    each of which has a selector. ``parts``: what each run is of (a dataset), where several runs make the table.
+    ``counted``: whether ours follow from the passages of a build or release (:mod:`quit.qa.papers.convergence`)."""
 
     id: str
     title: str
@@ -58,6 +59,7 @@ class Item:
     columns: tuple[Selector, ...] = ()
     rows: tuple[Row, ...] = ()
     parts: tuple[str, ...] = ()
+    counted: bool = False
 
     @property
     def here(self) -> str:
@@ -123,12 +125,15 @@ def _item(item_id: str, paper: Mapping[str, Any], values: Mapping[str, Any]) -> 
         return {head.lower(): label} if head.lower() in paper.get("keys", ()) else {}
 
     rows = tuple(row(line[:count], line[count:]) for line in lines)
-    columns = tuple(_selector([words.get(part, {}) for part in head.split(BETWEEN)]) for head in heads[count:])
+    where = () if lines else (values.get("where", {}),)
+    columns = tuple(
+        _selector([*where, *(words.get(part, {}) for part in head.split(BETWEEN))]) for head in heads[count:]
+    )
     labels = [
         part for text in (*heads, *(text for each in rows for text in each.labels)) for part in text.split(BETWEEN)
     ]
     parts = tuple(label for label in dict.fromkeys(labels) if "part" in words.get(label, ()))
-    return Item(*facts, tuple(heads), columns, rows, parts)
+    return Item(*facts, tuple(heads), columns, rows, parts, values.get("counted", False))
 
 
 def _selector(meanings: list[Mapping[str, Any]]) -> Selector:

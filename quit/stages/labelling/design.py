@@ -117,6 +117,12 @@ def _ordered(sets: Iterable[Subset], design: PassageDesign, source: Subset) -> P
     return PermutationTable.of(names)
 
 
+def check_hint_counts(question_ids: pa.ChunkedArray, design: PassageDesign) -> None:
+    """Raise as :func:`check_passages` for a question of usable hints. ``question_ids``: of each hint."""
+    for count in {*pc.value_counts(plain(question_ids)).field("counts").to_pylist()}:
+        check_passages(min(count, design.most_hints), design)
+
+
 def check_passages(n: int, design: PassageDesign) -> None:
     """Raise ``SettingsError`` where a question of ``n`` hints has no passage, or too many."""
     try:
