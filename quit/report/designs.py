@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from quit.common.arithmetic import products
 from quit.common.columns import plain
 from quit.common.ids import draw
 from quit.dataset.dataset import FULLY, Dataset
@@ -22,6 +21,7 @@ from quit.models.factory import Models
 from quit.release.create import subject_to_read
 from quit.render.table import Table, percent
 from quit.settings import Settings
+from quit.stages.labelling.design import cosines
 from quit.stages.labelling.passages import PassageRows
 from quit.text.words import counted
 
@@ -50,7 +50,10 @@ def design_figures(workspace: Workspace | Release, settings: Settings) -> dict[s
     passages, hits = block.passages, np.column_stack([block.labels == FULLY, block.right == 1])
     values = {"convergence": [[row["convergence"] for row in hints] for hints in dataset.selected_hints]}
     if all(value is not None for of in values["convergence"] for value in of):
-        values["cosine"] = _cosines(dataset, Models(settings).encoder.encode)
+        encoder, pairs = Models(settings).encoder, zip(dataset.question_of, dataset.selected_hints, strict=True)
+        values["cosine"] = [
+            cosines(encoder, question, [row["hint"] for row in hints]).tolist() for question, hints in pairs
+        ]
     else:
         values = {}  # published files lack it
     groups = {name: (THIRDS, _thirds(passages, of)) for name, of in values.items()}
@@ -70,13 +73,6 @@ def design_figures(workspace: Workspace | Release, settings: Settings) -> dict[s
     others = "" if not dataset.embedded else "convergence model and the cosine" if is_learned else "cosine"
     readers = [info.name for info in dataset.ordered_readers]
     return {"rows": rows, "readers": readers, "questions": len(sample), "same_encoder": others}
-
-
-def _cosines(dataset: Dataset, encode: Any) -> list[list[float]]:
-    vectors = encode(dataset.question_of)
-    hints = [row["hint"] for some in dataset.selected_hints for row in some]
-    of_hints = np.split(encode(hints), np.cumsum([len(some) for some in dataset.selected_hints])[:-1])
-    return [products(vector, own).ravel().tolist() for vector, own in zip(vectors, of_hints, strict=True)]
 
 
 def _thirds(passages: PassageRows, values: list[list[float]]) -> np.ndarray:

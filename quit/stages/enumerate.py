@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 
-from quit.common.arithmetic import products
 from quit.common.columns import plain
 from quit.common.rows import tuples
-from quit.stages.labelling.design import Subset, design_passages, extremes, hints_of
+from quit.stages.labelling.design import Subset, cosines, design_passages, extremes, hints_of
 from quit.stages.stage import Context, Tables, stage
 
 
@@ -25,8 +23,7 @@ def enumerate_stage(
     text_of = dict(tuples(questions, "question_id", "question"))
 
     def by_cosine(question_id: str, sets: Sequence[Subset]) -> list[int]:
-        texts = [text_of[question_id], *(row["hint"] for row in question_hints[question_id])]
-        vectors = context.models.encoder.encode(texts)
-        return extremes(products(vectors[:1], vectors[1:])[0].astype(np.float64), sets, design.extremes)
+        texts = [row["hint"] for row in question_hints[question_id]]
+        return extremes(cosines(context.models.encoder, text_of[question_id], texts), sets, design.extremes)
 
     return {"passages": design_passages(design, question_hints, by_cosine)}

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from quit.dataset.dataset import SPLITS
-from quit.dataset.files import PASSAGES, TableFiles, current_files
+from quit.dataset.files import PASSAGES, TableFiles, current_files, questions_at_once
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from tests.release import small
@@ -80,3 +80,9 @@ def test_passages_that_cannot_be_made_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has 1 hints; a passage of it needs more"):
         small.write(tmp_path, tables).passages().read_all()
     assert replace(files, ids=pa.array([], pa.string())).passages().read_all().num_rows == 0
+
+
+@pytest.mark.parametrize(("passages", "questions"), [(325, 2048), (15, 2048), (650, 1024), (32_767, 20), (10**9, 1)])
+def test_fewer_questions_are_taken_at_a_time_where_they_have_more_passages(passages: int, questions: int) -> None:
+    assert questions_at_once(2048, 7401, 7401 * passages) == questions
+    assert questions_at_once(2048, 0, 0) == 1

@@ -107,7 +107,7 @@ PRINTED = {
     "FT_MONOT5": "monot5/models/*-10pos-*/",
 }
 """What the page calls the folders that its commands print -> where they are."""
-REPLACED = {"paper": "paper.toml", "ID": "musique-2hop_1", "NAME": "llama-31-8b"}
+REPLACED = {"paper": "paper.toml", "convergence": "convergence.toml", "ID": "musique-2hop_1", "NAME": "llama-31-8b"}
 """What is given in place of a word."""
 SMALLER = """
 [passages]
@@ -132,6 +132,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         for key, paper, here in (("equivalence", '"bem"', '"embedded"'), ("human_coverage", "1.0", "0.0")):
             text = text.replace(f"{key} = {paper}", f"{key} = {here}")
         (tmp_path / "paper.toml").write_text(text + SMALLER, encoding="utf-8")
+        own = re.sub("(?m)^(description|profile) = .*", "", (PROFILES / "convergence.toml").read_text(encoding="utf-8"))
+        (tmp_path / "convergence.toml").write_text(text + own, encoding="utf-8")
         yield tmp_path
 
 
@@ -161,7 +163,7 @@ def test_the_pages_commands_run(block: Block, world: Path) -> None:
         for name, place in PRINTED.items():
             if name in line and not (world / name).exists():
                 (world / name).symlink_to(next(world.glob(place)))
-        text = re.sub(r"\b(paper(?!\S)|ID|NAME)\b", lambda word: REPLACED[word[0]], line)
+        text = re.sub(r"\b((?:paper|convergence)(?!\S)|ID|NAME)\b", lambda word: REPLACED[word[0]], line)
         reader.printed = ""
         reader.do(replace(block, text=text))
         if target := text.partition(" > ")[2]:
@@ -175,13 +177,14 @@ def _check_rows(folder: Path, block: str) -> None:
     """Every row that is said to run here, of the tables that a block's commands are for, has values."""
     for item in items():
         places: list[tuple[str, Path]] = []
-        for run in item.runs if item.rows else ():
-            out = re.search(r"(?:--out|>|table quit-1) (\S+)", run.command)
+        for run in item.runs if item.columns else ():
+            out = re.search(r"(?:--out|>|table quit-1|table convergence-\d) (\S+)", run.command)
             if out and run.command in block and " build " not in run.command:
                 others = {"musique": "WQA", "2wiki": "MQA"}.get(run.name.split("-")[0])
                 parts = " ".join(part for part in item.parts if part != others)
                 places.append((parts, folder / out[1].replace("NAME", REPLACED["NAME"])))
         rows = compare(item, places) if places else []
+        assert rows or not places, item.id
         assert not [row.row.labels for row in rows if row.missing and not row.row.why], item.id
 
 

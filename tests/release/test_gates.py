@@ -68,6 +68,14 @@ def test_a_violation_is_named(tmp_path: Path, change, gate: str, messages: list[
         assert example.startswith(message)
 
 
+def test_a_join_that_no_passage_has_states_nothing(tmp_path: Path) -> None:
+    rows = small.rows()
+    _across(rows)
+    rows["passages"] = [row for row in rows["passages"] if (row["question_id"], row["permutation"]) != ("q1", "10")]
+    failed = _failed(tmp_path, rows)
+    assert "missing-passage" in failed and "answer-in-passage" not in failed
+
+
 @pytest.mark.parametrize(("method", "passes"), [("full", False), ("bem", True)])
 def test_letters_inside_a_word_count_by_the_rule_of_the_filter_in_force(tmp_path, method, passes) -> None:
     rows = small.rows()

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
+from quit.errors import SettingsError
 from quit.models.convergence_scored import LLMConvergence, convergence
 from quit.models.prompting import load_prompt
 from quit.models.protocols import Drawn, HintSet
@@ -12,8 +13,9 @@ from quit.settings import Convergence
 from quit.stages.questions.candidates import CandidatePool
 from quit.stages.questions.question_type import Typed
 from quit.stages.rank import rank_hints
+from tests.building import carry_out, plan_build
 from tests.qa.scripted import scripted
-from tests.rows import table_of, tuples
+from tests.rows import table_of, tuples, write_lines
 
 
 def test_hand_computed() -> None:
@@ -181,3 +183,14 @@ def test_only_values_of_an_embedded_model_have_notes() -> None:
         tables = _tables(hints, question="Welche Stadt ist gemeint?")
         rows = tuples(_rank(tables, **settings)["ranked_hints"], "hint_id", "note")
         assert [note for _, note in sorted(rows)] == notes
+
+
+def test_orders_that_make_too_many_passages_of_ranked_hints_are_refused_before_a_model_is_asked(tmp_path) -> None:
+    record = {"id": "q", "question": "Which lake is it?", "answers": ["Baikal"]}
+    hints = [{"hint": f"It is the hint number {n}.", "convergence": n / 10} for n in range(9)]
+    source = write_lines(tmp_path / "q.jsonl", [{**record, "hints": hints}])
+    design = ("passages.hints='all'", "passages.sizes=[1, 8]", "collect.questions=0")
+    one_order = plan_build(tmp_path / "W", *design, "passages.orders='source'", source=source)
+    carry_out(one_order, "collect", "filter", "rank")
+    with pytest.raises(SettingsError, match="362,880"):
+        plan_build(tmp_path / "W", *design, source=source).begin()

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from quit.common.arithmetic import products
 from quit.dataset.dataset import Dataset
 from quit.engine.reading import settings_of
 from quit.errors import InputError
@@ -20,7 +19,7 @@ from quit.models.factory import Models
 from quit.models.protocols import NO_ANSWER
 from quit.release.create import subject_to_read
 from quit.release.view import open_to_read
-from quit.stages.labelling.design import extremes, subsets
+from quit.stages.labelling.design import cosines, extremes, subsets
 from quit.stages.labelling.passages import permutation_name
 
 METRICS = ("equal", "contained", "precision", "recall", "f1")
@@ -70,8 +69,7 @@ def design_rows(place: Path) -> list[dict[str, Any]]:
         for by in design.by:
             values = np.array([row["convergence"] or 0.0 for row in hints])
             if by == "cosine":
-                vectors = encoder.encode([dataset.question_of[position], *(row["hint"] for row in hints)])
-                values = products(vectors[:1], vectors[1:])[0].astype(np.float64)
+                values = cosines(encoder, dataset.question_of[position], [row["hint"] for row in hints])
             names = [permutation_name(sets[place]) for place in extremes(values, sets, design.extremes)]
             chosen[by, "low"], chosen[by, "high"] = ({*half} for half in np.array_split(names, 2))
         return chosen

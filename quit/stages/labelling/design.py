@@ -17,9 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
+from quit.common.arithmetic import products
 from quit.common.columns import plain
 from quit.common.rows import grouped
 from quit.errors import SettingsError
+from quit.models.protocols import Encoder
 from quit.settings import PassageDesign
 from quit.stages.labelling.passages import PermutationTable, enumerate_passages, permutation_name
 
@@ -54,6 +56,12 @@ def extremes(values: np.ndarray, sets: Sequence[Subset], count: int) -> list[int
     means = np.round([values[list(some)].sum() / len(some) for some in sets], 9)
     places = np.arange(len(sets))
     return [place for key in (means, -means) for place in np.lexsort((places, key))[:count].tolist()]
+
+
+def cosines(encoder: Encoder, question: str, hints: Sequence[str]) -> np.ndarray:
+    """Return the cosine of a question and each hint: float64, shape (hints,)."""
+    vectors = encoder.encode([question, *hints])
+    return products(vectors[:1], vectors[1:])[0].astype(np.float64)
 
 
 def design_passages(
