@@ -17,13 +17,16 @@ from quit.sources.records import SourceRecord
 
 EXPECTED = "JSON Lines or Parquet with id, question, answers and hints (schemas/question.schema.json)"
 REQUIRED = ("id", "question", "answers", "hints")
-READ = (*REQUIRED, "candidates", "question_type", "difficulty")
+READ = (*REQUIRED, "candidates", "candidate_answers", "question_type", "difficulty")
 _GIVEN = "id, question, answers and hints in each"
 _HINTS = "a list of texts or of objects with 'hint'"
 
 
 def read(path: Path) -> Iterator[SourceRecord]:
     """Yield the records of a file of the documented schema; a name that ends in ``.parquet`` is read as Parquet.
+
+    A file of *Context Convergence* (Mozafari, Piryani and Jatowt, SIGIR 2026; layout by its program, no such file was
+    seen) is read too: `candidate_answers` of questions are candidates, those of hints scores; its replies are not read.
 
     One bad line rejects that line alone, with its number. Unknown keys are left out; where a required key is missing, a
     near miss among them is named. Raises ``InputError`` for a file that cannot be read or holds no usable record.
@@ -62,7 +65,7 @@ def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
         question,
         answers,
         [_hint(hint, f"hints[{index}]", answers) for index, hint in enumerate(hints)],
-        candidates=fields.as_texts(record.get("candidates") or [], "candidates"),
+        candidates=fields.as_texts(record.get("candidates") or record.get("candidate_answers") or [], "candidates"),
         coarse=fields.as_label(kind.get("coarse"), "question_type.coarse"),
         fine=fields.as_label(kind.get("fine"), "question_type.fine"),
         difficulty=fields.as_label(record.get("difficulty"), "difficulty"),
@@ -79,7 +82,7 @@ def _hint(hint: Any, name: str, answers: list[str]) -> DraftHint:
         rank=fields.as_rank(hint.get("rank"), f"{name}.rank"),
         convergence=fields.as_convergence(hint.get("convergence"), f"{name}.convergence"),
         url=fields.as_label(hint.get("url"), f"{name}.url"),
-        scores=fields.as_scores(hint.get("scores"), f"{name}.scores", answers),
+        scores=fields.as_scores(hint.get("scores", hint.get("candidate_answers")), f"{name}.scores", answers),
     )
 
 

@@ -18,7 +18,7 @@ from quit.sources.records import RawQuestion
 from quit.text.english import not_english
 from quit.text.normalize import STOP_WORDS, words
 
-READ_OF_HINT = ("hint", "text", "rank", "convergence", "url", "scores")
+READ_OF_HINT = ("hint", "text", "rank", "convergence", "url", "scores", "candidate_answers")
 LONG_HINT, LONG_ANSWER = 500, 100
 """Characters from which a hint or an answer is said to be long."""
 

@@ -110,6 +110,15 @@ def test_the_gold_answer_is_the_last_score_wherever_it_stands(tmp_path, scores, 
     assert list(record.question.hints[0].scores.items()) == expected
 
 
+def test_a_file_of_context_convergence_has_candidates_and_scores(tmp_path):
+    hints = [{"hint": "It is red.", "candidate_answers": {"Mars": 1, "Venus": 0}, "convergence": 0.91}]
+    records = [good("jsonl", hints=hints, candidates=..., candidate_answers=["Venus", "Mars"], subsets={"a": 1})]
+    (tmp_path / "dataset_final.json").write_text(json.dumps(records), encoding="utf-8")
+    [record] = read_source(SourceRef("jsonl", tmp_path / "dataset_final.json"))
+    assert record.question.candidates == ("Venus", "Mars")
+    assert list(record.question.hints[0].scores.items()) == [("Venus", 0), ("Mars", 1)]
+
+
 def test_the_gold_answer_needs_a_score(tmp_path):
     hint = {"hint": "It has two moons.", "scores": {"Io": 0, "Mars": None, "Venus": 1}}
     with pytest.raises(InputError, match=r"'hints\[0\].scores' has no score of the text 'Mars', the gold answer"):
