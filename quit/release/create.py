@@ -18,7 +18,7 @@ from quit.common.folders import aside, locked, put_in_place
 from quit.common.ids import content_hash
 from quit.common.progress import advance, note
 from quit.dataset.check import faults
-from quit.dataset.files import TableFiles, current_files, write_table
+from quit.dataset.files import TableFiles, write_table
 from quit.dataset.release import (
     DESCRIPTION,
     FOLDER,
@@ -35,7 +35,6 @@ from quit.dataset.workspace import provenance_of, readers_of, verification_of, w
 from quit.engine.pipeline import Pipeline
 from quit.engine.questions import decision_counts
 from quit.engine.usage import origins
-from quit.engine.workspace import Workspace
 from quit.errors import GateError, InputError, SettingsError, WorkspaceError, shell_word
 from quit.evaluate.labels import SPLITS
 from quit.export.files import MADE_BY
@@ -125,14 +124,6 @@ def put(target: Path, make: Callable[[Path], Mapping[str, Any]], newest: Release
                 return Created(existing, False, _kept(existing, facts))
             put_in_place(folder, target)
     return Created(open_release(target), True)
-
-
-def subject_to_read(opened: Workspace | Release, settings: Settings) -> Subject:
-    """Return the tables of a release, or the current ones of a workspace, as what gates check."""
-    if isinstance(opened, Release):
-        return subject_of_release(opened)
-    readers: Any = settings.readers
-    return Subject(current_files(opened), readers, settings)
 
 
 def subject_of_release(release: Release, overrides: Sequence[str] = ()) -> Subject:

@@ -18,8 +18,8 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.significance import resampled_means
 from quit.models.factory import Models
-from quit.release.create import subject_to_read
 from quit.render.table import Table, percent
+from quit.report.validity import subject_of_report
 from quit.settings import Settings
 from quit.stages.labelling.design import cosines
 from quit.stages.labelling.passages import PassageRows
@@ -39,7 +39,7 @@ def design_figures(workspace: Workspace | Release, settings: Settings) -> dict[s
     each (share, low, high), a 95% bootstrap interval over questions. ``questions``: sampled ones; ``same_encoder``:
     what rests on the encoder of embedded readers, if there are any. None while answers or labels are not finished.
     """
-    subject = subject_to_read(workspace, settings)
+    subject = subject_of_report(workspace, settings)
     ids = plain(subject.files.read("splits", ["question_id"])["question_id"]).to_pylist()
     sample = sorted(sorted(ids, key=lambda question_id: draw(question_id, "designs"))[:SAMPLE])
     try:

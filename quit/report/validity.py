@@ -9,12 +9,13 @@ from typing import Any
 import duckdb
 
 from quit.common.rows import sql_rows
-from quit.dataset.files import QUESTIONS_A_CHUNK, questions_at_once
+from quit.dataset.files import QUESTIONS_A_CHUNK, current_files, questions_at_once
 from quit.dataset.release import Release
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
-from quit.release.create import subject_to_read
+from quit.release.create import subject_of_release
+from quit.release.gates import Subject
 from quit.release.whatif import answered_of
 from quit.render import plots
 from quit.render.table import Plot, Table, percent, share
@@ -93,13 +94,21 @@ def roles(figures: dict[str, list[dict[str, Any]]]) -> Iterator[str | Table]:
     yield Plot("Mean contribution of hints by rank", heads, rows, name="plot-ranks", svg=svg)
 
 
+def subject_of_report(workspace: Workspace | Release, settings: Settings) -> Subject:
+    """Return the tables of a release, or the current ones of a workspace, as what gates check."""
+    if isinstance(workspace, Release):
+        return subject_of_release(workspace)
+    readers: Any = settings.readers
+    return Subject(current_files(workspace), readers, settings)
+
+
 def whatif_figures(workspace: Workspace | Release, settings: Settings) -> list[dict[str, Any]]:
     """Return what leaving out each labeler, and asking for two, changes (:meth:`Answered.effects`).
 
     Empty with one labeler, and while labels or answers are not finished.
     """
     try:
-        answered = answered_of(subject_to_read(workspace, settings))
+        answered = answered_of(subject_of_report(workspace, settings))
         return answered.effects(answered.standard_rules())
     except InputError:  # a build that stopped has answers or labels of some questions only
         return []

@@ -27,6 +27,7 @@ from quit.text.words import counted
 STAGE = "collect"
 TABLES = ("questions", "origins", "hints", "candidates", "scores", "rejects")
 
+_PLACE = ("source", "file", "position", "record_id")
 _CHUNK = 1000
 """Questions per Arrow table: TriviaHG's 1.8 million score rows as Python objects would take gigabytes."""
 
@@ -268,15 +269,7 @@ def _add(rows: _Rows, question_id: str, parts: list[RawQuestion], hints: list[tu
         }
     )
     for record in parts:
-        rows["origins"].append(
-            {
-                "question_id": question_id,
-                "source": record.source,
-                "file": record.file,
-                "position": record.position,
-                "record_id": record.record_id,
-            }
-        )
+        rows["origins"].append({"question_id": question_id, **{name: getattr(record, name) for name in _PLACE}})
     candidates = _by_form(candidate for record in parts for candidate in record.candidates)
     for position, (form, candidate) in enumerate(candidates.items()):
         rows["candidates"].append(
@@ -322,16 +315,7 @@ def _flush(rows: _Rows, chunks: dict[str, list[pa.Table]]) -> None:
 
 
 def _reject(record: RawQuestion, kind: str, reason: str, detail: str) -> Reject:
-    return Reject(
-        STAGE,
-        kind,
-        reason,
-        detail,
-        source=record.source,
-        file=record.file,
-        position=record.position,
-        record_id=record.record_id,
-    )
+    return Reject(STAGE, kind, reason, detail, **{name: getattr(record, name) for name in _PLACE})
 
 
 def _unusable(

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from quit.dataset.dataset import Dataset
-from quit.engine.reading import settings_of
 from quit.errors import InputError
 from quit.models.factory import Models
 from quit.models.protocols import NO_ANSWER
-from quit.release.create import subject_to_read
 from quit.release.view import open_to_read
+from quit.release.whatif import subject_from
 from quit.stages.labelling.design import cosines, extremes, subsets
 from quit.stages.labelling.passages import permutation_name
 
@@ -49,10 +48,8 @@ def design_rows(place: Path) -> list[dict[str, Any]]:
 
     Raises ``InputError`` where passages are no such extremes, or some readers were not asked about some of them.
     """
-    opened = open_to_read(place)
-    settings = settings_of(opened)
-    subject, encoder = subject_to_read(opened, settings), Models(settings).encoder
-    design = subject.settings.passages
+    subject = subject_from(open_to_read(place))
+    design, encoder = subject.settings.passages, Models(subject.settings).encoder
     if not design.extremes or not {*design.orders} <= {"ascending", "descending"}:
         raise InputError(
             f"The passages of {place} are not the sets of hints with the lowest and highest mean convergence or "
