@@ -39,7 +39,7 @@ def losses(source: str, models: Models, overrides: Sequence[str]) -> list[str]:
     """Return the cells of a source's row: questions, then for each method those left out and the pairs judged."""
     settings = load("embedded", overrides).settings
     hints = settings.passages.needed_hints
-    tables = collect(read_sources([parse_source(source)]), duplicates=settings.collect.duplicates, min_hints=hints)
+    tables = collect(read_sources([parse_source(source)]), settings.collect, hints, settings.convergence)
     questions = len(tables["questions"])
     cells = [source.rpartition("/")[2], f"{questions}"]
     for method in METHODS:
