@@ -16,7 +16,7 @@ def test_every_profile_loads_and_names_its_labelers(name: str) -> None:
 
 
 def test_overrides_win_and_their_origin_is_told() -> None:
-    loaded = load("embedded", ["labels.max_new_tokens=16", "collect.duplicates=keep_all", "readers.0.name=first"])
+    loaded = load("embedded", ["labels={max_new_tokens = 16}", "collect.duplicates=keep_all", "readers.0.name=first"])
     assert loaded.settings.labels.max_new_tokens == 16
     assert loaded.settings.collect.duplicates == "keep_all"
     assert loaded.settings.readers[0].name == "first"

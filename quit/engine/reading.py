@@ -18,7 +18,7 @@ from quit.common.rows import cursor
 from quit.engine.location import Location, check_build_files
 from quit.engine.parts import damage, read_log_part
 from quit.errors import InputError
-from quit.settings import Settings, load, without
+from quit.settings import Settings, load, plain, without
 
 if TYPE_CHECKING:
     import duckdb
@@ -211,12 +211,12 @@ def as_built(
 
         names = [f"{ref.kind}:{ref.path.resolve()}" for ref in map(parse_source, sources)]
         before = [*before, *(name for name in names if name not in before)] if add else names
-    remembered, named = list(last["overrides"]), [*(overrides or ()), *changes]
+    remembered, own, changes = (plain(texts) for texts in (last["overrides"], overrides or (), changes))
     if overrides is not None:
-        remembered = [text for text in remembered if text.strip().startswith(_LASTING)]
+        remembered = [text for text in remembered if text.startswith(_LASTING)]
     if not add and {*before} != {*last["sources"]}:
         remembered = without(remembered, ["collect.questions="])
-    texts = [*without(remembered, named), *without(overrides or (), changes), *changes]
+    texts = [*without(remembered, [*own, *changes]), *without(own, changes), *changes]
     return Request(before if add or not sources else [*sources], profile or last["profile"], texts)
 
 

@@ -126,8 +126,9 @@ def parse_waivers(texts: Sequence[str]) -> dict[str, str]:
 
 def with_release_settings(settings: Settings, texts: Sequence[str]) -> Settings:
     """Return settings with these ``release.KEY=VALUE`` texts applied. Raises ``SettingsError`` for other settings."""
-    section = load("embedded", of_section("release", texts)).settings.release
-    keys = (text.partition("=")[0].strip().removeprefix("release.") for text in texts)
+    texts = of_section("release", texts)
+    section = load("embedded", texts).settings.release
+    keys = (text.partition("=")[0].removeprefix("release.") for text in texts)
     values = {key: getattr(section, key) for key in keys}
     return settings.model_copy(update={"release": settings.release.model_copy(update=values)})
 

@@ -27,6 +27,7 @@ from quit.settings.loading import (
     load_card,
     of_section,
     parse,
+    plain,
     profile_file,
     profile_names,
     without,

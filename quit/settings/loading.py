@@ -126,13 +126,28 @@ def read(profile: str | Path, overrides: Sequence[str]) -> tuple[dict[str, Any],
             merges = isinstance(of, dict) and isinstance(values.get(section), dict)
             values[section] = {**values[section], **of} if merges else of
         origins = {**base_origins, **origins}
-    for override in overrides:
+    for override in plain(overrides):
         key, separator, text = override.partition("=")
         if not separator or not key:
-            raise SettingsError(f"The setting {override!r} has no '='. Write it as {key.strip() or 'KEY'}=VALUE.")
-        _set(values, key.strip(), text.strip())
-        origins[key.strip()] = "--set"
+            raise SettingsError(f"The setting {override!r} has no '='. Write it as {key or 'KEY'}=VALUE.")
+        _set(values, key, text)
+        origins[key] = "--set"
     return values, origins
+
+
+def plain(overrides: Iterable[str]) -> list[str]:
+    """Return overrides as ``key=value`` without blanks around either, with those of its settings for a section's table:
+    ``review = { overlap = 2 }`` is ``review.overlap=2``. What is compared by its key comes from here."""
+    texts = []
+    for override in overrides:
+        key, separator, text = (piece.strip() for piece in override.partition("="))
+        table = _value(text) if key in Settings.model_fields else None
+        if isinstance(table, dict):
+            pairs = flatten(table, f"{key}.")
+            texts += [f"{name}={json.dumps(value, ensure_ascii=False, default=str)}" for name, value in pairs]
+        else:
+            texts.append(key + separator + text)
+    return texts
 
 
 def load_card(path: Path) -> Card:
@@ -161,9 +176,10 @@ def file_of(override: str) -> str | None:
 
 
 def of_section(section: str, overrides: Sequence[str]) -> Sequence[str]:
-    """Return overrides of one section. Raises ``SettingsError`` for those of another."""
+    """Return overrides of one section, plain. Raises ``SettingsError`` for those of another."""
+    overrides = plain(overrides)
     for text in overrides:
-        if not text.strip().startswith(f"{section}."):
+        if not text.startswith(f"{section}."):
             raise SettingsError(f"{text!r}: only {section} settings can change here; for others build again.")
     return overrides
 

@@ -18,7 +18,7 @@ from quit.flows.parameters import JOB_OF
 from quit.flows.serve import FLOWS
 from quit.qa import settings as qa
 from quit.report import browse
-from quit.settings import loading
+from quit.settings import loading, of_section
 from tests.paths import FEW, STARTER
 
 REMEMBERED = ["judge.threshold=0.7", "collect.questions=5", 'review.splits=["test"]']
@@ -96,9 +96,15 @@ def test_a_scheduled_job_works_with_them_too(flow: str, workspace: Workspace, re
     assert read_settings and [texts for texts in read_settings if texts != (str(FEW), REMEMBERED)] == []
 
 
-def test_options_of_a_build_outlast_its_settings(workspace: Workspace) -> None:
-    """--set replaces the remembered settings, except those with their own option, such as --questions."""
+@pytest.mark.parametrize("spelling", ["{}.{}={}", " {}.{} = {} ", "{} = {{ {} = {} }}"])
+def test_options_of_a_build_outlast_its_settings(spelling: str, workspace: Workspace) -> None:
+    """--set replaces the remembered settings, except those with their own option, such as --questions; other sources
+    end the limit of questions."""
     assert {*OPTIONS_OF_BUILD} <= {*inspect.signature(build).parameters}
-    own = [f"{key}=1" for key in OPTIONS_OF_BUILD.values()]
-    workspace.set_build({**workspace.build, "overrides": [*own, "review.overlap=2", "judge.threshold=0.7"]})
-    assert as_built(workspace, (), None, []).overrides == [*own, "review.overlap=2"]
+    keys = [*OPTIONS_OF_BUILD.values(), "review.overlap"]
+    texts = [spelling.format(*key.split("."), 2) for key in (*keys, "judge.threshold")]
+    workspace.set_build({**workspace.build, "overrides": texts})
+    assert as_built(workspace, (), None, []).overrides == [f"{key}=2" for key in keys]
+    assert as_built(workspace, (), None, texts[1:]).overrides == [f"{key}=2" for key in (*keys, "judge.threshold")]
+    assert as_built(workspace, [f"jsonl:{FEW}"]).overrides == [f"{key}=2" for key in (*keys[1:], "judge.threshold")]
+    assert of_section("review", texts[-2:-1]) == ["review.overlap=2"]
