@@ -4,6 +4,7 @@ job's docstring."""
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Literal, get_type_hints
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 from prefect.exceptions import ParameterTypeError
 from pydantic import BaseModel, Field, model_validator
 
+from quit.errors import QuitError
 from quit.export import FORMATS
 from quit.flows.scheduling import run_with_limits
 from quit.library.jobs import JobResult
@@ -87,6 +89,9 @@ def of_job(job: Callable[..., JobResult], **types: Any) -> Callable[[Work], Call
     return make
 
 
-def fault_in(error: ParameterTypeError) -> str:
-    """Return what is wrong with a parameter, of all that Prefect says."""
+logging.getLogger("prefect.flows").addFilter(lambda record: "Parameter validation failed" not in str(record.msg))
+
+
+def fault_in(error: ParameterTypeError | QuitError) -> str:
+    """Return what is wrong with a parameter, of all that Prefect says, whose log lines on it are left out."""
     return str(error).strip().splitlines()[-1].strip(" -")

@@ -8,8 +8,9 @@ import inspect
 import re
 import signal
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from pkgutil import resolve_name
@@ -18,7 +19,7 @@ from typing import Any
 import httpx
 from prefect import Flow, get_client
 from prefect.client.schemas.actions import DeploymentUpdate
-from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags
+from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName, DeploymentFilterTags, Operator
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.deployments.runner import RunnerDeployment
 from prefect.exceptions import ParameterTypeError, PrefectException
@@ -31,7 +32,7 @@ from quit.common.ids import content_hash
 from quit.engine.planning import last_build_options
 from quit.engine.reading import as_built
 from quit.engine.workspace import Workspace
-from quit.errors import SettingsError, did_you_mean
+from quit.errors import QuitError, SettingsError, did_you_mean
 from quit.flows.build import build
 from quit.flows.liveness import end_dead_runs
 from quit.flows.parameters import fault_in
@@ -48,8 +49,8 @@ FLOWS: dict[str, Flow[..., Any]] = {
     "benchmark": resolve_name("quit.qa.flow:benchmark"),  # of the other wing
 }
 """The flows by the names that schedules use."""
-_PAUSED = "paused-by-profile"
-"""Tag of a deployment that no person paused."""
+_DISABLED, _LEFT = "disabled-by-profile", "left-the-profile"
+"""Tags of a deployment: no person made its schedule inactive; no person paused it."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +88,9 @@ def plan(
     take.
     """
     folders = list({folder.address: folder for folder in map(Workspace, workspaces)}.values())
-    names = [re.sub("[%&<>]", "-", folder.name) for folder in folders]  # Prefect refuses these characters
     deployments = []
-    for folder, label in zip(folders, names, strict=True):
-        label += f"-{content_hash(folder.address, size=3)}" if len({*names}) < len(names) else ""
+    for folder in folders:
+        label = re.sub("[%&<>]", "-", folder.name)  # Prefect refuses these characters
         settings = schedule_settings(folder, profile, overrides)
         flows = {schedule.flow for schedule in settings.schedules}
         others = [Schedule(flow=flow) for flow in FLOWS if flow not in flows]  # type: ignore[arg-type]
@@ -98,7 +98,12 @@ def plan(
             parameters = _parameters(schedule, folder)
             name = "-".join(filter(None, (schedule.flow, schedule.name, label)))
             deployments.append(Planned(name, folder.address, folder.name, schedule, parameters))
-    return deployments
+    counts = Counter(each.name for each in deployments)
+    doubled = {each.workspace for each in deployments if counts[each.name] > 1}
+    return [
+        replace(each, name=f"{each.name}-{content_hash(each.workspace, size=3)}") if each.workspace in doubled else each
+        for each in deployments
+    ]
 
 
 def schedule_settings(workspace: Workspace, profile: str | None, overrides: Sequence[str] | None) -> Settings:
@@ -132,32 +137,30 @@ def _parameters(schedule: Schedule, workspace: Workspace) -> dict[str, Any]:
     parameters = {**defaults[schedule.flow], **schedule.parameters, "limits": limits}
     try:
         return flow.serialize_parameters(flow.validate_parameters(parameters))
-    except ParameterTypeError as error:
+    except (ParameterTypeError, QuitError) as error:
         raise SettingsError(f"Schedule {schedule.title!r}: {fault_in(error)}") from None
 
 
 def deployment(planned: Planned, existing: DeploymentResponse | None = None) -> RunnerDeployment:
-    """Return it as Prefect knows it. ``existing``: the server's; what a person paused there stays paused."""
+    """Return it as Prefect knows it. ``existing``: the server's; where a person paused it, or its schedule, it is
+    paused."""
     schedule, flow = planned.schedule, FLOWS[planned.schedule.flow]
-    by_person = existing if existing and _is_paused_by_person(existing) else None
-    active = schedule.enabled and not (by_person and any(not each.active for each in by_person.schedules))
     return flow.to_deployment(  # type: ignore[return-value]  # no coroutine where there is no event loop
         planned.name,
-        schedules=[PrefectSchedule(cron=schedule.cron, timezone=schedule.timezone, active=active)]
+        schedules=[PrefectSchedule(cron=schedule.cron, timezone=schedule.timezone, active=schedule.enabled)]
         if schedule.cron
         else [],
-        paused=bool(by_person and by_person.paused),
+        paused=existing is not None and _is_paused_by_person(existing),
         parameters=planned.parameters,
         description=(inspect.getdoc(flow.fn) or "").partition("\n\nArgs:")[0],
-        tags=["quit", f"workspace:{planned.folder}", *([] if schedule.enabled or by_person else [_PAUSED])],
+        tags=["quit", f"workspace:{planned.folder}", *([] if schedule.enabled else [_DISABLED])],
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
 
 
 def _is_paused_by_person(deployment: DeploymentResponse) -> bool:
-    return _PAUSED not in deployment.tags and (
-        deployment.paused or any(not schedule.active for schedule in deployment.schedules)
-    )
+    inactive = any(not schedule.active for schedule in deployment.schedules)
+    return (deployment.paused and _LEFT not in deployment.tags) or (inactive and _DISABLED not in deployment.tags)
 
 
 def reconcile(planned: Sequence[Planned]) -> tuple[list[RunnerDeployment], list[str]]:
@@ -176,8 +179,12 @@ def reconcile(planned: Sequence[Planned]) -> tuple[list[RunnerDeployment], list[
     lines = []
     with get_client(sync_client=True) as client:
         names = {f"{each.schedule.flow}/{each.name}": each for each in planned}
-        tags = DeploymentFilterTags(any_=[f"workspace:{each.folder}" for each in planned])
-        responses = client.read_deployments(deployment_filter=DeploymentFilter(tags=tags))
+        mine = DeploymentFilter(
+            operator=Operator.or_,
+            name=DeploymentFilterName(any_=[each.name for each in planned]),
+            tags=DeploymentFilterTags(any_=[f"workspace:{each.folder}" for each in planned]),
+        )
+        responses = client.read_deployments(deployment_filter=mine)
         on_server = {f"{client.read_flow(each.flow_id).name}/{each.name}": each for each in responses}
         for name, each in on_server.items():
             workspace = _workspace_of(each.parameters)
@@ -192,7 +199,7 @@ def reconcile(planned: Sequence[Planned]) -> tuple[list[RunnerDeployment], list[
                     lines.append(f"{name} was paused on the server and stays paused: resume it in Prefect's pages.")
             elif each.schedules and _is_in(workspace, planned):
                 if not each.paused:
-                    client.update_deployment(each.id, DeploymentUpdate(tags=[*each.tags, _PAUSED]))
+                    client.update_deployment(each.id, DeploymentUpdate(tags=[*each.tags, _LEFT]))
                     client.pause_deployment(each.id)
                 lines.append(
                     f"{name} is on the server and no longer planned here; it is paused. To remove it: prefect "

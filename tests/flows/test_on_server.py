@@ -65,6 +65,9 @@ def test_what_a_person_paused_stays_paused_and_is_named(whole: bool, tmp_path: P
         [line] = _served(folder, schedule)
         paused, active = _there(name)
         assert line.startswith(f"{name} was paused on the server") and (paused or not active)
+    with get_client(sync_client=True) as client:
+        client.resume_deployment(deployment.id)
+    assert _there(name) == (False, True) and _served(folder, NIGHTLY) == [] and _there(name) == (False, True)
 
 
 def test_the_profile_alone_decides_where_no_person_did(tmp_path: Path) -> None:
@@ -74,10 +77,11 @@ def test_the_profile_alone_decides_where_no_person_did(tmp_path: Path) -> None:
         assert _served(folder, schedule) == [] and _there(name) == (False, enabled)
 
 
-def test_another_workspace_of_the_same_name_is_refused(tmp_path: Path) -> None:
-    _served(_workspace(tmp_path / "a" / "twin"), NIGHTLY)
-    with pytest.raises(SettingsError, match="has .*-twin already, for .*/a/twin"):
-        _served(_workspace(tmp_path / "b" / "twin"), NIGHTLY)
+@pytest.mark.parametrize(("first", "second"), [("twin", "twin"), ("two%twins", "two-twins"), ("often-geo", "geo")])
+def test_another_workspace_with_a_deployment_of_the_same_name_is_refused(first, second, tmp_path: Path) -> None:
+    _served(_workspace(tmp_path / "a" / first), "{flow='label-update'}")
+    with pytest.raises(SettingsError, match=f"has .* already, for .*/a/{first}"):
+        _served(_workspace(tmp_path / "b" / second), OFTEN)
 
 
 def test_a_benchmark_of_one_release_is_its_workspaces(tmp_path: Path) -> None:

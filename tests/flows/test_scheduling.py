@@ -112,18 +112,29 @@ def test_a_plan_offers_every_flow_with_the_profiles_schedules_and_limits(tmp_pat
     assert planned[0].to_dict(NOON)["next"] == "2026-05-02T03:00:00+00:00"
 
 
-def test_workspaces_of_the_same_name_get_deployments_of_their_own(tmp_path: Path) -> None:
-    planned = plan([_built(tmp_path / "a" / "W"), _built(tmp_path / "b" / "W")])
-    names = {f"{one.schedule.flow}/{one.name}" for one in planned}
-    assert len(names) == 2 * len(FLOWS)
+@pytest.mark.parametrize(("first", "second"), [("W", "W"), ("a%b", "a-b"), ("geo", "nightly-geo")])
+def test_workspaces_of_the_same_name_get_deployments_of_their_own(first, second, tmp_path: Path) -> None:
+    folders = [_built(tmp_path / "a" / first), _built(tmp_path / "b" / second), _built(tmp_path / "other")]
+    schedules = "schedules=[{flow='build'}, {flow='build', name='nightly'}]"
+    names = {f"{one.schedule.flow}/{one.name}" for one in plan(folders, None, [schedules])}
+    assert len(names) == 3 * (len(FLOWS) + 1) and "build/build-nightly-other" in names
 
 
 @pytest.mark.parametrize(
-    ("parameters", "named"), [("formats=['bier']", "beir"), ("format=['beir']", "Did you mean 'formats'")]
+    ("parameters", "named"),
+    [
+        ("formats=['bier']", "beir"),
+        ("format=['beir']", "Did you mean 'formats'"),
+        ("name=5", "name: Input should be a valid string"),
+        ("waive=['x']", "The waiver 'x' has no '='"),
+    ],
 )
-def test_parameters_that_a_flow_does_not_take_are_refused_before_anything_is_deployed(tmp_path, parameters, named):
-    with pytest.raises(SettingsError, match=named):
+def test_parameters_that_a_flow_does_not_take_are_refused_before_anything_is_deployed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, parameters: str, named: str
+) -> None:
+    with pytest.raises(SettingsError, match=f"^Schedule 'release': .*{named}"), caplog.at_level(0, "prefect.flows"):
         _plan(tmp_path, f"{{flow='release', parameters={{{parameters}}}}}")
+    assert not caplog.records
 
 
 def test_a_workspace_that_was_never_built_is_refused(tmp_path: Path) -> None:
