@@ -144,6 +144,8 @@ def push(
     done again.
     """
     review = settings.review
+    if new_project and project:
+        raise InputError(f"Push to project {project} (--project), or make another (--new-project): not both.")
     with review_lock(store, settings.run.lock_seconds):
         report = PushReport(url=server.url)
         if (original := store.original) and not new_project:

@@ -20,6 +20,7 @@ from quit.annotation.client import Server, person_of
 from quit.annotation.project import edited, known_project, review_lock, task_key
 from quit.annotation.tasks import ANNOTATION_FIELDS, Reading, intact, is_copy, read_result
 from quit.common.ids import content_hash
+from quit.common.rows import grouped
 from quit.errors import ServerError
 from quit.review.store import ReviewStore
 from quit.settings import Settings
@@ -90,7 +91,7 @@ def pull(
                 if not rows.take(task):
                     stamps.pop(str(task.id), None)  # the next pull reads it again
         task_ids = rows.withdraw_missing(tasks, accept_withdrawals)
-        report.problems += rows.copies(task_ids)
+        report.problems += rows.uncounted(task_ids)
         report.part = store.append(rows.new)
         report.rows = len(rows.new)
         states = Counter(row["state"] for row in rows.new if row["kind"] == "annotation")
@@ -142,7 +143,7 @@ class _Rows:
     """Collects the rows of one pull.
 
     ``new``: those of this pull. ``_headers``: annotation -> the row of kind ``annotation`` of its latest version;
-    ``_earlier``: of the latest version before this pull.
+    ``_earlier``: of the latest version before this pull. ``_unknown``: rows of kind ``unknown`` before this pull.
     """
 
     def __init__(self, store: ReviewStore, server: Server, report: PullReport) -> None:
@@ -151,9 +152,10 @@ class _Rows:
         self._report = report
         self._project = store.project["key"]
         self._sync = store.next_sync()
-        rows = store.read()
-        mine = (pc.field("kind") == "annotation") & (pc.field("project") == self._project)
-        by_version = sorted(rows.filter(mine).to_pylist(), key=lambda row: row["version"])
+        rows, mine = store.read(), pc.field("project") == self._project
+        kinds = {kind: rows.filter(mine & (pc.field("kind") == kind)).to_pylist() for kind in ("annotation", "unknown")}
+        self._unknown = kinds["unknown"]
+        by_version = sorted(kinds["annotation"], key=lambda row: row["version"])
         self._headers: dict[int, dict[str, Any]] = {row["annotation"]: row for row in by_version}
         self._earlier = {**self._headers}
 
@@ -233,18 +235,6 @@ class _Rows:
         ask = reading.ask if state in ("submitted", "empty") else None
         self.new += [{**header, "text": ask}, *_rows_of(reading, header)]
         self._headers[number] = header
-        if reading.unknown:
-            self._report.problems.append(
-                f"Annotation {number} of task {task} holds choices that the task never had: "
-                f"{', '.join(reading.unknown)}. They are kept as rows of kind `unknown`; the rest of the annotation "
-                "counts."
-            )
-        if state == "overwritten":
-            self._report.problems.append(
-                f"Annotation {number} of task {task} by {annotator} was changed by {editor}: it does not "
-                f"count in this form (an earlier version by {annotator} does, if it was pulled). If it should, have "
-                f"{annotator} open it, change something (a note will do) and press Update."
-            )
 
     def _people_and_state(self, annotation: Mapping[str, Any]) -> tuple[str, str | None, str]:
         """Return who made an annotation, who else has changed it since, and its state."""
@@ -321,18 +311,40 @@ class _Rows:
         self.new.append(self._headers[number])
         self._report.withdrawn += 1
 
-    def copies(self, task_ids: Set[int]) -> list[str]:
-        """Count the annotations that nobody submitted, of these tasks; return what to say about them."""
-        copied = [row for row in self._headers.values() if row["state"] == "copied" and row["task"] in task_ids]
+    def uncounted(self, task_ids: Set[int]) -> list[str]:
+        """Return what to say of all that does not count in the annotations of these tasks, whichever pull brought it;
+        count those that nobody submitted."""
+        headers = [row for row in self._headers.values() if row["task"] in task_ids]
+        unknown = grouped(
+            ((row["annotation"], row["version"]), row["text"])
+            for row in (*self._unknown, *self.new)
+            if row["kind"] == "unknown"
+        )
+        lines = []
+        for row in headers:
+            which = f"Annotation {row['annotation']} of task {row['task']}"
+            if choices := unknown.get((row["annotation"], row["version"])):
+                lines.append(
+                    f"{which} holds choices that the task never had: {', '.join(choices)}. They are kept as rows of "
+                    "kind `unknown`; the rest of the annotation counts."
+                )
+            if row["state"] == "overwritten":
+                lines.append(
+                    f"{which} by {row['annotator']} was changed by {row['editor']}: it does not count in this form (an "
+                    f"earlier version by {row['annotator']} does, if it was pulled). If it should, have "
+                    f"{row['annotator']} open it, change something (a note will do) and press Update."
+                )
+        copied = [row for row in headers if row["state"] == "copied"]
         self._report.copied = len(copied)
         if not copied:
-            return []
+            return lines
         who = ", ".join(sorted({row["annotator"] for row in copied}))
         return [
+            *lines,
             f"Not submitted on a page: {counted(len(copied), 'annotation')} by {who}. A button (Create Annotations "
             "From Predictions, Propagate Annotations), an import or another program made what gives no verdict here. "
             "Label Studio counts the tasks as done until the next push opens them; what its annotator opens and "
-            "updates is a verdict."
+            "updates is a verdict.",
         ]
 
 

@@ -50,7 +50,7 @@ JOB_OF: dict[Callable[..., Any], Callable[..., JobResult]] = {}
 """The job of each flow's function."""
 _OPEN = {"Workspace": str, "Pipeline": object, "datetime": object}  # a form names a workspace by its folder
 _NOT_GIVEN: dict[str, Any] = {"profile": "", "settings": ()}
-"""What a form has in place of None."""
+"""What a form has in place of None; JSON makes other types of it."""
 _LIMITS = inspect.Parameter(
     "limits", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=Limits(), annotation=explained(Limits)
 )
@@ -75,7 +75,7 @@ def of_job(job: Callable[..., JobResult], **types: Any) -> Callable[[Work], Call
         def run(*positions: Any, **names: Any) -> Any:
             values = signature.bind(*positions, **names).arguments
             limits = values.pop("limits", _LIMITS.default)
-            arguments = {name: value for name, value in values.items() if value != _NOT_GIVEN.get(name)}
+            arguments = {name: value for name, value in values.items() if value or name not in _NOT_GIVEN}
             return run_with_limits(limits, partial(work, arguments))
 
         lines = [f"    {name}: {helps[name]}" for name in parameters]

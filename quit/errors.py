@@ -208,7 +208,7 @@ def did_you_mean(name: str, known: list[str] | tuple[str, ...]) -> str:
     near = get_close_matches(name, known, n=1, cutoff=0.5)
     if near:
         return f" Did you mean {near[0]!r}?"
-    return f" Known: {', '.join(known)}."
+    return f" Known: {', '.join(known) or 'none'}."
 
 
 def check_known(name: str, names: Collection[str], what: str, fault: type[QuitError] = SettingsError) -> None:

@@ -80,8 +80,8 @@ def override_list(
     from quit.commands.question import override_line
     from quit.review.overrides import listed
 
-    rows = listed(open_workspace(workspace), question)
-    show(rows, as_json, [override_line(row) for row in rows] or ["There are no overrides."])
+    rows, of_question = listed(open_workspace(workspace), question), f" of the question {question!r}" * bool(question)
+    show(rows, as_json, [override_line(row) for row in rows] or [f"There are no overrides{of_question}."])
 
 
 @override.command("withdraw")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,6 +64,7 @@ def serve(workspace: options.Workspace = Path("workspace"), port: int | None = N
         echo(f"Label Studio {account.version} is ready: {account.url}")
         echo(f"  your account     {account.email}, password {account.password}")
         last_project: int | None = None
+        problems: list[str] = []
         at_the_start = running = True
         seconds = 0
         while running:
@@ -76,13 +78,14 @@ def serve(workspace: options.Workspace = Path("workspace"), port: int | None = N
             running = server.runs_on(1.0)
             seconds += 1
             if project and seconds % PULL_SECONDS == 0:
-                _pull(opened, studio)
+                problems = _pull(opened, studio, problems)
     finally:
         server.stop()
 
 
-def _pull(workspace: Workspace, studio: Server) -> None:
-    """Pull beside a running server; what is in the way is said, and tried again later."""
+def _pull(workspace: Workspace, studio: Server, last_problems: Sequence[str] = ()) -> list[str]:
+    """Pull beside a running server and return the problems, of which those are said that the last pull had not; what is
+    in the way is tried again later."""
     from quit.annotation.sync import pull
     from quit.engine.reading import settings_of
     from quit.review.store import ReviewStore
@@ -90,10 +93,13 @@ def _pull(workspace: Workspace, studio: Server) -> None:
     try:
         report = pull(ReviewStore(workspace), studio, settings_of(workspace))
     except QuitError as error:
-        echo(f"Attention: nothing pulled. {error}", err=True)
+        problems = [f"nothing pulled. {error}"]
     else:
+        problems = report.problems
         if report.versions or report.withdrawn:
             echo(f"  pulled           {counted(report.versions, 'annotation')}, {report.withdrawn} withdrawn")
+    _say(problem for problem in problems if problem not in last_problems)
+    return problems
 
 
 @app.command()
@@ -243,9 +249,13 @@ def run(workspace: options.Workspace = Path("workspace"), url: UrlOption = None)
 
     opened, review = _open(workspace)
     with working("review"):
-        run_job(jobs.review_sync, workspace=opened, url=url)
-        run_job(jobs.label_update, workspace=opened)
-    show(None, False, pieces(review_status(opened, review)))
+        pushed = run_job(jobs.review_sync, workspace=opened, url=url)["push"]
+    _say(pushed["problems"])
+    try:
+        with working("review"):
+            run_job(jobs.label_update, workspace=opened)
+    finally:  # what the pull met is said even if its reviews cannot be applied
+        show(None, False, pieces(review_status(opened, review)))
 
 
 def _open(place: Path) -> tuple[Workspace, Review]:
@@ -267,5 +277,9 @@ def _sync(step: str, workspace: Path, **arguments: Any) -> dict[str, Any]:
 
 def _print_report(report: dict[str, Any], as_json: bool, lines: list[str]) -> None:
     show(report, as_json, lines)
-    for problem in () if as_json else report["problems"]:
+    _say([] if as_json else report["problems"])
+
+
+def _say(problems: Iterable[str]) -> None:
+    for problem in problems:
         echo(f"Attention: {problem}", err=True)

@@ -319,6 +319,7 @@ class Tables:
         from quit.library.progress import working
 
         waive = [waive] if isinstance(waive, str) else waive
+        compare = [compare] if isinstance(compare, str) else compare
         waivers = [f"{gate}={why or ''}" for gate, why in waive.items()] if isinstance(waive, Mapping) else list(waive)
         texts, folder = override_texts(settings), str(Path(out).absolute()) if out else ""
         with working("release", not progress):

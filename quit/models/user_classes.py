@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from quit.common.progress import note
-from quit.errors import InputError, QuitError, ServerError, SettingsError, fault_of_the_machine
+from quit.errors import InputError, QuitError, ServerError, SettingsError, check_known, fault_of_the_machine
 from quit.models.generation.base import canonical
 from quit.settings import JudgeSettings, ReaderSettings, Settings, load
 
@@ -112,8 +112,11 @@ def as_recorded(
 ) -> tuple[Settings, list[str]]:
     """Return settings whose classes have the identities that the current tables have of them, so that to look at a
     workspace imports nothing of it, and these classes: all except those of modules that are imported already, and those
-    to ``compare`` (classes or modules)."""
+    to ``compare`` (classes or modules). Raises :class:`SettingsError` for one of these that no settings name."""
     names: dict[str, None] = {}
+    classes = [spec.class_ for spec in (*settings.readers, settings.judge) if spec.class_]
+    for name in compare:
+        check_known(name, [*classes, *(each.partition(":")[0] for each in classes)], "model's class or module")
 
     def known(run: str, spec: Spec) -> Spec:
         name = spec.class_ or ""

@@ -23,10 +23,10 @@ def try_models(settings: Settings, questions: Path) -> list[dict[str, Any]]:
 
     Returns:
         Per model: ``model``, ``role``, ``messages`` (the chat: role and content), ``reply`` (as it came, without
-        thoughts), ``read_as`` (the answer, or the verdict: Yes, No, unread), ``requests`` (more than one where a
-        judge's replies were unreadable); of all replies ``prompt_tokens``, ``completion_tokens``, ``thought_tokens``
-        (part of those) and ``cost`` in the currency of the prices, None without prices. Of a model that fails:
-        ``model``, ``role`` and ``fault``.
+        thoughts), ``read_as`` (the answer, or the verdict: Yes, No, unread), ``requests`` (all that were sent:
+        more than one where replies were empty, unreadable or did not come); of all replies ``prompt_tokens``,
+        ``completion_tokens``, ``thought_tokens`` (part of those) and ``cost`` in the currency of the prices, None
+        without prices. Of a model that fails: ``model``, ``role`` and ``fault``.
     """
     changes = {"batch": False, "attempts": 2, "patience_seconds": 0.0}
     servers = tuple(server.model_copy(update=changes) for server in settings.servers)
@@ -55,6 +55,7 @@ def _try(spec: ReaderSettings | JudgeSettings, settings: Settings, question: Raw
     except QuitError as error:
         return trial | {"fault": str(error)}
     counts = meter.snapshot()[spec.name]
+    counts["requests"] += counts["retries"]
     cost = settings.spent(spec, counts)
     names = ("requests", "prompt_tokens", "completion_tokens", "thought_tokens")
     trial |= {"messages": request.messages(), "reply": raw, "read_as": read_as}

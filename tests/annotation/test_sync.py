@@ -9,7 +9,10 @@ import pytest
 from quit.annotation.project import label_config, push
 from quit.annotation.sync import PullReport, _Rows, pull
 from quit.annotation.tasks import make_task, next_version
+from quit.commands.review import _pull
 from quit.errors import InputError, ServerError, WorkspaceError
+from quit.flows import calling
+from quit.library import jobs
 from quit.review.items import with_blind
 from quit.review.report import review_status
 from quit.review.store import ReviewStore
@@ -17,6 +20,7 @@ from quit.settings import Review, Settings
 from quit.stages.labelling.verdicts import decide, live_reviews, unclear_annotations
 from tests.annotation.test_push import item
 from tests.label_studio import page_result
+from tests.running import call_quit
 
 EMAILS = {1: "ada@example.org", 2: "ben@example.org"}
 BLIND = with_blind([item(0)], 1.0, "seed")[0]
@@ -40,7 +44,7 @@ def take(store: ReviewStore):
         rows = _Rows(store, SimpleNamespace(email=EMAILS.__getitem__), report)  # type: ignore[arg-type]
         rows.take(SimpleNamespace(id=7, meta=task["meta"], data=task["data"], annotations=list(annotations)))
         store.append(rows.new)
-        return report.problems + rows.copies({7})
+        return report.problems + rows.uncounted({7})
 
     return pull
 
@@ -181,6 +185,34 @@ def test_a_project_whose_note_is_lost_is_found_by_its_reviews(memory: Any, store
     assert store.project.items() >= {"key": "0123456789ab", "url": Memory.url, "id": 1}.items()
 
 
+def test_pulls_beside_a_server_say_each_problem_once(memory: Any, store: ReviewStore, capsys) -> None:
+    memory.annotations[7] = [annotation(updated_by=2)]
+    problems: list[str] = []
+    for times in (1, 0):
+        problems = _pull(store.workspace, memory, problems)
+        assert capsys.readouterr().err.count("was changed by ben@example.org") == times
+    memory.changed, memory.annotations[7] = "later", [annotation()]
+    assert _pull(store.workspace, memory, problems) == []
+
+
+def test_all_steps_at_once_say_what_was_met_even_if_the_last_is_refused(store: ReviewStore, monkeypatch) -> None:
+    def run(job: Any, **_: Any) -> dict[str, Any]:
+        if job is jobs.label_update:
+            raise WorkspaceError("Refused.")
+        return {"push": {"problems": ["Of the push."]}}
+
+    monkeypatch.setattr(calling, "run_job", run)
+    store.set_sync({"problems": ["Of the pull."]})
+    refused = call_quit("review", "run", "-w", store.workspace.path, code=7)
+    assert "Attention: Of the push." in refused.err and "Refused." in refused.err
+    assert "Attention: Of the pull." in refused.out
+
+
+def test_a_push_goes_to_a_known_project_or_makes_one(memory: Any, store: ReviewStore, settings: Settings) -> None:
+    with pytest.raises(InputError, match="project 1 .* not both"):
+        push(store, memory, settings, [], project=1, new_project=True)
+
+
 def tin(store: ReviewStore) -> tuple[bool | None, int, int]:
     rows = decide(live_reviews(store.read()), Review()).to_pylist()
     return next((row["decision"], row["yes"], row["no"]) for row in rows if row["key"] == "tin")
@@ -189,11 +221,20 @@ def tin(store: ReviewStore) -> tuple[bool | None, int, int]:
 def test_what_somebody_else_changed_or_skipped_counts_as_its_annotator_left_it(take, store: ReviewStore) -> None:
     take(annotation())
     for change in ({"ticks": ("gold",)}, {"was_cancelled": True}):
-        [problem] = take(annotation(updated_by=2, **change))
+        [first], [problem] = (take(annotation(updated_by=2, **change)) for _ in range(2))  # named at every pull
+        assert first == problem
         assert "by ada@example.org was changed by ben@example.org" in problem and problem.endswith("press Update.")
         assert tin(store) == (True, 1, 0)
-    take(annotation(updated_by=1, was_cancelled=True))
+    assert take(annotation(updated_by=1, was_cancelled=True)) == []
     assert not len(live_reviews(store.read()))
+
+
+def test_choices_that_a_task_never_had_are_named_at_every_pull_until_they_are_gone(take) -> None:
+    odd = {"result": page_result("q000", "gold", flags=["dull"])}
+    for _ in range(2):
+        [problem] = take(annotation(**odd), annotation(11, 2))
+        assert problem.startswith("Annotation 10 of task 7 holds choices that the task never had: dull.")
+    assert take(annotation(), annotation(11, 2)) == []
 
 
 @pytest.mark.parametrize("at", ["2026-01-02T00:00:00Z", "2026-01-01T23:30:00Z"])

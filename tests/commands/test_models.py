@@ -90,6 +90,14 @@ def test_each_model_is_tried_once(tmp_path: Path) -> None:
     assert "No replies yet." in call_quit("cache", "stats").out
 
 
+@pytest.mark.parametrize(("faults", "reply"), [([], ""), ([failure(500)], "Yes"), ([], "Perhaps")])
+def test_a_trial_counts_every_request(faults: list, reply: str, tmp_path: Path) -> None:
+    with RudeServer(faults, lambda payload: reply) as server:
+        write_profile(tmp_path / "tried.toml", served(server.base_url, "r", **TRIED))
+        tried = call_quit("models", "try", "-p", "tried.toml", "--json").json()
+    assert sum(row["requests"] for row in tried) == len(server.requests) > 2
+
+
 def test_a_model_that_fails_is_told_beside_the_others(tmp_path: Path) -> None:
     with RudeServer([failure(401)], _reply) as server:
         write_profile(tmp_path / "tried.toml", served(server.base_url, "r", **TRIED))

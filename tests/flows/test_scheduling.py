@@ -1,5 +1,6 @@
 """Limits, forms and plans of flows, without a server."""
 
+import inspect
 import json
 import logging
 from datetime import UTC, datetime
@@ -10,7 +11,8 @@ import pytest
 
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, ServerError, SettingsError, Waiting, WorkspaceError
-from quit.flows import scheduling
+from quit.flows import parameters, scheduling
+from quit.flows.parameters import JOB_OF
 from quit.flows.scheduling import RunTimeout, helps_to_retry
 from quit.flows.serve import FLOWS, Planned, deployment, plan
 from quit.library.jobs import JobResult
@@ -110,6 +112,19 @@ def test_a_plan_offers_every_flow_with_the_profiles_schedules_and_limits(tmp_pat
     described = weekly.description or ""
     assert described.startswith("Freeze a workspace as a release") and "Args:" not in described
     assert planned[0].to_dict(NOON)["next"] == "2026-05-02T03:00:00+00:00"
+
+
+def test_a_scheduled_job_is_given_what_its_schedule_names_and_else_its_defaults(tmp_path: Path, monkeypatch) -> None:
+    """A deployment holds every parameter, as JSON."""
+    monkeypatch.setattr(parameters, "run_with_limits", lambda limits, work: work.args[0])
+    for planned in _plan(tmp_path, "{flow='release', parameters={settings=['release.seed=1']}}"):
+        function = FLOWS[planned.schedule.flow].fn
+        arguments = function(**json.loads(json.dumps(planned.parameters)))
+        expected = {name: each.default for name, each in inspect.signature(JOB_OF[function]).parameters.items()}
+        own = {name: planned.parameters[name] for name in ("workspace", "release", "name", "out") if name in arguments}
+        own |= planned.schedule.parameters
+        assert json.dumps(arguments) == json.dumps({name: {**expected, **own}[name] for name in arguments})
+        assert {name for name, value in expected.items() if value is None}.isdisjoint({*arguments} - {*own})
 
 
 @pytest.mark.parametrize(("first", "second"), [("W", "W"), ("a%b", "a-b"), ("geo", "nightly-geo")])

@@ -403,6 +403,10 @@ def test_to_look_at_a_workspace_runs_none_of_its_code(tmp_path: Path, marked: Pa
         call_quit(*command.split(), "-w", workspace, code=None)
         assert not marked.exists(), command
     assert "Not compared: marked:Reader" in call_quit("status", "-w", workspace).err
+    for compare in ("marked.Reader", ["marked", "Reader"]):
+        with pytest.raises(SettingsError, match=r"no model's class or module '.*Reader'. (Did you mean|Known)"):
+            quit.open(workspace.path).release("v1", compare=compare)
+    assert not marked.exists()
     call_quit("release", "create", "-w", workspace, "--name", "v1", "--compare", "marked", code=None)
     assert marked.exists()
 
