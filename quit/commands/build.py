@@ -95,7 +95,7 @@ def build(
     changes = {"shards": shards, "runner": runner, "questions": questions, "max_cost": max_cost}
     opened = Workspace(workspace)
     sources = [named_source(text) for text in source or ()]
-    _, profile, texts = as_built(opened, profile, set_, changes, sources, add)
+    _, profile, texts = as_built(opened, profile, set_, changes, sources, add=add)
     arguments: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
     with BuildConsole(quiet):
         run_job(jobs.build, workspace=opened, sources=sources, profile=profile, settings=texts, **arguments)

@@ -117,11 +117,14 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def temporary_sources(sources: Sources) -> Iterator[list[str]]:
-    """Return what :func:`source_texts` does, with records in a folder that is removed afterwards."""
+def temporary_sources(sources: Sources, kept: Path | None = None) -> Iterator[list[str]]:
+    """Return what :func:`source_texts` does, with records in a folder that is removed afterwards, unless the folder
+    ``kept`` has them."""
     with TemporaryDirectory(prefix="quit-") as folder:
 
         def put(name: str, data: bytes) -> Path:
+            if kept and (kept / name).is_file():
+                return kept / name
             path = Path(folder, name)
             path.write_bytes(data)
             return path

@@ -81,7 +81,7 @@ def build(
 
     options = {"shards": shards, "runner": runner, "questions": questions}
     opened = Workspace(Path(workspace).absolute())
-    before = as_built(opened, profile, settings, options)
+    before = as_built(opened, profile, settings, options, files=("-p", "--set"))
     own = register_models(models or {}, before.profile, before.overrides)
 
     def keep(name: str, data: bytes) -> Path:
@@ -94,7 +94,7 @@ def build(
 
     with BuildConsole(not progress):
         names = [] if sources is None else source_texts(sources, keep)
-        request = as_built(opened, profile, settings, options, names, add)
+        request = as_built(opened, profile, settings, options, names, add=add)
         texts = [*without(request.overrides, own), *own]
         steps: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
         try:
@@ -146,17 +146,15 @@ def plan(
         raise SettingsError(f"throughput is {throughput}: give a number above 0.")
     new = [*override_texts(settings), f"collect.questions={questions}"]
     opened = Workspace(workspace)
-    names = sources if isinstance(sources, list | tuple) else [sources]
-    named = [str(text) for text in names if isinstance(text, str | Path)]
-    request = as_built(opened, profile, settings, {"questions": questions}, named)
+    source_context = nullcontext(()) if sources is None else temporary_sources(sources, opened.path / "sources")
+    with source_context as source_names, working("plan", not progress):
+        request = as_built(opened, profile, settings, {"questions": questions}, source_names)
+        effective, refs = checked_build(*request)
+        pipeline = Pipeline(opened, as_looked_at(opened, effective), refs)
+        costs = plan_costs(pipeline, throughput=throughput)
     remembered = [text for text in request.overrides if text not in new]
     if opened.build and not profile:
         remembered.insert(0, f"profile={request.profile}")
-    source_context = nullcontext(request.sources) if sources is None else temporary_sources(sources)
-    with source_context as source_names, working("plan", not progress):
-        effective, refs = checked_build(source_names, request.profile, request.overrides)
-        pipeline = Pipeline(opened, as_looked_at(opened, effective), refs)
-        costs = plan_costs(pipeline, throughput=throughput)
     return dataclasses.replace(costs, remembered=tuple(remembered))
 
 
@@ -201,14 +199,15 @@ def as_built(
     settings: Overrides | None,
     options: Mapping[str, Any],
     sources: Sequence[str] = (),
-    add: bool = False,
+    **more: Any,
 ) -> reading.Request:
     """Return what :func:`quit.engine.reading.as_built` does, of settings as Python and the command line take them.
 
-    ``options``: those of :data:`quit.engine.reading.OPTIONS`. None keeps that of the last build.
+    ``options``: those of :data:`quit.engine.reading.OPTIONS`. None keeps that of the last build. ``more``: its
+    ``add`` and ``files``.
     """
     if (options.get("questions") or 0) < 0:
         raise SettingsError(f"questions is {options['questions']}: give a number from 1, or 0 for all.")
     texts = None if settings is None else override_texts(settings)
     new = [f"{reading.OPTIONS[name]}={value}" for name, value in options.items() if value is not None]
-    return reading.as_built(workspace, sources, str(profile) if profile else None, texts, new, add=add)
+    return reading.as_built(workspace, sources, str(profile) if profile else None, texts, new, **more)

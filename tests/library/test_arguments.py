@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import quit
+from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
 from quit.library.arguments import STARTER, override_texts, source_texts, temporary_sources
 from quit.settings import load
@@ -95,6 +96,28 @@ def test_faults_and_notes_of_records_name_no_file() -> None:
     assert [found["detail"][:67] for found in findings["faults"]] == [
         "record 2 (1): Id '1' is that of record 1 of 'your records' already:"
     ]
+
+
+def _written(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def test_a_plan_takes_all_that_a_build_takes_and_forgets_a_limit_with_it(tmp_path: Path) -> None:
+    """The last build had one question of records; a build of the same records keeps the limit, another forgets it."""
+    lines = STARTER.read_text(encoding="utf-8").splitlines()
+    rows = list(map(json.loads, lines[:2]))
+    opened = Workspace.create(tmp_path / "W")
+    (opened.path / "sources").mkdir()
+    [kept] = source_texts(rows, lambda name, data: _written(opened.path / "sources" / name, data))
+    build = {"sources": [kept], "profile": "embedded", "overrides": ["collect.questions=1"]}
+    other = _written(tmp_path / "other.jsonl", "\n".join(lines[:2]).encode())
+    for sources, count in (
+        (rows, 1), (pd.DataFrame(rows), 1), (kept, 1), (None, 1), (rows[::-1], 2), (other, 2),
+        ([f"jsonl:{other}"], 2), ("starter", 117),
+    ):  # fmt: skip
+        opened.set_build(build)
+        assert quit.plan(opened.path, sources, progress=False).questions == count
 
 
 def test_a_plan_of_nothing_is_refused() -> None:
