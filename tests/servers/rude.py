@@ -139,14 +139,16 @@ Script = Iterable[Fault | None] | Callable[[int, Any], Fault | None]
 
 
 class RudeServer:
-    """Serves /v1/chat/completions and /v1/models on a free port, as a context manager.
+    """Serves /v1/chat/completions and /v1/models, on a free port unless one is named, as a context manager.
 
     ``script``: faults for the first requests in the order they arrive, None for a proper answer, or a function of
     (request number from 0, payload). ``reply``: the proper answer's text from the payload. ``script`` may be replaced
     while the server runs; ``requests`` is everything that arrived.
     """
 
-    def __init__(self, script: Script = (), reply: Callable[[Any], str] = lambda payload: "NO ANSWER") -> None:
+    def __init__(
+        self, script: Script = (), reply: Callable[[Any], str] = lambda payload: "NO ANSWER", port: int = 0
+    ) -> None:
         self.requests: list[Request] = []
         self.script: Script = script if callable(script) else list(script)
         self.reply = reply
@@ -157,7 +159,7 @@ class RudeServer:
         self._lock = threading.Lock()
         self._in_flight = 0
         self._stop = threading.Event()
-        self._server = ManyAtOnce(("127.0.0.1", 0), self._handler())
+        self._server = ManyAtOnce(("127.0.0.1", port), self._handler())
         self._server.daemon_threads = True
         self._server.block_on_close = False
         self.base_url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"

@@ -230,6 +230,6 @@ def before_stop(text: str, stop: Sequence[str]) -> str:
 
 def choice_of(text: str) -> str:
     """Return the choice in a reply that follows the JSON schema; the reply as it is where it does not."""
-    with suppress(ValueError, KeyError, TypeError):
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
         return str(json.loads(text)[CHOICE])
     return text

@@ -7,6 +7,7 @@ import asyncio
 import email.utils
 import random
 import time
+from functools import cache
 
 BACKOFF_SECONDS, BACKOFF_CAP_SECONDS = 0.5, 30.0  # pause after the first failed attempt; it doubles up to the cap
 
@@ -99,3 +100,9 @@ def retry_after(value: str | None) -> float | None:
         return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
     except (ValueError, OverflowError):
         return None
+
+
+@cache
+def limits_of(url: str, requests: int, per_minute: float, tokens_per_minute: float) -> tuple[Limiter, Budget, Budget]:
+    """Return the limits of a replica, which all models of this process that ask it share."""
+    return Limiter(requests), Budget(per_minute), Budget(tokens_per_minute)

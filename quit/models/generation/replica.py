@@ -23,7 +23,7 @@ from quit.errors import QuitError, ServerError, SettingsError
 from quit.models.generation import reply as replies
 from quit.models.generation.base import CHOICE, FILTERED, ChatRequest, Completion, ModelOptions, OnReply, choice_of
 from quit.models.generation.ledger import Account, Amount
-from quit.models.generation.limits import Budget, Limiter, pause, retry_after
+from quit.models.generation.limits import limits_of, pause, retry_after
 from quit.models.generation.meter import Meter
 from quit.models.generation.reply import OVERLOADED, PassingFault
 from quit.models.generation.serving import CONNECT_SECONDS, endpoint, is_about_key
@@ -60,7 +60,8 @@ class RequestBatch:
     """The requests of one call, over all replicas and waits.
 
     ``attempts``: position of a request -> its failed attempts at its server; ``with_reply``: positions of those with a
-    reply; ``is_ending``: a fault ends the call, so no replica begins another request.
+    reply; ``is_ending``: a fault ends the call, so no replica begins another request; ``is_shared_anew``: nor now, as a
+    replica is back.
     """
 
     session: aiohttp.ClientSession
@@ -69,6 +70,7 @@ class RequestBatch:
     attempts: Counter[int] = field(default_factory=Counter)
     with_reply: set[int] = field(default_factory=set)
     is_ending: bool = False
+    is_shared_anew: bool = False
 
 
 @dataclass(eq=False)
@@ -97,9 +99,8 @@ class Replica:
         self._sizes: list[tuple[int, int]] = []  # bytes and counted tokens of the last prompts
         self._refusal = ""
         self.headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
-        self._limiter = Limiter(self.server.concurrency)
-        self._requests = Budget(self.server.requests_per_minute)
-        self._tokens = Budget(self.server.tokens_per_minute)
+        of_server = (self.server.concurrency, self.server.requests_per_minute, self.server.tokens_per_minute)
+        self._limiter, self._requests, self._tokens = limits_of(self.url, *of_server)
 
     @property
     def is_gone(self) -> bool:
@@ -107,8 +108,8 @@ class Replica:
         return self._failed_connections >= CIRCUIT_FAILURES
 
     async def work(self, batch: RequestBatch, positions: Sequence[int]) -> None:
-        """Answer the requests at ``positions``, starting them in order; returns early when the server is gone or the
-        batch is ending.
+        """Answer the requests at ``positions``, starting them in order; returns early when the server is gone, or the
+        batch is ending or shared out anew.
 
         Raises :class:`SettingsError` for what the server refuses for good, :class:`ServerError` after too many
         attempts.
@@ -118,7 +119,8 @@ class Replica:
             for position in positions:
                 await self._limiter.acquire()
                 tasks = {task for task in tasks if not task.done() or task.exception()}
-                if self.is_gone or batch.is_ending or any(task.done() for task in tasks):
+                is_over = self.is_gone or batch.is_ending or batch.is_shared_anew
+                if is_over or any(task.done() for task in tasks):
                     self._limiter.release()
                     break
                 task = asyncio.ensure_future(self._answer(batch, position))
@@ -221,9 +223,9 @@ class Replica:
         if len(self._sizes) == _SAME and most - least > _UNLIKE and counts == {tokens} != {0}:
             sizes = f"{least:,} to {most:,} bytes"
             cure = "Are they cut without a word? Serve a longer context (Ollama: OLLAMA_CONTEXT_LENGTH)"
-            self._tell("cut", f"counts {tokens:,} tokens for each of {_SAME} prompts of {sizes}. {cure}.")
+            self.tell("cut", f"counts {tokens:,} tokens for each of {_SAME} prompts of {sizes}. {cure}.")
 
-    def _tell(self, kind: str, text: str) -> None:
+    def tell(self, kind: str, text: str) -> None:
         """Print the first text of a kind."""
         if kind not in self._said:
             self._said.add(kind)
@@ -288,6 +290,8 @@ class Replica:
                 status = replies.status_of(response.status, content)
                 if status != 200 and not replies.refusal_of(status, content)[0]:
                     raise self.fault(status, content, response.headers)
+        except aiohttp.ConnectionTimeoutError:
+            raise PassingFault(f"no connection within {CONNECT_SECONDS:g} s", absent=True) from None
         except TimeoutError:
             raise PassingFault(f"no reply within {self.server.timeout_seconds:g} s", overloaded=True) from None
         except (aiohttp.ClientError, OSError) as error:
@@ -365,7 +369,7 @@ class Replica:
         if completion.is_refused:
             size = sum(len(message["content"].encode()) for message in request.messages())
             room = f"({size:,} bytes, and {self.max_tokens(request):,} tokens for the reply), which counts as NO ANSWER"
-            self._tell(completion.finish_reason, f"refuses a prompt of {request.group} {room}: {self._refusal}")
+            self.tell(completion.finish_reason, f"refuses a prompt of {request.group} {room}: {self._refusal}")
         text = choice_of(completion.text) if request.choices else completion.text
         limit = CHARACTERS_A_TOKEN * self.max_tokens(request)
         if len(text) > limit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Coroutine, Sequence
 from typing import Any
@@ -25,8 +26,8 @@ class ServerGenerator:
     """A model on one or several equal servers.
 
     A question's requests go to one replica, in order, so that its prefix cache serves them. A replica that does not
-    answer leaves its questions to the others; so does one at which a request has used up its ``attempts``, for the
-    whole call. No other layer repeats a request.
+    answer leaves its questions to the others until it is back; so does one at which a request has used up its
+    ``attempts``, for the whole call. No other layer repeats a request.
     Only a connection that cannot be made is not counted: the server is absent, and is waited for, ``patience_seconds``
     between two replies. Raises :class:`SettingsError` where the API key is not set.
     """
@@ -56,7 +57,7 @@ class ServerGenerator:
         """See :class:`quit.models.generation.base.Generator`: there is nothing in this process."""
 
     async def _generate(self, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
-        seconds = 0.0
+        last_reply = time.monotonic()
         timeout = aiohttp.ClientTimeout(total=self._server.timeout_seconds, connect=CONNECT_SECONDS)
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
         async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False) as session:
@@ -65,12 +66,13 @@ class ServerGenerator:
                 usable = [replica for replica in self._replicas if replica not in failed_replicas]
                 present = [replica for replica in usable if not replica.is_gone]
                 if not present:
-                    present, seconds = await self._wait_for_any(session, usable, seconds)
+                    present = await self._wait_for_any(session, usable, last_reply)
                 queues: dict[Replica, list[int]] = defaultdict(list)
                 for position in positions:
                     queues[_of_group(present, requests[position].group)].append(position)
                 tasks = {asyncio.ensure_future(replica.work(batch, queues[replica])): replica for replica in queues}
                 running = set(tasks)
+                look = asyncio.ensure_future(self._look_for_lost(batch, usable))
                 try:
                     while running:
                         finished, running = await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
@@ -92,30 +94,45 @@ class ServerGenerator:
                                     await asyncio.wait(running, timeout=self._server.timeout_seconds)
                                 raise
                 finally:
-                    await stop(tasks)
+                    await stop([*tasks, look])
+                batch.is_shared_anew = False
                 if len(batch.with_reply) > len(requests) - len(positions):
-                    seconds = 0.0
+                    last_reply = time.monotonic()
+
+    async def _look_for_lost(self, batch: RequestBatch, replicas: Sequence[Replica]) -> None:
+        """Ask those of ``replicas`` that are gone, while others answer, now and then; when one is back, requests are
+        shared out anew."""
+        pause, before = 1.0, len(batch.with_reply)
+        while not batch.is_shared_anew:
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, 10.0)
+            gone = [replica for replica in replicas if replica.is_gone and len(batch.with_reply) > before]
+            for replica in gone:
+                replica.tell("gone", "is gone. Its requests go to the other servers until it is back.")
+                if await replica.is_back(batch.session):
+                    note(f"{self.name}: {replica.url} is back.", loud=True)
+                    batch.is_shared_anew = True
 
     async def _wait_for_any(
-        self, session: aiohttp.ClientSession, replicas: Sequence[Replica], seconds: float
-    ) -> tuple[list[Replica], float]:
-        """Wait until one of ``replicas`` is back; returns those that are, and the seconds waited since the last reply.
+        self, session: aiohttp.ClientSession, replicas: Sequence[Replica], last_reply: float
+    ) -> list[Replica]:
+        """Wait until some of ``replicas`` are back, and return them.
 
-        ``seconds``: the seconds so far. Raises :class:`ServerError` when patience is over, and ``Stopped`` after an
-        interrupt.
+        ``last_reply``: when patience began, by the monotonic clock. Raises :class:`ServerError` when it is over, and
+        ``Stopped`` after an interrupt.
         """
         pause = 1.0
-        while seconds < self._server.patience_seconds:
+        while (left := last_reply + self._server.patience_seconds - time.monotonic()) > 0:
             self._ledger.check_not_stopped()
-            await asyncio.sleep(min(pause, self._server.patience_seconds - seconds))
-            seconds = min(seconds + pause, self._server.patience_seconds)
+            await asyncio.sleep(min(pause, left))
             pause = min(pause * 1.5, 10.0)
             back = [replica for replica in replicas if await replica.is_back(session)]
             if back:
-                return back, seconds
+                return back
+        waited = time.monotonic() - last_reply
         faults = "; ".join(f"{replica.url} ({replica.last_fault})" for replica in self._replicas)
         raise ServerError(
-            f"The server of {self.name} did not answer: {faults}. Waited {seconds:.0f} s for it (patience_seconds of "
+            f"The server of {self.name} did not answer: {faults}. Waited {waited:.0f} s for it (patience_seconds of "
             f"{self._server.name}). What it answered before is kept. {self._server.remedy_for(faults)} Then run the "
             "same command again."
         )

@@ -2,11 +2,13 @@
 
 import json
 import logging
+import socket
 import threading
 import time
 import tracemalloc
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import cycle, repeat
 from pathlib import Path
@@ -15,9 +17,9 @@ from types import SimpleNamespace
 import pytest
 
 from quit.errors import QuitError, ServerError, SettingsError, Stopped, WorkspaceError
-from quit.models.generation import CachedGenerator, ChatRequest, Completion, GenerationCache, Meter, replica
+from quit.models.generation import CachedGenerator, ChatRequest, Completion, GenerationCache, Meter, replica, server
 from quit.models.generation.base import ModelOptions
-from quit.models.generation.ledger import Account, Ledger
+from quit.models.generation.ledger import Account, Amount, Ledger
 from quit.models.generation.server import ServerGenerator
 from quit.models.generation.serving import endpoint
 from quit.models.judges import GptEvalJudge
@@ -27,6 +29,7 @@ from quit.models.readers.llm import LLMReader
 from quit.settings import ServerSettings
 from tests.servers import batches, rude
 from tests.servers.keys import ACCESS, KEY, assert_kept
+from tests.servers.ports import free_port
 from tests.servers.rude import FAULTS, RudeServer
 
 PROMPT = load_prompt("probe")
@@ -408,6 +411,57 @@ def test_a_replica_that_fails_leaves_its_questions_to_the_others(others: str, no
     moved = [line for line in notes if "left out for now (HTTP 500: broken)" in line and bad.base_url in line]
     if others != "bad":  # of two, either may be the first
         assert len(moved) == (others != "none")
+
+
+def test_a_replica_that_is_back_gets_its_questions_again(notes: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replica, "CIRCUIT_FAILURES", 2)
+    port = free_port()
+    with ExitStack() as later:
+        started: list[RudeServer] = []
+
+        def starting(number: int, _: object) -> rude.Fault:
+            if number == 60:
+                started.append(later.enter_context(RudeServer(lambda *_: rude.slow(0.05), _question, port)))
+            return rude.slow(0.05)
+
+        with RudeServer(starting, _question) as other:
+            gone = f"http://127.0.0.1:{port}/v1"
+            assert len(_ask(300, other.base_url, gone, concurrency=2)) == 300
+        [back] = started
+        assert len(back.answered) > 40 and len(back.answered) + len(other.answered) == 300
+    said = [line.removeprefix(f"r: {gone} ") for line in notes if line.startswith(f"r: {gone} is ")]
+    assert said == ["is gone. Its requests go to the other servers until it is back.", "is back."]
+
+
+def test_a_connection_that_nothing_refuses_is_not_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is off, or a firewall, drops what is sent: that is no reply that did not come."""
+    monkeypatch.setattr(replica, "CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(server, "CONNECT_SECONDS", 0.2)
+    ledger = Ledger(tokens=10**6)
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as waiting:
+        for _ in range(3):  # the queue of connections is full: the next one gets no answer
+            one = waiting.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        with pytest.raises(ServerError, match="no connection within 0.2 s"):
+            _ask(1, f"http://127.0.0.1:{full.getsockname()[1]}/v1", attempts=1, account=Account(ledger))
+    assert ledger.spent == ledger.assumed == Amount()
+
+
+def test_patience_is_by_the_clock() -> None:
+    """The list of models comes while the model is loaded: each look is followed by five more requests."""
+    with RudeServer(lambda *_: rude.failure(503, "Loading model"), reply=_question) as loading:
+        start = time.monotonic()
+        with pytest.raises(ServerError, match=r"Waited \d+ s"):
+            _ask(1, loading.base_url, patience_seconds=2)
+        assert time.monotonic() - start < 25
+
+
+def test_models_of_one_server_share_its_limits() -> None:
+    with RudeServer(lambda *_: rude.slow(0.02), reply=_question) as both:
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda _: _ask(20, both.base_url, concurrency=3), range(2)))
+        assert both.most_at_once == 3
 
 
 def test_a_server_that_is_gone_opens_the_circuit_with_a_clear_message() -> None:
