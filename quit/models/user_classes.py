@@ -3,6 +3,7 @@ or the identity that they name."""
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
 import inspect
@@ -11,9 +12,12 @@ import os
 import re
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
+from types import CodeType, ModuleType
 from typing import Any, TypeVar
 
 from quit.common.progress import note
@@ -157,7 +161,7 @@ def user_code(what: str, fault: type[QuitError] = InputError, remark: str = "") 
         yield
     except (QuitError, MemoryError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         message = f"{what} {type(error).__name__}: {str(error).rstrip('.')}.{remark} {CAUSE}"
         if isinstance(error, OSError):
             raise ServerError(message) from error
@@ -220,7 +224,7 @@ def _source(cls: type) -> str:
     """Return the source of a class's module.
 
     It is the source when this process first needed it: a later change of the file does not reach the code in memory.
-    Raises :class:`SettingsError` where there is none.
+    Raises :class:`SettingsError` where there is none, or where it had been changed already.
     """
     key = cls.__module__
     if key == "__main__" or key not in sys.modules:
@@ -236,6 +240,11 @@ def _source(cls: type) -> str:
             raise SettingsError(f"The source of {cls.__qualname__} cannot be read. {_identity_line(cls)}") from None
         return source.text
     if source is None:
+        if not _is_loaded(module, text):
+            raise SettingsError(
+                f"The source of {key} was changed after this process loaded it. Restart Python to use the change. "
+                f"Or let its source not count: {_identity_line(cls)}"
+            )
         source = _SOURCES[key] = _Source(origin, text, text)
     elif text != source.file_text:
         source.file_text = text
@@ -245,6 +254,43 @@ def _source(cls: type) -> str:
             loud=True,
         )
     return source.text
+
+
+def _is_loaded(module: ModuleType, text: str) -> bool:
+    """Whether the functions of a module in memory, and the texts that it names once, are those of its source ``text``.
+    Of a module that no plain import loaded, this is not known: True."""
+    path = module.__file__ or ""
+    if type(getattr(module, "__loader__", None)) is not SourceFileLoader:
+        return True
+    tree = ast.parse(text, path)
+    in_file, places = set(_codes(compile(tree, path, "exec", dont_inherit=True))), [(tree.body, vars(module))]
+    classes = {
+        name: value for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__
+    }
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and isinstance(classes.get(node.name), type):
+            places.append((node.body, vars(classes[node.name])))
+    stored = Counter(
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    )
+    for body, values in places:
+        for value in values.values():
+            code = getattr(inspect.unwrap(getattr(value, "__func__", value)), "__code__", None)
+            if code and code.co_filename == path and code not in in_file:
+                return False
+        for node in body:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(constant))):
+                    if stored[name] == 1 and values.get(name) != constant:
+                        return False
+    return True
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
 
 
 def imported_class(text: str, name: str) -> type:
@@ -258,11 +304,13 @@ def imported_class(text: str, name: str) -> type:
     try:
         imported = importlib.import_module(module)
         cls = getattr(imported, attribute)
-    except Exception as error:  # whatever the module does when it is imported
+    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
         fault = str(error)
         if not isinstance(error, ImportError | AttributeError):
-            at = traceback.extract_tb(error.__traceback__)[-1]
-            fault = f"{type(error).__name__}: {fault}, {at.filename}, line {at.lineno}"
+            fault = f"{type(error).__name__}: {fault}"
+            if not isinstance(error, SyntaxError):  # it names its place
+                at = traceback.extract_tb(error.__traceback__)[-1]
+                fault += f", {at.filename}, line {at.lineno}"
         raise SettingsError(
             f"{name}: the class {text!r} cannot be imported ({fault}). Write it as package.module:Name; the module is "
             "in this folder or installed."

@@ -7,6 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +201,45 @@ def test_the_identity_is_that_of_the_code_in_memory(tmp_path: Path, monkeypatch,
     assert identity("Bergen") != first and not capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "is_refused"),
+    [
+        ("'Oslo'", "'Oslo'", False), ("'Oslo'", "'Bergen'", True), ("'Be short.'", "'Be long.'", True),
+        ("'a'", "'b'", True), ("x + 1", "x + 2", True), ("class", "# A comment.\nclass", True),
+    ],
+)  # fmt: skip
+def test_a_source_that_was_changed_before_it_was_needed_is_not_that_of_the_code(
+    old: str, new: str, is_refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A notebook imports a module, edits it, and builds."""
+    monkeypatch.syspath_prepend(tmp_path)
+    source = (
+        "import functools, os\nPROMPT = 'Be short.'\nMODE = 'x'\nMODE = os.environ.get('MODE', MODE)\nCOUNT = 0\n"
+        "def helps(x): return x + 1\nonce = functools.cache(helps)\n"
+        "def wraps(f):\n    @functools.wraps(f)\n    def inner(*args): return f(*args)\n    return inner\n"
+        "class Reader:\n    name = 'a'\n    @staticmethod\n    def one(x): return [y for y in x]\n"
+        "    @wraps\n    def answer(self, prompts): return 'Oslo'\n"
+    )
+    path = tmp_path / f"edited_{abs(hash((old, new)))}.py"
+    path.write_text(source)
+    module = importlib.import_module(path.stem)
+    module.COUNT = 7
+    for _ in range(1000):  # code that ran is optimised in place
+        module.helps(1), module.Reader.one([1]), module.Reader().answer([])
+    path.write_text(source.replace(old, new))
+    with pytest.raises(SettingsError, match="changed after this process loaded") if is_refused else nullcontext():
+        _settings(module.Reader())
+
+
+@pytest.mark.parametrize("source", ["import sys\nsys.exit(0)\n", "def\n", "raise KeyError('x')\n"])
+def test_a_module_that_cannot_be_imported_is_named_with_the_line(source: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name := f"broken_{len(source)}.py").write_text(source)
+    settings = load("embedded", ["readers.0.kind=python", f"readers.0.class={name[:-3]}:Reader"]).settings
+    with pytest.raises(SettingsError, match=rf"cannot be imported \([A-Za-z]+: .*{name}, line \d\)*\. Write it"):
+        user_classes.user_model_identity(settings.readers[0])
+
+
 def _reads(module: str, /, **attributes: object) -> Any:
     """Return an object of a class of that module with these attributes."""
     values = {"__module__": module, "answer": lambda self, prompts: ["Oslo" for _ in prompts]}
@@ -251,6 +291,7 @@ def test_the_attributes_of_an_object_count_or_are_refused() -> None:
     ("model", "message"),
     [
         (ScriptedReader(lambda prompt: 1 / 0), "mine: ScriptedReader.answer raised ZeroDivisionError"),
+        (ScriptedReader(lambda prompt: sys.exit(0)), "mine: ScriptedReader.answer raised SystemExit: 0"),
         (ScriptedReader(lambda prompt: 7), "returned what is no reply: int, expected str or Reply"),
         (ScriptedReader(lambda prompt: "Leso\ud83d"), "returned what is no reply.*surrogates"),
         (ScriptedReader(lambda prompt: Reply("x", None)), "no reply: a Reply whose answer is None"),  # type: ignore
