@@ -19,6 +19,7 @@ from quit.text.english import not_english
 from quit.text.normalize import STOP_WORDS, words
 
 READ_OF_HINT = ("hint", "text", "rank", "convergence", "url", "scores", "candidate_answers")
+READ_OF_TYPE = ("coarse", "fine")
 LONG_HINT, LONG_ANSWER = 500, 100
 """Characters from which a hint or an answer is said to be long."""
 
@@ -29,11 +30,12 @@ _URL = re.compile(r"\s*(?:https?://|www\.)\S+\s*", re.IGNORECASE)
 
 def notes(question: RawQuestion) -> Iterator[str]:
     """Yield a sentence for each probable mistake in a usable record, with its field."""
-    for number, hint in enumerate(question.hints, 1):
+    for hint in question.hints:
         if len(hint.text) > LONG_HINT:
-            yield f"Hint {number} has {len(hint.text):,} characters: is it one hint? {quote(hint.text)}"
+            yield f"A hint has {len(hint.text):,} characters: is it one hint? {quote(hint.text)}"
         if markup := _MARKUP.search(hint.text):
-            yield f"Hint {number} holds markup, {quote(markup.group())}: readers will see it as text. Take it out."
+            where = f"The hint {quote(hint.text)} holds markup, {quote(markup.group())}"
+            yield f"{where}: readers will see it as text. Take it out."
     if markup := _MARKUP.search(question.question):
         yield f"The question holds markup, {quote(markup.group())}: readers will see it as text. Take it out."
     if not_english(" ".join([question.question, *(hint.text for hint in question.hints)])):
@@ -83,16 +85,18 @@ def key_notes(path: Path) -> Iterator[str]:
             twice.clear()
             if not isinstance(item.value, dict):
                 continue
-            inner = [hint for hint in item.value.get("hints") or () if isinstance(hint, dict)]
-            for keys, schema in ((item.value.keys(), READ), *((hint.keys(), READ_OF_HINT) for hint in inner)):
+            hints, kind = item.value.get("hints"), item.value.get("question_type")
+            inner = [(hint, READ_OF_HINT) for hint in (hints if isinstance(hints, list) else ())]
+            read = [(item.value, READ), (kind, READ_OF_TYPE), *inner]
+            for keys, schema in ((value.keys(), names) for value, names in read if isinstance(value, dict)):
                 for key in keys - set(schema):
                     near = get_close_matches(
                         key.lower(), [name for name in schema if name not in keys], n=1, cutoff=0.7
                     )
                     if near:
                         wheres[key, near[0]].append(item.where)
-    except (InputError, TypeError):
-        return
+    except InputError:  # a build says where; the notes on what is before it help too
+        pass
     for (key, meant), positions in sorted(wheres.items()):
         times = "once" if len(positions) == 1 else f"{len(positions):,} times"
         if meant:

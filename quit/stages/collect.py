@@ -88,11 +88,11 @@ def collect(
     """Return the tables ``questions``, ``origins``, ``hints``, ``candidates``, ``scores`` and ``rejects``.
 
     Two records are the same question when their normalised questions are equal and they share a gold answer.
-    ``pool`` puts their answers, hints and candidates together (the first record gives id, text and type),
-    ``keep_first`` rejects the later ones, ``keep_all`` keeps each as a question of its own. A question with fewer than
-    ``min_hints`` distinct hints is rejected, and so is one that ``settings`` leave out. ``scoring``: convergence of a
-    hint from its source. Every record and hint that came in is in the tables or, itself or with its question, in
-    ``rejects``.
+    ``pool`` puts their answers, hints and candidates together (the first record gives id and text, the first one with a
+    type both parts of it), ``keep_first`` rejects the later ones, ``keep_all`` keeps each as a question of its own. A
+    question with fewer than ``min_hints`` distinct hints is rejected, and so is one that ``settings`` leave out.
+    ``scoring``: convergence of a hint from its source. Every record and hint that came in is in the tables or, itself
+    or with its question, in ``rejects``.
 
     Raises ``InputError`` when no question is left (and what the readers raise).
     """
@@ -255,6 +255,9 @@ def _distinct_hints(
 
 def _add(rows: _Rows, question_id: str, parts: list[RawQuestion], hints: list[tuple[RawQuestion, RawHint]]) -> None:
     first = parts[0]
+    typed = next((record for record in parts if record.coarse and record.fine), None) or next(
+        (record for record in parts if record.coarse or record.fine), first
+    )
     answers = _by_form(answer for record in parts for answer in record.answers)
     rows["questions"].append(
         {
@@ -262,8 +265,8 @@ def _add(rows: _Rows, question_id: str, parts: list[RawQuestion], hints: list[tu
             "question": first.question,
             "answers": list(answers.values()),
             "source": first.source,
-            "coarse": next((record.coarse for record in parts if record.coarse), None),
-            "fine": next((record.fine for record in parts if record.fine), None),
+            "coarse": typed.coarse,
+            "fine": typed.fine,
             "difficulty": next((record.difficulty for record in parts if record.difficulty), None),
             "content_key": ids.content_key(first.question),
         }

@@ -18,6 +18,11 @@ _LETTERS = str.maketrans(
     | {"ß": "ss", "þ": "th", "æ": "ae", "œ": "oe", "ẞ": "SS", "Þ": "Th", "Æ": "Ae", "Œ": "Oe"}
 )
 """Letters that no form of Unicode takes apart."""
+_SIGNS = (
+    (re.compile(r"(?<=[\w+])\+(?!\w)"), " plus "),
+    (re.compile(r"(?<=\w)[#♯](?!\w)"), " sharp "),
+    (re.compile(r"(?<![^\s(])[-−](?=\d)"), " minus "),
+)
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 STOP_WORDS = frozenset(
@@ -76,8 +81,12 @@ def is_punctuation(char: str) -> bool:
 
 
 def normalize_question(text: str) -> str:
-    """Return the form in which two questions are compared: as answers are, but articles stay."""
-    return " ".join(fold(fold(text).translate(_SPACED)).split())
+    """Return the form in which two questions, or two hints, are compared: folded words, with the signs that make
+    another word of one (``C++``, ``F#``, ``-40``) as words."""
+    folded = fold(text)
+    for sign, word in _SIGNS:
+        folded = sign.sub(word, folded)
+    return " ".join(fold(folded.translate(_SPACED)).split())
 
 
 def strip_accents(text: str) -> str:

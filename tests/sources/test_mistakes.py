@@ -64,14 +64,15 @@ GERMAN = [f"Hinweis Nummer {number} ist kurz." for number in range(5)]
 NOTES = {
     "another language": (changed(question="Wer hat das geschrieben?", hints=GERMAN), ["not English", "no other"]),
     "an unknown key": (changed(candidates=..., canditates=["squid"]), ["'canditates'", "did you mean 'candidates'?"]),
+    "an unknown key of the type": (changed(question_type={"corse": "ENTY"}), ["'corse'", "did you mean 'coarse'?"]),
     "a key twice": (changed()[:-1] + ', "answers": ["octopus"]}', ["'answers' is in an object twice", "only the last"]),
     "a list in one text": (changed(candidates="Monet, Cezanne"), ["'Monet, Cezanne'", "Write a list"]),
     "a stop word as answer": (changed(answers=["yours"]), ["'yours' is a common word", "full name"]),
     "punctuation as answer": (changed(answers=["!!!"]), ["'!!!'", "no letter or digit"]),
     "an address as answer": (changed(answers=["https://example.org/octopus"]), ["address", "Write the name"]),
-    "markup in a hint": (changed(hints=[*HINTS, "It is <b>clever</b>."]), ["Hint 7", "'<b>'", "Take it out"]),
+    "markup in a hint": (changed(hints=[*HINTS, "It is <b>clever</b>."]), ["The hint 'It is", "'<b>'", "Take it out"]),
     "markup in the question": (changed(question="<p>Which animal is meant?</p>"), ["question holds markup", "'<p>'"]),
-    "a huge hint": (changed(hints=[*HINTS, "It swims. " * 5000]), ["Hint 7", "49,999 characters"]),
+    "a huge hint": (changed(hints=[*HINTS, "It swims. " * 5000]), ["A hint has 49,999 characters"]),
     "a whole sentence as answer": (changed(answers=["It is the octopus. " * 20]), ["characters", "a few words"]),
 }
 
@@ -104,6 +105,12 @@ def test_what_can_be_used_but_looks_wrong_is_noted(tmp_path, name):
     assert code == 0 and outcome["questions"] == len(LINES)
     [note] = [row["detail"] for row in outcome["notes"] if row["detail"].startswith(f"line {PLACE + 1}")]
     assert all(word in note for word in words), note
+
+
+def test_a_line_that_is_left_out_takes_no_notes_along(tmp_path):
+    lines = [changed(hints=5), changed(candidates=..., canditates=["squid"])]
+    _, outcome = checked(written(tmp_path, "\n".join(lines)))
+    assert [row["detail"] for row in outcome["notes"] if "'canditates'" in row["detail"]]
 
 
 def test_the_tutorials_data_has_one_leak(tmp_path):

@@ -94,7 +94,7 @@ def test_the_same_question_is_pooled_in_order_and_the_first_record_gives_its_fac
     other = dict(file="b.jsonl", candidates=("venus", "Ares"), coarse="LOC", fine="g")
     second = raw("9", "which  PLANET is red", ("The Mars", "Ares"), ["b1", "Shared hint!", "b3"], **other)
     tables = collect([first, second])
-    face = ("jsonl-1", "Which planet is red?", ["Mars", "Ares"], "LOC", "f")
+    face = ("jsonl-1", "Which planet is red?", ["Mars", "Ares"], "LOC", "g")
     assert tuples(tables["questions"], "question_id", "question", "answers", "coarse", "fine") == [face]
     texts = [("a1", "a.jsonl"), ("shared hint", "a.jsonl"), ("a3", "a.jsonl"), ("b1", "b.jsonl"), ("b3", "b.jsonl")]
     hints = [(f"jsonl-1-h0{number}", *text) for number, text in enumerate(texts)]
@@ -103,6 +103,13 @@ def test_the_same_question_is_pooled_in_order_and_the_first_record_gives_its_fac
     assert tuples(tables["candidates"], "candidate", "is_gold") == candidates
     [(*place, detail)] = tuples(tables["rejects"], "kind", "reason", "file", "question_id", "detail")
     assert place == ["hint", "duplicate_hint", "b.jsonl", "jsonl-1"] and "jsonl-1-h01" in detail
+
+
+@pytest.mark.parametrize("texts", [("Which C?", "Which C++?"), ("At 40?", "At -40?"), ("In F?", "In F#?")])
+def test_a_sign_that_makes_another_word_makes_another_question_and_hint(texts: tuple[str, str]) -> None:
+    tables = collect([raw("1", texts[0]), raw("2", texts[1], hints=[*"abcd", *texts])])
+    assert column(tables, "questions", "question") == [*texts] and not reasons(tables)
+    assert len(set(column(tables, "questions", "content_key"))) == 2
 
 
 def test_scores_ranks_and_urls_stay_with_their_hint():

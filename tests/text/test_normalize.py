@@ -41,6 +41,9 @@ def test_normalising_twice_changes_nothing_and_only_blanks_vanish(text: str) -> 
 
 def test_questions_keep_their_articles_and_words_have_places() -> None:
     assert normalize_question("Who played in “The Wall”?") == "who played in the wall"
+    assert normalize_question("Is C++, C# or A+ at −40, not 1914-18?") == (
+        "is c plus plus c sharp or a plus at minus 40 not 1914 18"
+    )
     assert words("Édouard’s don't, 3.5!") == ["Édouard’s", "don't", "3", "5"]
     text = "It's a test."
     assert [text[start:end] for start, end in word_spans(text)] == words(text)
