@@ -30,6 +30,16 @@ def cache_folder(name: str) -> Path:
     return (caches if caches.is_absolute() else Path.home() / ".cache") / "quit" / name  # as its specification says
 
 
+def in_made_folder(path: Path) -> Path:
+    """Return a path of the cache, after making its folder. Raises ``WorkspaceError`` where that cannot be made."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        what = f"Cannot make the cache's folder {path.parent} ({error.strerror or error})"
+        raise WorkspaceError(f"{what}. Set {VARIABLE} to a folder where you may write.") from error
+    return path
+
+
 def content_key(*texts: str) -> bytes:
     """Return 32 bytes that stand for texts in their order; no two different lists run together to the same bytes."""
     digest = hashlib.sha256()

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from quit.common.cache import cache_folder
+from quit.common.cache import cache_folder, in_made_folder
 from quit.common.children import SupervisedProcess
 from quit.common.estimate import span
 from quit.errors import MissingDependency
@@ -75,7 +75,7 @@ def ensure_environment(
             f"the {name} environment {folder} is not there and QUIT_ENVIRONMENTS=existing forbids making it; unset "
             "the variable"
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    in_made_folder(folder)
     with FileLock(f"{folder}.lock"):
         if not (folder / READY).is_file():
             log(f"making the {name} environment (once; {folder})")

@@ -298,7 +298,8 @@ TABLES: dict[str, TableContract] = {
             references=(Reference(("question_id", "answer_key", "answer"), "distinct_answers"),),
             follows={
                 **RULED,
-                "correct": "CASE WHEN basis IN ('exact', 'review') OR (question_id, answer_key) IN (SELECT "
+                "correct": "CASE WHEN basis = 'model' AND correct IS NULL THEN NULL "
+                "WHEN basis IN ('exact', 'review') OR (question_id, answer_key) IN (SELECT "
                 "(question_id, answer_key) FROM distinct_answers WHERE labels AND passages > 0) THEN "
                 "(question_id, answer_key) IN (SELECT (question_id, answer_key) FROM valid_answers) ELSE correct END",
             },

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from quit.common.cache import cache_folder
+from quit.common.cache import cache_folder, in_made_folder
 from quit.common.children import SupervisedProcess
 from quit.common.files import file_checksum
 from quit.common.folders import aside, put_in_place
@@ -77,7 +77,7 @@ def fetch(name: str, log: Callable[[str], None] = print) -> Path:
     """
     check_known(name, FETCHABLE, "model to fetch")
     model, folder = FETCHABLE[name], _folder(name)
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    in_made_folder(folder)
     from filelock import FileLock
 
     with FileLock(f"{folder}.lock"):

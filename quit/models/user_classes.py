@@ -300,7 +300,8 @@ def imported_class(text: str, name: str) -> type:
     """
     module, _, attribute = text.partition(":")
     is_new = module not in sys.modules
-    sys.path.append(os.getcwd())
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # for good: a class may import its neighbours later
     try:
         imported = importlib.import_module(module)
         cls = getattr(imported, attribute)
@@ -315,8 +316,6 @@ def imported_class(text: str, name: str) -> type:
             f"{name}: the class {text!r} cannot be imported ({fault}). Write it as package.module:Name; the module is "
             "in this folder or installed."
         ) from error
-    finally:
-        sys.path.pop()
     if not isinstance(cls, type):
         raise SettingsError(f"{name}: {text!r} is not a class.")
     if is_new:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.files import replacing, write_json, writing
+from quit.common.folders import locked
 from quit.common.progress import advance, note
 from quit.dataset.files import write_table
 from quit.dataset.release import Release
@@ -27,7 +28,7 @@ from quit.engine.parts import describe
 from quit.engine.reading import as_built
 from quit.engine.usage import capped, record
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, SettingsError
+from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.models.factory import Models, judge_prompt
 from quit.models.generation import Meter
 from quit.models.generation.base import cache_key
@@ -151,7 +152,11 @@ def ask(
     note(text)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with capped(folder, settings, models.ledger):
+    with locked(folder, wait=False) as has_lock, capped(folder, settings, models.ledger):
+        if not has_lock:
+            raise WorkspaceError(
+                f"Another command asks {judge.name} for {folder.parent.parent} now. Wait until it ends."
+            )
         try:
             return answers.rows(judge, sample)
         finally:
@@ -162,6 +167,8 @@ def _facts(judge: Judge, settings: Settings) -> dict[str, Any]:
     """Return what the verdicts rest on: nothing of servers or this machine's folders."""
     values = settings.judge.model_dump(mode="json", exclude={"server", "name"})
     values |= {key: without_folder(values[key]) for key in ("model", "prompt") if values[key]}
+    if judge.name != settings.judge.name:  # the equivalence model, beside it
+        values = {"kind": "equivalence", "threshold": values["threshold"]}
     prompt = judge_prompt(settings.judge) if isinstance(judge, GptEvalJudge) else None
     turns = {"name": prompt.name, "sha256_12": prompt.sha, "turns": [*map(list, prompt.turns)]} if prompt else None
     return {

@@ -196,15 +196,18 @@ class ServerSettings(Section):
         return f"Set {self.api_key_env or 'api_key_env in the profile, and the variable it names'}."
 
     def key(self) -> str | None:
-        """Return the API key, which no text shows from then on. Raises :class:`SettingsError` where it is missing."""
-        key = os.environ.get(self.api_key_env) if self.api_key_env else None
+        """Return the API key, which no text shows from then on. Raises :class:`SettingsError` where it is missing, or
+        cannot be sent."""
+        key = os.environ.get(self.api_key_env, "").strip() if self.api_key_env else None
         if self.api_key_env and key:
             register_secret(key, self.api_key_env)
+            if not key.isprintable():
+                raise SettingsError(f"The environment variable {self.api_key_env} holds a line end or the like.")
         elif self.api_key_env and self.api_key_needed:
             raise SettingsError(
                 f"Server {self.name!r}: the environment variable {self.api_key_env} is not set. Set it to the API key."
             )
-        return key
+        return key or None
 
     def urls(self) -> list[str]:
         """Return the replicas' base URLs. Raises :class:`SettingsError` where there is none."""

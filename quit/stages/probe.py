@@ -7,6 +7,7 @@ from functools import partial
 import pyarrow as pa
 
 from quit import contracts
+from quit.common.progress import note
 from quit.common.rows import grouped, tuples
 from quit.errors import all_of
 from quit.models.judges import Ruling, rule
@@ -14,6 +15,7 @@ from quit.models.protocols import Judge, JudgeItem, Reader
 from quit.models.readers.cleaning import as_written
 from quit.stages.read import prompts_without_hints
 from quit.stages.stage import ANSWER_POOL_TABLES, Context, Tables, stage
+from quit.text.words import counted
 
 
 def judged_replies(context: Context, tables: Tables, questions: pa.Table) -> Tables:
@@ -74,6 +76,9 @@ def judged(probe_answers: pa.Table, questions: pa.Table, judge: Judge) -> pa.Tab
         for row, ruling in zip(by_sample[sample], of_sample, strict=True)
     ]
     rows.sort(key=lambda row: (row["question_id"], row["repetition"]))
+    if unread := sum(row["correct"] is None for row in rows):
+        which = f"{unread:,} of {counted(len(rows), 'answer')} without hints"
+        note(f"The judge's verdict on {which} cannot be read: they count as wrong, for dev and test too.", loud=True)
     return contracts.table("probe_answers").from_rows(rows)
 
 

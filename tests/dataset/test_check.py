@@ -120,6 +120,15 @@ def test_a_sound_release_has_no_fault(tmp_path: Path) -> None:
     assert _faults(tmp_path, _rows()) == []
 
 
+def test_an_unread_verdict_fails_one_gate(tmp_path: Path) -> None:
+    """The answer of a labeler has no verdict, and is in no valid answers: what people may waive."""
+    rows = _rows()
+    valid = {(row["question_id"], row["answer_key"]) for row in rows["valid_answers"]}
+    row = next(row for row in rows["verdicts"] if (row["question_id"], row["answer_key"]) not in valid)
+    row.update(basis="model", correct=None)
+    assert {fault.gate for fault in _faults(tmp_path, rows)} == {"unjudged-answer"}
+
+
 def test_every_passage_may_have_changed_its_label(tmp_path: Path) -> None:
     rows = _rows()
     for row in rows["labels"]:

@@ -231,6 +231,20 @@ def test_a_source_that_was_changed_before_it_was_needed_is_not_that_of_the_code(
         _settings(module.Reader())
 
 
+def test_a_class_imports_its_neighbours_when_it_needs_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "vendor").mkdir()
+    Path("neighbour.py").write_text("")
+    Path("vendor/vendored.py").write_text("")
+    source = "import sys\nsys.path.append('vendor')\nclass Reader:\n    def answer(self, prompts):\n"
+    Path("later.py").write_text(
+        source + "        import neighbour, vendored\n        return ['Oslo' for _ in prompts]\n"
+    )
+    settings = load("embedded", ["readers.0.kind=python", "readers.0.class=later:Reader"]).settings
+    assert user_classes.user_model(settings.readers[0]).answer([None]) == ["Oslo"]
+
+
 @pytest.mark.parametrize("source", ["import sys\nsys.exit(0)\n", "def\n", "raise KeyError('x')\n"])
 def test_a_module_that_cannot_be_imported_is_named_with_the_line(source: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)

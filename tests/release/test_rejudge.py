@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from quit.common.folders import locked
 from quit.dataset.release import verify
 from quit.release.repeat import hinging_labels
 from tests.release import small
@@ -153,9 +154,26 @@ def test_the_cap_holds_and_a_higher_one_goes_on(release: Path, tmp_path: Path) -
         path = profile(tmp_path / "p.toml", server.base_url, **prices)
         options = ("release", "rejudge", release, "--judge", "new", "-p", path)
         assert "run.max_cost" in call_quit(*options, "--set", "run.max_cost=430", code=9).err
+        by_tokens = call_quit(*options, "--set", "run.max_tokens=1", code=9).err
+        assert "go on: --set run.max_tokens=" in by_tokens and "max_cost" not in by_tokens
         assert 0 < len(server.answered) < len(ASKED)
         call_quit(*options)
         assert Counter(map(asked, server.answered)) == dict.fromkeys(ASKED, 1)
+
+
+def test_two_commands_do_not_pay_for_the_same_replies(release: Path, tmp_path: Path) -> None:
+    with RudeServer(reply=accepts()) as server:
+        options = ("release", "rejudge", release, "--judge", "new", "-p", profile(tmp_path / "p.toml", server.base_url))
+        (folder := tmp_path / "v1.judges" / "new").mkdir(parents=True)
+        with locked(folder):
+            assert "Another command asks new" in call_quit(*options, code=7).err
+        assert not server.requests
+
+
+def test_the_equivalence_model_beside_a_judge_has_its_own_settings(release: Path, tmp_path: Path) -> None:
+    own = profile(tmp_path / "p.toml", "http://127.0.0.1:9/v1")
+    facts = call_quit("release", "rejudge", release, "--judge", "equivalence", "-p", own, "--json").json()
+    assert facts["settings"]["judge"] == {"kind": "equivalence", "threshold": 0.5}
 
 
 def test_a_sample_is_judged_again_once(release: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from quit.models.prompting import PromptTemplate
 CHOICE = "answer"  # the field of a constrained reply
 FILTERED = "content_filter"  # finish reason of a reply that the vendor withheld
 _TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens", "thought_tokens")
-_MAX_TOKENS = 10**9  # of one reply: more is no count
+MAX_TOKENS = 10**9  # of one reply: more is no count
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ class Completion:
             raise ValueError("its content is not a text")
         self.text.encode()  # a lone surrogate is a UnicodeEncodeError, which is a ValueError
         for name, count in self.tokens.items():
-            if type(count) is not int or not 0 <= count <= _MAX_TOKENS:  # true would be read back as 1
-                raise ValueError(f"its {name} is not a number from 0 to {_MAX_TOKENS:,}")
+            if type(count) is not int or not 0 <= count <= MAX_TOKENS:  # true would be read back as 1
+                raise ValueError(f"its {name} is not a number from 0 to {MAX_TOKENS:,}")
 
     @property
     def tokens(self) -> dict[str, int]:

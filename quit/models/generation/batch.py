@@ -25,7 +25,8 @@ from typing import Any
 import aiohttp
 from filelock import FileLock
 
-from quit.common.cache import cache_folder, open_wal, select_keys
+from quit.common.cache import cache_folder, in_made_folder, open_wal, select_keys
+from quit.common.progress import note
 from quit.errors import ServerError, SettingsError, Waiting
 from quit.models.generation.base import ChatRequest, ModelOptions, OnReply, cache_key
 from quit.models.generation.ledger import Account, Amount
@@ -82,8 +83,7 @@ class BatchGenerator:
 
     def generate(self, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
         """See :class:`quit.models.generation.base.Generator`. Raises ``Waiting`` while replies are missing."""
-        path = cache_folder("batches.sqlite")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path = in_made_folder(cache_folder("batches.sqlite"))
         lock = FileLock(path.with_suffix(".lock"))  # no other shard or build makes or collects a batch meanwhile
         with lock, closing(open_wal(path, "FULL", _BATCHES)) as notes:
             notes.execute(_REQUESTS)
@@ -169,10 +169,15 @@ class BatchGenerator:
                 f"batch = false for the server {self._server.name}, which pays for its requests again, one by one."
             ) from None
         if what == "ended":
-            rows = [self._row_of(line) for content in contents for line in content.split(b"\n") if line]
+            lines = [line for content in contents for line in content.split(b"\n") if line.strip()]
+            rows = [row for row in map(self._row_of, lines) if row]
             why = f"the batch is {state} {json.dumps(batch['errors']) if batch.get('errors') else ''}".strip()
+            if broken := len(lines) - len(rows):
+                line = next(line for line in lines if not self._row_of(line))
+                what = f"{counted(broken, 'line')} of the replies in the batch {shown(identity)} cannot be read"
+                note(f"{self.name}: {what}, such as {shown(line.decode(errors='replace'), 60)!r}.", loud=True)
             is_full = not rows and refusal(why) == "waiting" and self._lower(notes, tag, why)
-            self._close(notes, tag, rows, None if is_full else shown(why))
+            self._close(notes, tag, rows, None if is_full else shown(why), are_all_read=not broken)
 
     def _lower(self, notes: sqlite3.Connection, tag: str, why: str) -> bool:
         """Note how many tokens may wait at a server that refuses a batch for that: what it says, or half of those.
@@ -186,7 +191,9 @@ class BatchGenerator:
             notes.execute("INSERT OR REPLACE INTO sizes VALUES (?, ?, ?)", (self._model, self._model, limit))
         return bool(count > 1)
 
-    def _close(self, notes: sqlite3.Connection, tag: str, rows: Sequence[_Row], why: str | None) -> None:
+    def _close(
+        self, notes: sqlite3.Connection, tag: str, rows: Sequence[_Row], why: str | None, are_all_read: bool = True
+    ) -> None:
         """Note what came of a batch, all of it or nothing; ``why`` requests have no reply, None: it was never made."""
         with notes:
             *amounts, owner = notes.execute("SELECT cost, tokens, ledger FROM batches WHERE tag = ?", (tag,)).fetchone()
@@ -198,9 +205,9 @@ class BatchGenerator:
             notes.execute("UPDATE requests SET tag = NULL WHERE tag = ?", (tag,))
             notes.execute("DELETE FROM batches WHERE tag = ?", (tag,))
         ledger, reserve = self._account.ledger, Amount(*amounts)
-        counts = [counts_of(reply) for reply, *_ in rows if reply]
+        counts = [counts_of(reply.encode()) for reply, *_ in rows if reply]
         cost = Amount.total(self._account.actual(count, Amount()) for count in counts)
-        if not all(count.prompt_tokens for count in counts):
+        if not are_all_read or not all(count.prompt_tokens for count in counts):
             cost = Amount(*map(max, cost, reserve))
         # What another workspace has reserved stays reserved there: taken back here, it would be spent here once more.
         ledger.settle(reserve if owner == ledger.owner else Amount(), cost, request=False)
@@ -210,14 +217,14 @@ class BatchGenerator:
                 f"{reserve.tokens:,.0f}"
             )
 
-    def _row_of(self, line: bytearray) -> _Row:
-        """Return reply, more failures, fault and key of a line of an output or error file."""
+    def _row_of(self, line: bytearray) -> _Row | None:
+        """Return reply, more failures, fault and key of a line of an output or error file; None of another one."""
         try:
             entry = json.loads(line)
             key, response = bytes.fromhex(entry["custom_id"]), entry.get("response") or {}
-            status, body = response.get("status_code") or 0, json.dumps(response.get("body"))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise ServerError(f"{self._replica.url}: a line of a batch's replies cannot be read.") from None
+            status, body = int(response.get("status_code") or 0), json.dumps(response.get("body"))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
         if status == 200 or refusal_of(status, body.encode())[0] in ("withheld", "long"):
             return body, 0, None, key
         fault = self._replica.fault(status, body.encode(), {}) if status >= 300 else None

@@ -23,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from quit.common.cache import cache_folder, open_wal, select_keys
+from quit.common.cache import cache_folder, in_made_folder, open_wal, select_keys
 from quit.common.files import replacing, writing
 from quit.common.progress import note
 from quit.errors import InputError, SettingsError, WorkspaceError, refuse_newer
@@ -70,8 +70,7 @@ class GenerationCache(AbstractContextManager["GenerationCache"]):
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path = path or cache_folder("generations.sqlite")
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = in_made_folder(path or cache_folder("generations.sqlite"))
         self._incoming: queue.SimpleQueue[tuple[Entry, Future[None]] | None] = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -213,10 +212,9 @@ class GenerationCache(AbstractContextManager["GenerationCache"]):
         try:
             yield
         except sqlite3.DatabaseError as error:
-            raise WorkspaceError(
-                f"{self.path} cannot be used as generation cache: {error}. "
-                "Move it away, or set QUIT_CACHE to another folder."
-            ) from error
+            is_full = error.sqlite_errorcode == sqlite3.SQLITE_FULL
+            remedy = "Free some space" if is_full else "Move it away, or set QUIT_CACHE to another folder"
+            raise WorkspaceError(f"{self.path} cannot be used as generation cache: {error}. {remedy}.") from error
 
     def _write(self) -> None:
         database: sqlite3.Connection | None = None

@@ -192,8 +192,17 @@ class TransformersGenerator:
         return _Reply(position, request, text, len(ids), generator)
 
     def _tokens(self, messages: list[dict[str, str]]) -> list[int]:
+        from jinja2 import TemplateError
+
         options = {"add_generation_prompt": True, "tokenize": True, "return_dict": True}
-        ids: list[int] = self._loaded[1].apply_chat_template(messages, **options, **self._options.template)["input_ids"]
+        try:
+            tokens = self._loaded[1].apply_chat_template(messages, **options, **self._options.template)
+        except TemplateError as error:
+            raise InputError(
+                f"{self.name}: the chat template of {self._options.model} refuses the prompt ({error}). Name a prompt "
+                "file without the turn that it refuses (often the system's), or another model."
+            ) from None
+        ids: list[int] = tokens["input_ids"]
         return ids
 
     def _beginning(self, template: PromptTemplate) -> _Text | None:

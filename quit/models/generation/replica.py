@@ -59,15 +59,16 @@ _NAMES = 3  # model names in replies that are told
 class RequestBatch:
     """The requests of one call, over all replicas and waits.
 
-    ``attempts``: position of a request -> its failed attempts at its server; ``with_reply``: positions of those with a
-    reply; ``is_ending``: a fault ends the call, so no replica begins another request; ``is_shared_anew``: nor now, as a
-    replica is back.
+    ``attempts``: position of a request -> its failed attempts at its server; ``failed_replicas``: those that are asked
+    no more; ``with_reply``: positions of those with a reply; ``is_ending``: a fault ends the call, so no replica begins
+    another request; ``is_shared_anew``: nor now, as a replica is back.
     """
 
     session: aiohttp.ClientSession
     requests: Sequence[ChatRequest]
     on_reply: OnReply
     attempts: Counter[int] = field(default_factory=Counter)
+    failed_replicas: set[Replica] = field(default_factory=set)
     with_reply: set[int] = field(default_factory=set)
     is_ending: bool = False
     is_shared_anew: bool = False
@@ -129,6 +130,7 @@ class Replica:
             if tasks:
                 finished, in_flight = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
                 if in_flight:  # After a fault. They were paid for: let them come in before it is raised.
+                    batch.failed_replicas.add(self)
                     await asyncio.wait(in_flight, timeout=self.server.timeout_seconds)
                 for task in finished:
                     task.result()
@@ -176,7 +178,7 @@ class Replica:
             await asyncio.shield(asyncio.wrap_future(commit))
 
     async def _complete(self, batch: RequestBatch, position: int) -> Completion | None:
-        """Return the completion, or None when the server is gone."""
+        """Return the completion, or None when the server is gone, or asked no more."""
         request = batch.requests[position]
         body = self.body(request)
         max_tokens = self.max_tokens(request)
@@ -185,6 +187,8 @@ class Replica:
         while True:
             await self._requests.spend(1)
             await self._tokens.spend(estimate)
+            if batch.is_ending or self in batch.failed_replicas:
+                return None
             try:
                 completion = await self._pay(batch.session, body, max_tokens)
             except PassingFault as fault:
@@ -308,7 +312,7 @@ class Replica:
         The reply to a prompt that is refused, for its content or its length, is empty, like a withheld one.
         """
         try:
-            reply = json.loads(content)
+            reply = replies.read(content)
             choice = reply["choices"][0]
             message = choice["message"]
             text, thoughts = replies.text_of(message)
@@ -317,7 +321,7 @@ class Replica:
                 finish_reason = FILTERED
             if finish_reason.startswith(FILTERED):
                 text = thoughts = ""
-            completion = Completion(text, finish_reason, **replies.tokens_of(reply.get("usage") or {}))
+            completion = Completion(text, finish_reason, **replies.tokens_of(reply.get("usage")))
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
             if refused := self._refused(status, content):
                 return refused

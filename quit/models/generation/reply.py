@@ -12,7 +12,7 @@ from operator import not_
 from typing import Any
 
 from quit.errors import QuitError, SettingsError
-from quit.models.generation.base import FILTERED, Completion, ModelOptions
+from quit.models.generation.base import FILTERED, MAX_TOKENS, Completion, ModelOptions
 from quit.settings import ServerSettings
 from quit.text import vendors
 from quit.text.secrets import shown
@@ -20,6 +20,7 @@ from quit.text.secrets import shown
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking", "thoughts", "reasoning_details", "thinking_blocks")
 """Fields of a message beside its content."""
 _OF_THOUGHT = re.compile("think|thought|reason")  # the type of a part
+_HALF = re.compile("[\ud800-\udfff]")  # of a pair: a character that a token limit cut
 _TELLING = frozenset({"code", "type", "status", "reason", "message", "msg", "detail", "error", "blockReason"})
 """Fields of an error."""
 OVERLOADED = frozenset({429, 503, 529})
@@ -54,33 +55,51 @@ def text_of(message: Mapping[str, Any]) -> tuple[Any, str]:
         of_thought = [bool(_OF_THOUGHT.search(str(part.get("type")))) for part in content]
         thoughts += compress(content, of_thought)
         content = "".join(str(part.get("text") or "") for part in compress(content, map(not_, of_thought)))
+    if isinstance(content, str):
+        content = _HALF.sub("\ufffd", content)
     return content, str(thoughts) if thoughts else ""
 
 
-def counts_of(content: str | bytes | bytearray) -> Completion:
-    """Return a completion with the counts of a reply's body, all 0 where one cannot be read."""
-    with suppress(ValueError, AttributeError, TypeError, RecursionError):
-        return Completion("", "stop", **tokens_of(json.loads(content).get("usage") or {}))
+def read(content: bytes | bytearray) -> Any:
+    """Return a reply's body; a broken character is U+FFFD. Raises ``ValueError`` or ``RecursionError`` for no JSON."""
+    return json.loads(content.decode(json.detect_encoding(content), "replace"))
+
+
+def counts_of(content: bytes | bytearray) -> Completion:
+    """Return a completion with the counts of a reply's body, all 0 where it has none."""
+    with suppress(ValueError, AttributeError, RecursionError):
+        return Completion("", "stop", **tokens_of(read(content).get("usage")))
     return Completion("", "stop")
 
 
-def tokens_of(usage: Mapping[str, Any]) -> dict[str, Any]:
+def tokens_of(usage: Any) -> dict[str, Any]:
     """Return the counts of a completion: those of its reply are the most that the fields together say.
 
-    Thoughts may be among the reply's tokens, beside them, or in the total alone.
+    Thoughts may be among the reply's tokens, beside them, or in the total alone. A count that is none is 0.
     """
-    prompt = usage.get("prompt_tokens") or usage.get("input_tokens") or 0
-    reply = usage.get("completion_tokens") or usage.get("output_tokens") or 0
-    details = usage.get("completion_tokens_details") or usage.get("output_tokens_details") or {}
-    thoughts = details.get("reasoning_tokens") or usage.get("reasoning_tokens") or 0
+
+    def count(*names: str) -> int:
+        return next(filter(None, (_count(usage, *name.split(".")) for name in names)), 0)
+
+    prompt, reply = count("prompt_tokens", "input_tokens"), count("completion_tokens", "output_tokens")
+    thoughts = count(
+        "completion_tokens_details.reasoning_tokens", "output_tokens_details.reasoning_tokens", "reasoning_tokens"
+    )
     beside = thoughts if thoughts > reply else 0
-    rest = (usage.get("total_tokens") or 0) - prompt if prompt else 0
+    rest = count("total_tokens") - prompt if prompt else 0
     return {
         "prompt_tokens": prompt,
-        "completion_tokens": max(reply + beside, rest),
-        "cached_tokens": min((usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0, prompt),
+        "completion_tokens": min(max(reply + beside, rest), MAX_TOKENS),
+        "cached_tokens": min(count("prompt_tokens_details.cached_tokens"), prompt),
         "thought_tokens": thoughts,
     }
+
+
+def _count(value: Any, *names: str) -> int:
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if is_number and 0 <= value <= MAX_TOKENS else 0
 
 
 def answer_of(name: str, options: ModelOptions, text: str, finish_reason: str, thoughts: str = "") -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import threading
 import time
 from collections import defaultdict
@@ -61,9 +62,9 @@ class ServerGenerator:
         timeout = aiohttp.ClientTimeout(total=self._server.timeout_seconds, connect=CONNECT_SECONDS)
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
         async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False) as session:
-            batch, failed_replicas = RequestBatch(session, requests, on_reply), set[Replica]()
+            batch = RequestBatch(session, requests, on_reply)
             while positions := [position for position in range(len(requests)) if position not in batch.with_reply]:
-                usable = [replica for replica in self._replicas if replica not in failed_replicas]
+                usable = [replica for replica in self._replicas if replica not in batch.failed_replicas]
                 present = [replica for replica in usable if not replica.is_gone]
                 if not present:
                     present = await self._wait_for_any(session, usable, last_reply)
@@ -81,8 +82,8 @@ class ServerGenerator:
                                 task.result()
                             except ServerError:
                                 replica = tasks[task]
-                                failed_replicas.add(replica)
-                                if len(failed_replicas) == len(self._replicas):
+                                batch.failed_replicas.add(replica)
+                                if len(batch.failed_replicas) == len(self._replicas):
                                     raise
                                 for position in queues[replica]:
                                     del batch.attempts[position]
@@ -145,6 +146,7 @@ def _of_group(replicas: Sequence[Replica], group: str) -> Replica:
 
 _LOOPS: list[asyncio.AbstractEventLoop] = []
 _MAKING = threading.Lock()
+os.register_at_fork(after_in_child=_LOOPS.clear)  # its thread is not in the child
 
 
 def _loop() -> asyncio.AbstractEventLoop:

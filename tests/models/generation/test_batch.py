@@ -224,6 +224,24 @@ def test_a_good_line_is_not_lost_to_an_error_line_of_the_same_request() -> None:
         assert _once(server) == TEXTS
 
 
+def test_a_line_that_cannot_be_read_costs_no_other_reply(notes: list[str]) -> None:
+    """Its own request is asked for again, like one without a line; blank lines and codes as texts do no harm."""
+    with batch_server(lambda number, body: f"A to {_question(body)}") as server:
+        with pytest.raises(Waiting):
+            _once(server)
+        server.end_batches()
+        name = next(name for name in server.files if name.startswith("output"))
+        lines = [
+            line.replace(b'"status_code": 200', b'"status_code": "200"') for line in server.files[name].splitlines()
+        ]
+        server.files[name] = b"\n".join([lines[0][:40], *lines[1:], b"  ", b"[]", b'{"custom_id": null}'])
+        with pytest.raises(Waiting):
+            _once(server)
+        assert [line for line in notes if "3 lines of the replies in the batch batch_0 cannot be read" in line]
+        server.end_batches()
+        assert _once(server) == TEXTS and sorted(server.charged.values()) == [*[1] * (len(TEXTS) - 1), 2]
+
+
 @pytest.mark.parametrize("fault", ["another project's key", "a deleted file"])
 def test_a_batch_or_file_that_is_gone_is_named_with_what_to_do(fault: str) -> None:
     with batch_server(lambda number, body: "A") as server:

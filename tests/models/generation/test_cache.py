@@ -73,6 +73,12 @@ def _ask(model: Counting, cache: GenerationCache, questions: str) -> list[str]:
     return [reply.text for reply in replies]
 
 
+def test_a_cache_that_cannot_be_made_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUIT_CACHE", "/proc/nowhere")
+    with pytest.raises(WorkspaceError, match=r"folder /proc/nowhere .*Set QUIT_CACHE to a folder"):
+        GenerationCache()
+
+
 def test_one_changed_bit_in_a_reply_is_found_and_the_reply_asked_for_again(tmp_path: Path) -> None:
     """Every third bit of the row: the reply is given out as it was, or not at all."""
     path = tmp_path / "g.sqlite"

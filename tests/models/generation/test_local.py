@@ -123,6 +123,14 @@ def test_a_model_that_is_not_there_is_named() -> None:
         _generate(TransformersGenerator("t", ModelOptions("no/such-model-here")), _requests()[:1])
 
 
+def test_a_chat_template_that_refuses_the_prompt_is_named() -> None:
+    """Gemma 2's has no turn of the system."""
+    generator = _llama()
+    generator._loaded[1].chat_template = "{{ raise_exception('System role not supported') }}"
+    with pytest.raises(InputError, match=r"refuses the prompt \(System role not supported\)"):
+        _generate(generator, _requests()[:1])
+
+
 def test_a_prompt_that_is_too_long_names_its_question() -> None:
     request = ChatRequest(PROMPT, {"context": "word " * 20_000, "question": "Which?"}, 32, group="wikihint-test_7")
     with pytest.raises(InputError, match="wikihint-test_7"):

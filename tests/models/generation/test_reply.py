@@ -53,6 +53,7 @@ def test_a_text_may_be_in_parts_and_thoughts_beside_it(message: dict[str, Any], 
         ({"input_tokens": 9, "output_tokens": 42}, 42, 0),
         ({"total_tokens": 51}, 0, 0),
         ({"prompt_tokens": 9, "completion_tokens": 42, "total_tokens": 0}, 42, 0),
+        ({"prompt_tokens": 9.0, "completion_tokens": "7", "output_tokens": 42.0, "total_tokens": -3}, 42, 0),
     ],
 )
 def test_the_tokens_of_a_reply_are_what_all_fields_say(usage: dict[str, Any], reply: int, thoughts: int) -> None:
@@ -62,7 +63,7 @@ def test_the_tokens_of_a_reply_are_what_all_fields_say(usage: dict[str, Any], re
 
 def test_no_more_of_a_prompt_is_cached_than_there_is() -> None:
     usage = {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 10**8}}
-    assert counts_of(json.dumps({"usage": usage})).cached_tokens == 9
+    assert counts_of(json.dumps({"usage": usage}).encode()).cached_tokens == 9
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,14 @@
 
 import json
 import logging
+import multiprocessing
 import socket
 import threading
 import time
 import tracemalloc
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from itertools import cycle, repeat
 from pathlib import Path
@@ -42,7 +43,7 @@ TIME_OUT = {"hangs", "sends a byte at a time, without end"}
 SHOWN = {
     *("400", "401", "401 with the key where messages are cut", "404", "500", "502"),
     *("429 with an unreadable Retry-After", "no HTTP", "header too long", "body that echoes the key", "no choices"),
-    *("content that is not a text", "not finished", "a key instead of a count"),
+    *("content that is not a text", "not finished"),
 }
 """Faults whose message quotes a text in which the key was."""
 
@@ -107,6 +108,24 @@ def test_a_fault_that_passes_costs_one_more_attempt_and_nothing_else(name: str) 
         replies = _ask(4, server.base_url, concurrency=1, api_key_env=ACCESS, meter=meter)
     assert replies == {n: f"Q{n}?" for n in range(4)}
     assert len(server.requests) == 5 and meter.snapshot()["r"]["retries"] == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        *((rude.Fault(usage={"prompt_tokens": count}), "NO ANSWER") for count in
+          (2**70, float("inf"), float("nan"), -1, "400", rude.KEY, True, {"a": 1}, [1])),
+        (rude.Fault(usage={"prompt_tokens": 400.0}), "NO ANSWER"),
+        (rude.Fault(usage={"prompt_tokens": 400, "prompt_tokens_details": [{"cached_tokens": "0"}]}), "NO ANSWER"),
+        (rude.Fault(content="Lake \ud83d", usage={"prompt_tokens": 3}), "Lake \ufffd"),
+        (rude.Fault(body=b'{"choices": [{"message": {"content": "Br\xe9da"}}], "usage": [7]}'), "Br\ufffdda"),
+    ],
+)  # fmt: skip
+def test_an_answer_is_taken_whatever_its_counts_and_characters(reply, text: str) -> None:
+    meter = Meter()
+    with RudeServer(lambda *_: reply) as server:
+        assert _ask(1, server.base_url, api_key_env=ACCESS, meter=meter) == {0: text}
+    assert len(server.requests) == 1 and meter.snapshot()["r"]["retries"] == 0
 
 
 def test_a_slow_server_is_waited_for_and_a_hanging_one_asked_again() -> None:
@@ -455,6 +474,34 @@ def test_patience_is_by_the_clock() -> None:
         with pytest.raises(ServerError, match=r"Waited \d+ s"):
             _ask(1, loading.base_url, patience_seconds=2)
         assert time.monotonic() - start < 25
+
+
+def test_after_a_refusal_for_good_nothing_is_sent_again() -> None:
+    """One of four requests is refused while the others wait for their next attempt."""
+
+    def reply(number: int, payload: object) -> rude.Fault:
+        return replace(rude.WRONG_MODEL, delay=0.3) if _question(payload) == "Q0?" else rude.failure(500)
+
+    with RudeServer(reply) as server, pytest.raises(SettingsError):
+        _ask(4, server.base_url, attempts=9)
+    assert len(server.requests) < 4 * 3
+
+
+def test_a_forked_process_asks_too() -> None:
+    with RudeServer(reply=_question) as server:
+        assert _ask(1, server.base_url) == {0: "Q0?"}
+        child = multiprocessing.get_context("fork").Process(target=_ask, args=(1, server.base_url))
+        child.start()
+        child.join(20)
+        assert child.exitcode == 0 and len(server.requests) == 2
+
+
+@pytest.mark.parametrize(("key", "is_sent"), [(f" {KEY}\r\n", True), (f"{KEY[:9]}\n{KEY[9:]}", False)])
+def test_a_key_from_a_file_of_another_system_is_trimmed_or_named(key: str, is_sent: bool, monkeypatch) -> None:
+    monkeypatch.setenv(ACCESS, key)
+    with RudeServer() as server, nullcontext() if is_sent else pytest.raises(SettingsError, match=f"{ACCESS} holds"):
+        _ask(1, server.base_url, api_key_env=ACCESS)
+    assert [request.authorization for request in server.requests] == [f"Bearer {KEY}"] * is_sent
 
 
 def test_models_of_one_server_share_its_limits() -> None:
