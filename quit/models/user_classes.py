@@ -42,6 +42,8 @@ class _Source:
 
 _SOURCES: dict[str, _Source] = {}
 """By the name of the module."""
+_FOLDERS: list[str] = []
+"""The working folder that was put into ``sys.path``."""
 CAUSE = "The error's cause shows where (quit --debug prints it)."
 """Ends the message of an error that the user's code raised."""
 Spec = TypeVar("Spec", ReaderSettings, JudgeSettings)
@@ -300,8 +302,11 @@ def imported_class(text: str, name: str) -> type:
     """
     module, _, attribute = text.partition(":")
     is_new = module not in sys.modules
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # for good: a class may import its neighbours later
+    if (folder := os.getcwd()) not in sys.path:  # it stays there: a class may import its neighbours later
+        for earlier in {*_FOLDERS} & {*sys.path}:
+            sys.path.remove(earlier)
+        _FOLDERS[:] = [folder]
+        sys.path.append(folder)
     try:
         imported = importlib.import_module(module)
         cls = getattr(imported, attribute)
