@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import httpx
 
 from quit.annotation.server import stored_account
+from quit.common.endpoints import is_local
 from quit.common.retries import with_retries
 from quit.errors import InputError, ServerError, SettingsError, importing, shell_word
 from quit.settings import Review
@@ -46,9 +47,8 @@ class Server:
         """Return a new connection. It follows no redirect: what is sent would arrive as a question, or elsewhere."""
         seconds = self._settings.timeout_seconds
         try:
-            return LabelStudio(
-                base_url=self.url, api_key=self._token, timeout=seconds, max_retries=0, follow_redirects=False
-            )
+            client = httpx.Client(timeout=seconds, follow_redirects=False, trust_env=not is_local(self.url))
+            return LabelStudio(base_url=self.url, api_key=self._token, max_retries=0, httpx_client=client)
         except ApiError:  # the SDK reads in a personal access token itself that it has expired
             raise self._refusal() from None
 

@@ -1,8 +1,10 @@
-"""The address of a model as logs and metrics show it: without user, password, query or token."""
+"""Addresses of servers: as logs and metrics show them (without user, password, query or token), and their proxies."""
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 
 def address(url: str) -> str:
@@ -12,3 +14,16 @@ def address(url: str) -> str:
         return ""
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}{parts.path}".rstrip("/")
+
+
+def is_local(url: str) -> bool:
+    """Whether a URL is of this machine, which no proxy of the environment (``HTTPS_PROXY``) stands before."""
+    return re.match(r"https?://(?:[^/@]*@)?(?:localhost|127\.[\d.]+|\[::1\])(?:[:/]|$)", url) is not None
+
+
+def proxy_of(url: str) -> str | None:
+    """Return the proxy that the environment names for a URL (``HTTPS_PROXY``, ``NO_PROXY``); None: there is none."""
+    parts = urlsplit(url)
+    if is_local(url) or proxy_bypass(parts.hostname or ""):
+        return None
+    return getproxies().get(parts.scheme)

@@ -18,15 +18,14 @@ from quit.text.answers import answer_key
 
 JUDGE_FIELDS = frozenset({"question", "answer", "candidate"})
 CHOICES = ("Yes", "No")
-VERSION = 4
+VERSION = 5
 """Of how replies are read as verdicts (:func:`parse_verdict`), a part of identities."""
 
 _OF_THE_ANSWER = "".join(rf"(?<!\b{word} )" for word in ("gold", "golden", "reference", "expected", "true"))
-_LABEL = rf"{_OF_THE_ANSWER}\b(?:answer|verdict|judge?ment|decision|conclusion|correct|boxed)\b"
-_GOES_ON = (
-    r"(?!-\w)(?= *(?:[^\w\s]|_|\s*\Z|\s*\n| (?:as|because|but|he|i|it|its|she|since|that|the|these|they|this|you)\b))"
-)
-"""After a verdict; another word makes a phrase or a title of it (*no idea*, *No Country for Old Men*)."""
+_LABEL = rf"{_OF_THE_ANSWER}\b(?<!not )(?:answer|verdict|judge?ment|decision|conclusion|correct|boxed)\b"
+_ON = "as|because|but|he|i|it|its|she|since|that|the|these|they|this|you"
+_GOES_ON = rf"(?!-\w|\. *\d)(?= *(?:[^\w\s]|_|\s*\Z|\s*\n| (?:{_ON})\b))"
+"""After a verdict; another word makes a phrase or a title of it (*no idea*, *No Country for Old Men*, *No. 5*)."""
 _VERDICT = re.compile(rf"(?:\A|{_LABEL}(?:[^.?\n]{{0,40}}(?:\bis\b|[:={{>])|\s*\n))[\W_]*(yes|no)\b{_GOES_ON}")
 _ALONE = re.compile(r"\byes\b|\bno\b(?! +\w)")  # "there is no doubt" is no second verdict
 _EITHER = re.compile(r"\byes\b\W*(?:\b(?:or|and)\b|[/|&])\W*\bno\b")

@@ -57,7 +57,10 @@ def _items(path: Path) -> Iterator[Item]:
                 yield Item(row, position, file, f"split {split}, row {position + 1}")
     except (*_DAMAGED, pa.ArrowException, datasets.exceptions.DatasetsError) as error:
         reason = " ".join(str(error).split())[:300] or "a file is empty"
-        raise InputError(f"{path} could not be read as a dataset ({reason}); expected {EXPECTED}.") from error
+        raise InputError(
+            f"{path} could not be read as a dataset ({reason}); expected {EXPECTED}. Files can be "
+            "named one by one too: jsonl:FILE."
+        ) from error
 
 
 def _splits(path: Path, datasets: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ def meaning(kind: str, word: str) -> str | None:
 def family(model: str) -> str:
     """Return a model's family by its name, folder or identity: the last word of it that names one, else the first word.
 
-    >>> family("gpt-eval-4/chat/NousResearch/Hermes-3-Llama-3.1-8B@main|judge@9fd524b72bae|8 tokens")
+    >>> family("gpt-eval-5/chat/NousResearch/Hermes-3-Llama-3.1-8B@main|judge@9fd524b72bae|8 tokens")
     'llama'
     """
     words = re.findall("[a-z]+", re.split(r"[|@#]", model)[0].rstrip("/").rpartition("/")[2].casefold())

@@ -21,7 +21,7 @@ VERDICTS = {
            'The answer to this question is: "', "Notably, yes", "",
            "No Country for Old Men", "Answer: No Country for Old Men", "Yes Minister", "Yes Minister is meant",
            "The gold answer is yes, so No", "The gold answer is yes.", "The reference answer: no", "No doubt", "No-one",
-           "The expected answer is yes"],
+           "The expected answer is yes", "The correct answer is No. 5", "It is not correct: yes, it is a city"],
 }  # fmt: skip
 
 

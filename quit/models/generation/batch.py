@@ -389,11 +389,10 @@ class BatchGenerator:
     async def _chunks(
         self, session: aiohttp.ClientSession, method: str, path: str, content: dict[str, Any]
     ) -> AsyncIterator[bytes]:
-        headers = {name: value for name, value in self._replica.headers.items() if name != "Content-Type"}
+        options = self._replica.options_of_request
+        options["headers"] = {name: value for name, value in options["headers"].items() if name != "Content-Type"}
         try:
-            async with session.request(
-                method, endpoint(self._replica.url, path), headers=headers, allow_redirects=False, **content
-            ) as response:
+            async with session.request(method, endpoint(self._replica.url, path), **options, **content) as response:
                 if response.status == 404:
                     raise _NotFound(
                         f"{self._replica.url} takes no batches (HTTP 404 for {path}): set batch = false for the server "

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from quit.common.endpoints import proxy_of
 from quit.common.progress import note
 from quit.errors import QuitError, ServerError, SettingsError
 from quit.models.generation import reply as replies
@@ -104,6 +105,11 @@ class Replica:
         self._limiter, self._requests, self._tokens = limits_of(self.url, *of_server)
 
     @property
+    def options_of_request(self) -> dict[str, Any]:
+        """What every request to it has, except for its time limit."""
+        return {"headers": self.headers, "allow_redirects": False, "proxy": proxy_of(self.url)}
+
+    @property
     def is_gone(self) -> bool:
         """Whether too many connections in a row have failed."""
         return self._failed_connections >= CIRCUIT_FAILURES
@@ -150,7 +156,7 @@ class Replica:
         with suppress(aiohttp.ClientError, TimeoutError, OSError):
             limit = aiohttp.ClientTimeout(total=CONNECT_SECONDS)
             url = endpoint(self.url, "/models")
-            async with session.get(url, headers=self.headers, allow_redirects=False, timeout=limit) as response:
+            async with session.get(url, **self.options_of_request, timeout=limit) as response:
                 async for chunk in response.content.iter_any():
                     content += chunk
                     if len(content) > MAX_BYTES:
@@ -202,7 +208,7 @@ class Replica:
                     await asyncio.sleep(pause(self._failed_connections))
                 else:
                     attempt = batch.attempts[position] = batch.attempts[position] + 1
-                    seconds = self._pause_after(fault, attempt)
+                    seconds = self._pause_after(fault, attempt, request.group)
                     wait = f", the next in {seconds:.0f} s" if fault.after else ""
                     self._say(f"{fault} (attempt {attempt} of {self.server.attempts}){wait}", seconds >= _SAY_SECONDS)
                     await asyncio.sleep(seconds)
@@ -246,16 +252,17 @@ class Replica:
         self._last_line, self._silent_failures = now, 0
         note(f"{self.name}: {self.url}: {text}{more}", loud=True)
 
-    def _pause_after(self, fault: PassingFault, attempts: int) -> float:
+    def _pause_after(self, fault: PassingFault, attempts: int, group: str) -> float:
         """Return the seconds until a request is sent again; raises :class:`ServerError` after its last attempt."""
         self._failed_connections = 0
         if fault.overloaded:
             self._limiter.overloaded()
         if attempts >= self.server.attempts:
+            again = f"run the same command again when it is well, or raise attempts of the server {self.server.name}"
+            remedy = self.server.remedy_for(str(fault)) if "CERTIFICATE" in str(fault) else f"{again} in the profile."
             raise ServerError(
-                f"{self.url} ({self.name}) failed {attempts} times on one request; the last time: "
-                f"{fault}. What it answered before is kept; run the same command again when it is well, or raise "
-                f"attempts of the server {self.server.name} in the profile."
+                f"{self.url} ({self.name}) failed {attempts} times on one request (of {group}); the last time: "
+                f"{fault}. What it answered before is kept; {remedy}"
             ) from fault
         return pause(attempts, fault.after)
 
@@ -286,7 +293,7 @@ class Replica:
         """Return status and body of a reply, or of a refusal that :meth:`parse` reads."""
         url, content = endpoint(self.url, "/chat/completions"), bytearray()
         try:
-            async with session.post(url, data=body, headers=self.headers, allow_redirects=False) as response:
+            async with session.post(url, data=body, **self.options_of_request) as response:
                 async for chunk in response.content.iter_any():  # decompressed
                     content += chunk
                     if len(content) > MAX_BYTES:

@@ -12,6 +12,7 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
+from quit.common.endpoints import proxy_of
 from quit.common.rows import grouped
 from quit.errors import SettingsError
 from quit.models.loading import located
@@ -36,9 +37,6 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *_: Any) -> None:
         return None
-
-
-_OPENER = urllib.request.build_opener(_NoRedirects)
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,9 @@ def model_names(url: str, key: str | None, timeout: float = CONNECT_SECONDS) -> 
         request.headers.update({"X-api-key": key, "Anthropic-version": "2023-06-01"})
     elif key:
         request.add_header("Authorization", f"Bearer {key}")
-    with _OPENER.open(request, timeout=timeout) as response:
+    proxy = proxy_of(url)
+    proxies = urllib.request.ProxyHandler({request.type: proxy} if proxy else {})
+    with urllib.request.build_opener(_NoRedirects, proxies).open(request, timeout=timeout) as response:
         models = json.loads(response.read(_MAX_BYTES))["data"]
     facts = {str(model["id"]).removeprefix("models/"): {**(model.get("meta") or {}), **model} for model in models}
     return {name: next((fields[key] for key in _CONTEXT if fields.get(key)), 0) for name, fields in facts.items()}

@@ -22,7 +22,7 @@ from quit.models.generation import CachedGenerator, ChatRequest, Completion, Gen
 from quit.models.generation.base import ModelOptions
 from quit.models.generation.ledger import Account, Amount, Ledger
 from quit.models.generation.server import ServerGenerator
-from quit.models.generation.serving import endpoint
+from quit.models.generation.serving import endpoint, model_names
 from quit.models.judges import GptEvalJudge
 from quit.models.prompting import load_prompt
 from quit.models.protocols import NO_ANSWER, JudgeItem, Prompt, Reply, Verdict
@@ -32,6 +32,7 @@ from tests.servers import batches, rude
 from tests.servers.keys import ACCESS, KEY, assert_kept
 from tests.servers.ports import free_port
 from tests.servers.rude import FAULTS, RudeServer
+from tests.servers.serving import serving
 
 PROMPT = load_prompt("probe")
 RUDE = ModelOptions("rude")
@@ -503,6 +504,30 @@ def test_a_key_from_a_file_of_another_system_is_trimmed_or_named(key: str, is_se
     with RudeServer() as server, nullcontext() if is_sent else pytest.raises(SettingsError, match=f"{ACCESS} holds"):
         _ask(1, server.base_url, api_key_env=ACCESS)
     assert [request.authorization for request in server.requests] == [f"Bearer {KEY}"] * is_sent
+
+
+def test_a_proxy_of_the_environment_stands_before_other_machines_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The proxy gets the whole address, and answers for the server."""
+    reply = {"choices": [{"message": {"content": "Chad"}}], "data": [{"id": "rude"}]}
+    asked: list[str] = []
+
+    def answer(method: str, path: str, *_: object) -> tuple[int, bytes, dict[str, str]]:
+        asked.append(path)
+        return 200, json.dumps(reply).encode(), {}
+
+    with serving(answer) as proxy, RudeServer(reply=_question) as server:
+        for name in ("HTTP_PROXY", "http_proxy"):
+            monkeypatch.setenv(name, proxy)
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.setenv(name, "")
+        assert _ask(1, server.base_url) == {0: "Q0?"} and not asked
+        assert model_names(server.base_url, None) == {"rude": 0} and not asked
+        assert _ask(1, "http://api.example.test/v1") == {0: "Chad"}
+        assert model_names("http://api.example.test/v1", None) == {"rude": 0}
+        assert "http://api.example.test/v1/chat/completions" in asked
+        monkeypatch.setenv("no_proxy", "api.example.test")
+        with pytest.raises(ServerError, match="did not answer"):
+            _ask(1, "http://api.example.test/v1")
 
 
 def test_models_of_one_server_share_its_limits() -> None:

@@ -59,7 +59,7 @@ def test_anthropic_is_given_the_key_as_its_list_of_models_needs_it(monkeypatch: 
             assert not request.has_header("Authorization")
             return io.BytesIO(b'{"data": [{"id": "claude"}]}')
 
-    monkeypatch.setattr("quit.models.generation.serving._OPENER", Opener())
+    monkeypatch.setattr("urllib.request.build_opener", lambda *_: Opener())
     assert model_names("https://api.anthropic.com/v1", KEY) == {"claude": 0}
 
 
