@@ -37,7 +37,7 @@ class Server:
     def __init__(self, url: str, token: str, settings: Review, start: str = "") -> None:
         register_secret(token, TOKEN)
         self.url = url.rstrip("/")
-        self._start = start  # what starts it, for messages
+        self._start = start  # the command that starts the workspace's own
         self._settings = settings
         self._token = token
         self._studio = self._connection()
@@ -70,9 +70,10 @@ class Server:
             except (httpx.HTTPError, OSError) as error:
                 problem = f"could not be reached ({type(error).__name__})"
             self._studio = self._connection()  # what broke may lead to a broken process again
+            own = f"it is the workspace's own, start it in another terminal ({self._start}), then " * bool(self._start)
             raise ServerError(
-                f"The Label Studio server {self.url} {problem} ({attempts}). Nothing is lost: {self._start}run the "
-                "same command again when it is up."
+                f"The Label Studio server {self.url} {problem} ({attempts}). Nothing is lost: {own}run the same "
+                "command again when it is up."
             )
 
         return with_retries(work, retries, PAUSE_SECONDS, lambda error: isinstance(error, ServerError))
@@ -97,6 +98,11 @@ class Server:
         return f"answered {code}: it may be overloaded, or half way through an upgrade"
 
     def _refusal(self) -> SettingsError:
+        if self._start:
+            return SettingsError(
+                f"{self.url} refused the token of the workspace's own server: another server answers there. Start the "
+                f"own one at another port, in another terminal: {self._start} --port 8081"
+            )
         return SettingsError(
             f"{self.url} refused the token: it is wrong or has expired, or its kind is switched off there. Make a new "
             f"one under {self.url}/user/account and set {TOKEN} to it."
@@ -170,11 +176,11 @@ def connect(workspace: Path, settings: Review, url: str | None = None) -> Server
     account = stored_account(workspace)
     url = url and url.rstrip("/")
     local = account is not None and url in (None, account.url)
+    start = f"quit review serve -w {shell_word(workspace)}"
     if url is None:
         if account is None:
             raise SettingsError(
-                f"There is no local server yet. Start one in another terminal (quit review serve -w "
-                f"{shell_word(workspace)}), or name a server: --url URL."
+                f"There is no local server yet. Start one in another terminal ({start}), or name a server: --url URL."
             )
         url = account.url
     if not url.startswith(("http://", "https://")):
@@ -182,12 +188,9 @@ def connect(workspace: Path, settings: Review, url: str | None = None) -> Server
     token = account.token if local and account else os.environ.get(TOKEN, "").strip()
     if not token:
         raise SettingsError(f"{url} needs a token. Copy one from {url}/user/account and set the variable {TOKEN}.")
-    own = (
-        f"it is the workspace's own, start it in another terminal (quit review serve -w {shell_word(workspace)}), then "
-    )
     if not (token.isascii() and token.isprintable()):
         raise SettingsError(f"{TOKEN} has characters that no token has. Copy it again from {url}/user/account.")
-    server = Server(url, token, settings, own if local else "")
+    server = Server(url, token, settings, start if local else "")
     try:
         email = server.ask(lambda studio: studio.users.whoami()).email
     except (AttributeError, TypeError, httpx.InvalidURL):  # the SDK checks neither addresses nor answers

@@ -52,13 +52,15 @@ def label_studio_programs(say: Callable[[str], None] = lambda _: None) -> Path:
 
 @dataclass(frozen=True)
 class Account:
-    """Where the local server is and how to get in. The password and the token are secrets."""
+    """Where the local server is and how to get in. The password and the token are secrets. ``folder``: the workspace,
+    which tells a copy of the file from its original."""
 
     url: str
     email: str
     password: str
     token: str
     version: str
+    folder: str = ""
     pid: int | None = None
 
     def __repr__(self) -> str:
@@ -116,7 +118,9 @@ class LocalServer:
                 f"The data in {self.folder} were written by Label Studio {former.version}; this program starts "
                 f"{_version()}. Use the newer program, or an empty folder."
             )
-        if former and former.pid and _alive(former.pid) and healthy(former.url):
+        here = str(self.workspace.resolve())
+        copied = former and former.folder != here and _account_file(Path(former.folder)).is_file()
+        if former and former.pid and not copied and _alive(former.pid) and healthy(former.url):
             return former
         programs = label_studio_programs(say)
         port = self._port = self._port or free_port()
@@ -128,6 +132,7 @@ class LocalServer:
             password=former.password if former else secrets.token_urlsafe(12),
             token=former.token if former else secrets.token_hex(20),
             version=_version(),
+            folder=here,
         )
         store_account(self.workspace, account)
         log = self.folder / "server.log"

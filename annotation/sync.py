@@ -336,16 +336,14 @@ class _Rows:
                 )
         copied = [row for row in headers if row["state"] == "copied"]
         self._report.copied = len(copied)
-        if not copied:
-            return lines
-        who = ", ".join(sorted({row["annotator"] for row in copied}))
-        return [
-            *lines,
-            f"Not submitted on a page: {counted(len(copied), 'annotation')} by {who}. A button (Create Annotations "
-            "From Predictions, Propagate Annotations), an import or another program made what gives no verdict here. "
-            "Label Studio counts the tasks as done until the next push opens them; what its annotator opens and "
-            "updates is a verdict.",
-        ]
+        if who := ", ".join(sorted({row["annotator"] for row in copied})):
+            lines.append(
+                f"Not submitted on a page: {counted(len(copied), 'annotation')} by {who}. A button (Create Annotations "
+                "From Predictions, Propagate Annotations), an import or another program made what gives no verdict "
+                "here. Label Studio counts the tasks as done until the next push opens them; what its annotator opens "
+                "and updates is a verdict."
+            )
+        return lines
 
 
 def _rows_of(reading: Reading, header: Mapping[str, Any]) -> list[dict[str, Any]]:

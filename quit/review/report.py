@@ -438,6 +438,8 @@ def pieces(status: ReviewStatus) -> list[Table | str]:
         + (f" (among them {counted(control_count, 'control question')}, open to everyone)" if control_count else "")
         + ", as of the last push or pull."
         if project["url"]
+        else "Which project is the workspace's, the next quit review push or pull finds out."
+        if status["reviews"]["pulls"]
         else "Nothing has been pushed yet. Run: quit review push",
         *described(status),
         *(audit_pieces(status["audit"]) if "audit" in status else ()),

@@ -72,7 +72,7 @@ def profile_file(profile: str) -> Path:
     """Return the file of a profile: a name, or a TOML file's path. Raises :class:`SettingsError` without one."""
     path = Path(profile) if profile.endswith(".toml") else PROFILES / f"{profile}.toml"
     if profile.endswith(".toml") and not path.is_file():
-        raise SettingsError(f"The profile {profile} does not exist. Check the path (working folder: {Path.cwd()}).")
+        raise SettingsError(f"The file {profile} does not exist. Check the path (working folder: {Path.cwd()}).")
     if not path.is_file():
         raise SettingsError(f"There is no profile {profile!r}.{did_you_mean(profile, profile_names())}")
     return path
@@ -129,7 +129,7 @@ def read(profile: str | Path, overrides: Sequence[str]) -> tuple[dict[str, Any],
     for override in plain(overrides):
         key, separator, text = override.partition("=")
         if not separator or not key:
-            raise SettingsError(f"The setting {override!r} has no '='. Write it as {key or 'KEY'}=VALUE.")
+            raise SettingsError(f"{override!r} is no setting. Write it as {key or 'KEY'}={text or 'VALUE'}.")
         _set(values, key, text)
         origins[key] = "--set"
     return values, origins

@@ -117,6 +117,10 @@ def test_the_workspaces_own_server_is_told_how_to_start(tmp_path, monkeypatch) -
     with pytest.raises(ServerError) as other:
         connect(tmp_path, QUICK, "http://127.0.0.1:10")
     assert "quit review serve" not in str(other.value)
+    with answering(401, b"{}") as (url, _):
+        store_account(tmp_path, Account(url, "a@b.org", "p", "t" * 40, "1"))
+        with pytest.raises(SettingsError, match=f"another server answers there.*serve -w {tmp_path} --port"):
+            connect(tmp_path, QUICK)
 
 
 def test_what_is_missing_is_named(tmp_path, monkeypatch) -> None:

@@ -14,8 +14,9 @@ from typing import Any
 import httpx
 import pytest
 
+from quit.annotation import server as own
 from quit.annotation.project import push
-from quit.annotation.server import LocalServer, label_studio_programs, store_account, stored_account
+from quit.annotation.server import Account, LocalServer, label_studio_programs, store_account, stored_account
 from quit.common.children import SupervisedProcess
 from quit.common.starting import healthy
 from quit.engine.workspace import Workspace
@@ -141,6 +142,19 @@ def test_a_taken_port_and_newer_data_are_said(live, tmp_path) -> None:
     store_account(tmp_path, replace(live.account, version="99.0.0", pid=None))
     with pytest.raises(WorkspaceError, match="written by Label Studio 99.0.0"):
         LocalServer(tmp_path).start()
+
+
+def test_the_server_of_a_workspace_is_not_its_copys(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(own, "healthy", lambda url: True)
+    monkeypatch.setattr(own, "label_studio_programs", lambda say: tmp_path)
+    account = Account("http://x", "a@b.org", "p", "t", "1.0.0", str(tmp_path / "W"), os.getpid())
+    store_account(tmp_path / "W", account)
+    assert LocalServer(tmp_path / "W").start() == account
+    shutil.copytree(tmp_path / "W", tmp_path / "copy")
+    with taken_port() as port, pytest.raises(InputError, match=rf"Port {port} .* in use"):
+        LocalServer(tmp_path / "copy", port=port).start()
+    shutil.rmtree(tmp_path / "W")  # it was moved
+    assert LocalServer(tmp_path / "copy").start() == account
 
 
 def test_a_server_that_ends_by_itself_is_said(tmp_path) -> None:

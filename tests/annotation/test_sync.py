@@ -14,7 +14,7 @@ from quit.errors import InputError, ServerError, WorkspaceError
 from quit.flows import calling
 from quit.library import jobs
 from quit.review.items import with_blind
-from quit.review.report import review_status
+from quit.review.report import pieces, review_status
 from quit.review.store import ReviewStore
 from quit.settings import Review, Settings
 from quit.stages.labelling.verdicts import decide, live_reviews, unclear_annotations
@@ -176,6 +176,7 @@ def test_a_project_whose_note_is_lost_is_found_by_its_reviews(memory: Any, store
     with pytest.raises(WorkspaceError, match="from a copy.*delete it: its key is in `reviews`"):
         pull(store, memory, settings)
     note.unlink()
+    assert "finds out" in pieces(review_status(store.workspace, Review()))[0]
     memory.description = ""
     with pytest.raises(InputError, match="has no project of this workspace: deleted"):  # none is made with its key
         push(store, memory, settings, [])

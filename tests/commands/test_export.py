@@ -70,7 +70,7 @@ def test_it_is_published_and_told(release, monkeypatch) -> None:
         (["--negatives", "5", "-f", "beir"], "a choice of positives and negatives is for tevatron or colbert or"),
         (["--public"], "public goes with push"),
         (["--dry-run"], "dry-run goes with push"),
-        (["--card", "none.toml"], "The profile none.toml does not exist"),
+        (["--card", "none.toml"], "The file none.toml does not exist"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_written(release, monkeypatch, arguments, message) -> None:
