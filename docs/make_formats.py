@@ -81,7 +81,7 @@ REASONS = {
                            "lower the setting"),
     "false_hint": ("question", "by its scores, a hint does not fit the gold answer (`collect.false_hints = false`)",
                    "correct the hint or its scores"),
-    "beyond_questions": ("question", "it comes after the first N usable ones (`quit build --questions N`)",
+    "beyond_questions": ("question", "it is not among the N usable ones that are taken (`quit build --questions N`)",
      "raise N, or `--questions 0`: all"),
     "empty_hint": ("hint", "nothing is left of the hint", "nothing: only the hint is left out"),
     "boilerplate_hint": ("hint", "what a chat model writes around hints (\"Here are ten hints:\")",

@@ -71,7 +71,7 @@ def published_names(dataset: Dataset, paper_keys: bool) -> PublishedNames:
     """Return what questions and subsets are called in the files: as here (``024``), as an imported release names its
     subsets, or with ``paper_keys`` as in the paper's files. Raises ``SettingsError`` as ``paper_ids`` does, and where
     the passages are not all ordered selections."""
-    permutations = dataset.check_full("The paper's release JSON")
+    permutations = dataset.check_full("The format of QUIT's own scripts (release-json, paper-index)")
     names = dataset.provenance.get("imported", {}).get("subsets", {})
     subsets = [
         names.get(subset, subset_mask(subset, permutations.n) if paper_keys else subset)

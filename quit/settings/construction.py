@@ -27,7 +27,7 @@ class Collect(Section):
     """Take only the first N usable questions of all sources together, before the filter; the others are listed in
     `rejects`. 0, or not set: all. `quit build --questions N` sets it."""
     choose: Literal["first", "convergences"] = "first"
-    """With `questions`: the first ones, or those whose hints have the most different convergences."""
+    """With `questions`: the first ones, or those whose hints have the largest numbers of distinct convergences."""
     candidates: int = Field(0, ge=0)
     """Leave out a question with a hint that its source scored against fewer distinct candidates, gold answer included.
     0: none."""

@@ -116,8 +116,10 @@ def collect(
     by_record = [question.question_id for question in pooled if question.question_id in usable]
     for question_id in _beyond(by_record, usable, settings, scoring):
         parts, _ = usable.pop(question_id)
-        which = "first" if settings.choose == "first" else "most convergences:"
-        detail = f"The build takes the {which} {settings.questions:,} usable questions only (collect.questions)."
+        which = f"first {settings.questions:,} usable questions"
+        if settings.choose == "convergences":
+            which = f"{settings.questions:,} usable questions with the most distinct convergences"
+        detail = f"The build takes the {which} only (collect.questions)."
         rejects.append(replace(_reject(parts[0], "question", "beyond_questions", detail), question_id=question_id))
     chunks: dict[str, list[pa.Table]] = defaultdict(list)
     rows = _no_rows()

@@ -185,7 +185,7 @@ def test_the_first_questions_are_counted_after_pooling_and_without_those_of_too_
 
 @pytest.mark.parametrize("name", ["Copilot", "GPT_3.5", "LLaMA_7b_Finetuned"])
 def test_the_questions_of_context_convergence_agree_with_a_count_made_from_the_json(data, name):
-    """Mozafari, Piryani and Jatowt (2026): eleven distinct candidates, no false hint, most different convergences."""
+    """Mozafari, Piryani and Jatowt (2026): eleven distinct candidates, no false hint, most distinct convergences."""
     distinct_values, left_out = {}, Counter()
     for record in json.loads((data / "triviahg" / f"{name}.json").read_text("utf-8")):
         pairs = [*zip(record["Hints"], record.get("Scores") or [])]

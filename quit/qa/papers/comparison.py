@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +51,10 @@ def compare(item: Item, folders: Sequence[tuple[str, Path]]) -> list[ComparedRow
     for part, path in folders:
         if item.parts and not part:
             raise InputError(f"{item.id} is of several runs: say of what {path} is, {item.parts[0]}={path}")
-    if item.counted:
-        records = [record for _, path in folders for record in _numbers(design_rows(path), {}, "")]
-    else:
-        records = [record for part, path in folders for record in records_of(path, part)]
+    of_folders = (
+        _numbers(design_rows(path), {}, "") if item.counted else records_of(path, part) for part, path in folders
+    )
+    records = [*chain.from_iterable(of_folders)]
     rows = []
     for row in item.rows or _own_rows(item, records):
         here = tuple(None if row.why else _value(records, row.selector + column) for column in item.columns)

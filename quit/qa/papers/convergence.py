@@ -22,7 +22,6 @@ from quit.stages.labelling.design import cosines, extremes, subsets
 from quit.stages.labelling.passages import permutation_name
 
 METRICS = ("equal", "contained", "precision", "recall", "f1")
-_QUESTIONS = 64
 
 
 def answer_scores(reply: str, answers: Sequence[str]) -> tuple[float, ...]:
@@ -73,7 +72,7 @@ def design_rows(place: Path) -> list[dict[str, Any]]:
 
     readers = [info.name for info in dataset.ordered_readers]
     sums = defaultdict[tuple[str, ...], Any](lambda: np.zeros(1 + len(METRICS)))
-    for block in dataset.blocks(np.arange(len(dataset.ids)), _QUESTIONS):
+    for block in dataset.blocks(np.arange(len(dataset.ids))):
         names, own = (column.to_pylist() for column in (block.passages.table.permutation, block.passages.table.subset))
         for position, (start, stop) in zip(block.positions.tolist(), pairwise(block.passages.starts.tolist())):
             golds, ends = dataset.gold_answers_of[position], ends_of(position)
