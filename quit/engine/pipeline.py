@@ -176,7 +176,8 @@ class Pipeline(BuildPlan):
         Raises ``SettingsError`` where ranked hints make no passages, or too many: before a model is asked.
         """
         if self.is_current(self.stage_run("rank")):  # else it says so itself
-            check_hint_counts(self.workspace.read("ranked_hints")["question_id"], self.settings.passages)
+            rows = self.workspace.read("ranked_hints", columns=["question_id"])
+            check_hint_counts(rows["question_id"], self.settings.passages)
         if not self._changes_questions:
             self._remember()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from quit.common.progress import note
 from quit.dataset.dataset import Dataset
 from quit.errors import InputError
 from quit.models.factory import Models
@@ -57,6 +58,8 @@ def design_rows(place: Path) -> list[dict[str, Any]]:
     dataset = Dataset.read(subject.files, subject.readers)
     if dataset.partly_asked:
         raise InputError(f"Not every reader was asked about every passage. To have them asked: {dataset.fill_in}")
+    if dataset.embedded:
+        note("Embedded readers are no language models: their figures show the computation, not the effect.", loud=True)
 
     def ends_of(position: int) -> dict[tuple[str, str], set[str]]:
         """Return by what, and end -> the names of a question's chosen sets."""
