@@ -45,19 +45,19 @@ def run(
     from quit.models.factory import Models
     from quit.qa.complexity import retrieval_complexity as rrcp
     from quit.qa.complexity.opinions import Opinions
-    from quit.qa.complexity.token_heads import token_head
+    from quit.qa.complexity.token_heads import Colbert
     from quit.qa.indexes.built import building
+    from quit.qa.indexes.encoders import ColbertEncoder
     from quit.qa.opening import check_selection, open_collection, select_questions
     from quit.qa.relevance import JudgedAnswers
-    from quit.retrieval.complexity import AnswerHead, ContainedOrNear
+    from quit.retrieval.complexity import AnswerHead, ContainedOrNear, LateInteraction
 
     check_selection(queries, source, kind)
     settings = load_settings(profile, set_)
     models = Models(settings)
     opinions = Opinions(models, settings)
-    tokens = token_head(
-        settings.complexity.token_head, settings.complexity.token_model, models.encoder, settings.first_stages
-    )
+    model, stages = settings.complexity.token_model, settings.first_stages
+    tokens = Colbert(ColbertEncoder(model, stages)) if model else LateInteraction(models.encoder)
     collection = open_collection(corpus, index or (), models, settings, dense=True)
     if queries is None:
         rows = rrcp.questions_of(select_questions(collection.corpus, source, kind, questions))

@@ -24,12 +24,9 @@ class Complexity(Section):
     answer_head: Literal["contained", "judge"] = "contained"
     """s_i: `contained` is 1 where the answer is in the document, else its nearness; `judge` asks the profile's
     judge."""
-    token_head: Literal["minilm", "late", "seq2seq"] = "minilm"
-    """Rel(d, t): `minilm` and `late` by late interaction (of the encoder's token vectors, or of a ColBERT checkpoint),
-    `seq2seq` by how likely a model such as T5 finds a token of the question after the document. The paper's GenEval is
-    not published."""
     token_model: str = ""
-    """Model of the heads `late` and `seq2seq`: a hub name, or a folder."""
+    """Rel(d, t), by late interaction: of this ColBERT checkpoint (a hub name, or a folder); if not given, of the
+    encoder's token vectors. The paper's GenEval is not published."""
     baseline_model: str = ""
     """Reader or judge of the profile that is asked whether each question is complex: a baseline."""
     baseline_prompt: Prompt = "complex_question"
