@@ -42,13 +42,12 @@ class Pipeline(BuildPlan):
         sources: Sequence[SourceRef],
         *,
         requested: Mapping[str, Any] | None = None,
-        override_parts: int | None = None,
         models: Models | None = None,
         replace: bool = False,
     ) -> None:
-        """``requested``: profile and overrides as the user named them; ``override_parts``: how many parts of the log of
-        overrides count; ``replace``: whether reviewed questions may leave the workspace."""
-        super().__init__(workspace, settings, sources, override_parts)
+        """``requested``: profile and overrides as the user named them; ``replace``: whether reviewed questions may
+        leave the workspace."""
+        super().__init__(workspace, settings, sources)
         self.requested = requested
         self.models = models or Models(settings)
         self._replace = replace

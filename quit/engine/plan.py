@@ -48,16 +48,13 @@ class StageRun:
 class BuildPlan:
     """One build of one workspace, as declared."""
 
-    def __init__(
-        self, workspace: Workspace, settings: Settings, sources: Sequence[SourceRef], override_parts: int | None = None
-    ) -> None:
-        """``override_parts``: how many parts of the log of overrides count; all that are there if not given."""
+    def __init__(self, workspace: Workspace, settings: Settings, sources: Sequence[SourceRef]) -> None:
         check_labelers(settings)
         self.workspace = workspace
         self.settings = settings
         self.strategy = LabellingStrategy(settings)
         self.sources = tuple(sources)
-        self.override_parts = len(Log(workspace, "overrides").files) if override_parts is None else override_parts
+        self._override_parts = len(Log(workspace, "overrides").files)  # those that come later do not count
 
     @cached_property
     def runs(self) -> list[StageRun]:
@@ -180,7 +177,7 @@ class BuildPlan:
     def overrides_of(self, stage: Stage) -> pa.Table:
         """Return the overrides in force that a stage applies, as they were when this build was planned."""
         log = Log(self.workspace, "overrides")
-        return in_force(log.read(log.files[: self.override_parts]), stage.overrides)
+        return in_force(log.read(log.files[: self._override_parts]), stage.overrides)
 
     def folder(self, run: StageRun) -> Path:
         """Return the folder of a stage run's tables."""

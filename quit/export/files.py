@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 from quit.common.files import file_checksum, read_json, sync
 from quit.common.folders import aside, locked, put_in_place, restore
@@ -65,13 +65,12 @@ _READ_BY = {
 class Format:
     """A format. ``module``: of those that share one; imported when needed.
 
-    ``has``: what it writes as if every labeler were asked about every passage: ``labels``, also their ``answers``, or
-    nothing, because it says of each what was asked.
+    ``needs_answers``: it writes an answer of every reader to every passage, and cannot say that one was not asked.
     """
 
     name: str
     doc: str
-    has: Literal["labels", "answers", ""] = "labels"
+    needs_answers: bool = False
     module: str = ""
     version: int = 1
 
@@ -86,9 +85,9 @@ class Format:
 FORMATS: dict[str, Format] = {
     form.name: form
     for form in (
-        Format("huggingface", "Parquet shards and a dataset card for datasets.load_dataset", ""),
-        Format("release-json", "The paper's own JSON files and corpus.jsonl", "answers"),
-        Format("paper-index", "The index and retriever files of the paper's own scripts", "answers"),
+        Format("huggingface", "Parquet shards and a dataset card for datasets.load_dataset"),
+        Format("release-json", "The paper's own JSON files and corpus.jsonl", needs_answers=True),
+        Format("paper-index", "The index and retriever files of the paper's own scripts", needs_answers=True),
         Format("csv", "Questions and passages as tables for spreadsheets"),
         Format("beir", "BEIR's corpus, queries and qrels", module="retrieval_formats"),
         Format(
@@ -187,7 +186,7 @@ def _check_options(options: Options, names: Sequence[str]) -> None:
 
 def _check_labels(dataset: Dataset, form: Format) -> None:
     """Raise ``InputError`` where a format would pass off as asked what was not."""
-    if form.has == "answers" and dataset.partly_asked:
+    if form.needs_answers and dataset.partly_asked:
         raise InputError(
             f"The format {form.name} cannot say that not every reader was asked about every passage (labels.partial); "
             f"huggingface can. To have all of them asked: {dataset.fill_in}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 from functools import cache
 
 SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL|HOOK|_AUTH", re.IGNORECASE)
@@ -34,17 +33,12 @@ def contains_secret(text: str) -> bool:
     return any(value in text or value in joined for value in _SENT)
 
 
-def without_secrets(text: str, also: Sequence[str] = ()) -> str:
+def without_secrets(text: str) -> str:
     """Return a text without users and passwords in addresses, and with ``(NAME)`` in place of secrets.
 
-    Those are the keys that are sent, and values of environment variables whose names sound like secrets or are in
-    ``also``.
+    Those are the keys that are sent, and values of environment variables whose names sound like secrets.
     """
-    values = {
-        value: name
-        for name, value in os.environ.items()
-        if (name in also or _sounds_secret(name)) and len(value) >= _SHORTEST
-    }
+    values = {value: name for name, value in os.environ.items() if _sounds_secret(name) and len(value) >= _SHORTEST}
     for value in sorted(values, key=lambda value: (-len(value), value)):  # a longer one may hold a shorter one
         text = text.replace(value, f"({values[value]})")
     for value, name in list(_SENT.items()):
