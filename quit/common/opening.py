@@ -1,13 +1,13 @@
-"""Files as people have them: gzip and zstd are unpacked on the way, rows of Parquet are objects."""
+"""Files as people have them: gzip and zstd are unpacked on the way."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, TypeVar, cast
+from typing import IO, TypeVar, cast
 
 Value = TypeVar("Value")
 GZIP = b"\x1f\x8b"
@@ -59,16 +59,3 @@ def _named(read: Callable[[], Value]) -> Value:
         return read()
     except (EOFError, zlib.error) as error:
         raise OSError(f"its gzip is damaged or cut off: {error}") from error
-
-
-def parquet_rows(path: Path, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a Parquet file. Raises ``OSError`` where it cannot be read."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=1000, columns=columns):
-                yield from batch.to_pylist()
-    except (pa.ArrowException, UnicodeDecodeError, OverflowError) as error:
-        raise OSError(f"not a readable Parquet file ({error})") from error

@@ -16,8 +16,8 @@ from quit.common.columns import is_in, plain
 from quit.common.ranges import WHOLE, Range
 from quit.errors import InputError, QuitError, fault_of_the_machine
 
-UNREADABLE = (OSError, pa.ArrowException, ValueError)
-"""Errors of reading a damaged file; the last one for names and texts that are not UTF-8."""
+UNREADABLE = (OSError, pa.ArrowException, ValueError, OverflowError)
+"""Errors of reading a damaged file; the last two for texts that are not UTF-8 and dates that Python does not have."""
 KEYS = ("question_id", "permutation")
 """Text columns with few distinct values in many rows."""
 ROWS_AT_ONCE = 1 << 20

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from quit.common.opening import PARQUET, begins_with, open_bytes, parquet_rows
+from quit.common.opening import PARQUET, begins_with, open_bytes
 from quit.errors import InputError
 from quit.sources.fields import MAX_QUOTE, BadRecord, Item, describe, is_given
 
@@ -27,6 +27,7 @@ of any size."""
 
 AT_ONCE = 1 << 22
 """Bytes of an array that are read at a time where it is read record by record."""
+_ROWS_AT_ONCE = 1000
 
 Pairs = Callable[[list[tuple[str, Any]]], dict[str, Any]]
 """Makes an object of its keys and values, as ``object_pairs_hook`` of :mod:`json`; sees keys that are there twice."""
@@ -261,11 +262,12 @@ def line_items(path: Path, expected: str, pairs: Pairs | None = None) -> Iterato
 
 def row_items(path: Path, expected: str, columns: list[str] | None = None) -> Iterator[Item]:
     """Yield the rows of a Parquet file, of all columns or some. Raises ``InputError`` where it cannot be read."""
-    try:
-        for position, row in enumerate(parquet_rows(path, columns)):
+    from quit.common.parquet import Owner, opened
+
+    with opened(path, owner=Owner(InputError, f"Expected {expected}.")) as file:
+        batches = file.iter_batches(_ROWS_AT_ONCE, columns=columns)
+        for position, row in enumerate(row for batch in batches for row in batch.to_pylist()):
             yield Item(row, position, path.name, f"row {position + 1}")
-    except OSError as error:
-        raise InputError(f"{path} is {error}; expected {expected}.") from None
 
 
 _TOO_LONG = BadRecord("too_long", f"The line is longer than {MAX_LINE:,} bytes: write one record per line.")

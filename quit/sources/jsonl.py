@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
+from quit.common.parquet import Owner, opened
 from quit.errors import InputError
 from quit.sources import fields
 from quit.sources.fields import DraftHint, DraftRecord, Item
@@ -88,10 +88,8 @@ def _hint(hint: Any, name: str, answers: list[str]) -> DraftHint:
 
 def _parquet(path: Path) -> Iterator[Item]:
     check_file(path, EXPECTED)
-    try:
+    with opened(path, owner=Owner(InputError, f"Expected {EXPECTED}.")) as file:
         refuse_nulls(path, [path], EXPECTED)
-        names = set(pq.read_schema(path).names)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not a readable Parquet file ({error}); expected {EXPECTED}.") from None
+        names = set(file.schema_arrow.names)
     columns = [*names.intersection(READ)] if names.issuperset(REQUIRED) else None  # all: a near miss is named
     yield from row_items(path, EXPECTED, columns)

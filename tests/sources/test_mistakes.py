@@ -171,5 +171,5 @@ def test_parquet_that_is_no_utf_8_is_one_line_with_the_files_name(tmp_path):
     good = pa.array(["x"], pa.string())
     bad = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"\xff\xfe")])
     pq.write_table(pa.table({"id": good, "question": bad, "answers": good, "hints": pa.array([["a"]])}), path)
-    with pytest.raises(InputError, match=r"hints\.parquet is not a readable Parquet file.*utf-8"):
+    with pytest.raises(InputError, match=r"hints\.parquet cannot be read: .*utf-8"):
         list(jsonl.read(path))
