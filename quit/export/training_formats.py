@@ -3,6 +3,8 @@ Tevatron, ColBERT, MonoT5."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -36,19 +38,15 @@ def write_tevatron(dataset: Dataset, folder: ExportFolder, options: Options) -> 
     def query(position: int, suffix: str = "") -> str:
         return json_text({"query_id": f"{lines.ids[position]}{suffix}", "query": dataset.question_of[position]})
 
+    def record(position: int, place: int, good: int, bad: int) -> str:
+        passages = f'"positive_passages": [{passage(good)}], "negative_passages": [{passage(bad)}]'
+        return f"{query(position, f'_{place}')[:-1]}, {passages}}}\n"
+
     def passage(number: int) -> str:
         name = title(lines.ids[dataset.rows.owner[number]])
         return f'{{"docid": "{texts.id(number)}", "title": "{name}", "text": "{texts.text(number)}"}}'
 
-    counts = {}
-    for split in training.TUNING_SPLITS:
-        records = (
-            f'{query(example.position, f"_{place}")[:-1]}, "positive_passages": [{passage(good)}], '
-            f'"negative_passages": [{passage(bad)}]}}\n'
-            for example in selection.examples(split)
-            for place, (good, bad) in enumerate(example.pairs())
-        )
-        counts[split] = write_texts(folder, f"{split}.jsonl", records)
+    facts = _write_pairs(selection, folder, "{}.jsonl", record)
     for split in SPLITS:
         queries = (query(position) + "\n" for position in dataset.positions(split))
         write_texts(folder, f"queries.{split}.jsonl", queries)
@@ -57,9 +55,7 @@ def write_tevatron(dataset: Dataset, folder: ExportFolder, options: Options) -> 
             ids, titles = lines.passage_ids(part, json_inside), lines.question_ids(part, title)
             columns = ('{"docid": "', ids, '", "title": "', titles, '", "text": "', lines.texts(part, json_inside))
             passages = put(pc.binary_join_element_wise(*columns, '"}\n', ""))
-    escapes = lines.escapes(texts=False)
-    facts = {"passages": passages, "triples": counts, "triple_rule": PAIRS, "fine_tuning": selection.facts()}
-    return {**facts, "escaped": escapes}
+    return {**facts, "passages": passages, "escaped": lines.escapes(texts=False)}
 
 
 def write_monot5(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
@@ -68,15 +64,11 @@ def write_monot5(dataset: Dataset, folder: ExportFolder, options: Options) -> di
     lines = Lines(dataset)
     selection = Selection(dataset, options.fine_tuning, options.encoder)
     texts = PassageTexts(lines, one_line)
-    counts = {}
-    for split in training.TUNING_SPLITS:
-        triples = (
-            f"{one_line(dataset.question_of[example.position])}\t{texts.text(good)}\t{texts.text(bad)}\n"
-            for example in selection.examples(split)
-            for good, bad in example.pairs()
-        )
-        counts[split] = write_texts(folder, f"{split}.tsv", triples)
-    facts = {"triples": counts, "triple_rule": PAIRS, "fine_tuning": selection.facts()}
+
+    def triple(position: int, _: int, good: int, bad: int) -> str:
+        return f"{one_line(dataset.question_of[position])}\t{texts.text(good)}\t{texts.text(bad)}\n"
+
+    facts = _write_pairs(selection, folder, "{}.tsv", triple)
     return {**facts, "escaped": lines.escapes(texts=True)}
 
 
@@ -89,15 +81,8 @@ def write_colbert(dataset: Dataset, folder: ExportFolder, options: Options) -> d
     """
     lines = Lines(dataset)
     selection = Selection(dataset, options.fine_tuning, options.encoder)
-    counts = {}
-    for split in training.TUNING_SPLITS:
-        triples = (
-            f"[{example.position}, {good}, {bad}]\n"
-            for example in selection.examples(split)
-            for good, bad in example.pairs()
-        )
-        counts[split] = write_texts(folder, f"triples.{split}.jsonl", triples)
-    facts = selection.facts()
+    triple = "[{0}, {2}, {3}]\n".format
+    facts = _write_pairs(selection, folder, "triples.{}.jsonl", triple)
     _write_collection(lines, folder)
     qrels = {}
     for split in SPLITS:
@@ -111,14 +96,23 @@ def write_colbert(dataset: Dataset, folder: ExportFolder, options: Options) -> d
                 owner = _texts(np.repeat(some, dataset.rows.counts[some]))
                 columns = [owner, "\t0\t", _texts(dataset.rows.rows(some)), "\t", labels, "\n"]
                 qrels[split] = put(pc.binary_join_element_wise(*columns, ""))
-    return {
-        "passages": dataset.passage_count,
-        "triples": counts,
-        "triple_rule": PAIRS,
-        "qrels": qrels,
-        "fine_tuning": facts,
-        "escaped": lines.escapes(texts=True),
-    }
+    return {**facts, "passages": dataset.passage_count, "qrels": qrels, "escaped": lines.escapes(texts=True)}
+
+
+def _write_pairs(
+    selection: Selection, folder: ExportFolder, file: str, line: Callable[[int, int, int, int], str]
+) -> dict[str, Any]:
+    """Write a ``line`` of each pair of train and dev: of the question's place, the pair's, and the places of its
+    positive and its negative. Return the choices. ``file``: name with room for the split."""
+    counts = {}
+    for split in training.TUNING_SPLITS:
+        pairs = (
+            (each.position, place, *pair)
+            for each in selection.examples(split)
+            for place, pair in enumerate(each.pairs())
+        )
+        counts[split] = write_texts(folder, file.format(split), starmap(line, pairs))
+    return {"triples": counts, "triple_rule": PAIRS, "fine_tuning": selection.facts()}
 
 
 def _write_collection(lines: Lines, folder: ExportFolder) -> None:
