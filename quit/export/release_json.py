@@ -31,24 +31,21 @@ PAPER_READERS = ("llama-32-1b", "gemma-3-4b", "qwen-3-8b")
 def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
     """Write the three splits and the corpus; return which reader stands behind which key.
 
-    ``question_ids`` of the manifest: id in the files -> question id, where they differ. Raises ``SettingsError`` when
-    ``paper_keys`` is asked for without exactly three labelers and three readers.
+    Raises ``SettingsError`` when ``paper_keys`` is asked for without exactly three labelers and three readers.
     """
-    keys = _reader_keys(dataset, options.paper_keys)
-    names = _published_names(dataset, options.paper_keys)
+    keys = reader_keys(dataset, options.paper_keys)
+    names = published_names(dataset, options.paper_keys)
     for split in SPLITS:
         _write_split(dataset, split, names, list(keys), folder)
     _write_corpus(dataset, names, folder)
-    pairs = zip(names.ids, dataset.ids, strict=True)
     return {
-        "paper_keys": options.paper_keys,
-        "question_ids": {name: own for name, own in pairs if name != own},
+        **names_facts(dataset, names, options.paper_keys),
         "label_rule": f"2 if one of the first {len(dataset.labelers)} answers of a passage is in 'answers', else 1",
         "readers": [{"key": key, **asdict(info)} for key, info in keys.items()],
     }
 
 
-def _reader_keys(dataset: Dataset, paper_keys: bool) -> dict[str, Any]:
+def reader_keys(dataset: Dataset, paper_keys: bool) -> dict[str, Any]:
     """Return key -> ``ReaderInfo`` in the order of the file, labelers first. Raises as ``write`` does."""
     readers = dataset.ordered_readers
     if not paper_keys:
@@ -63,14 +60,14 @@ def _reader_keys(dataset: Dataset, paper_keys: bool) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _PublishedNames:
+class PublishedNames:
     """Ids of the questions, and of each permutation the name of its subset."""
 
     ids: list[str]
     subsets: list[str]
 
 
-def _published_names(dataset: Dataset, paper_keys: bool) -> _PublishedNames:
+def published_names(dataset: Dataset, paper_keys: bool) -> PublishedNames:
     """Return what questions and subsets are called in the files: as here (``024``), as an imported release names its
     subsets, or with ``paper_keys`` as in the paper's files. Raises ``SettingsError`` as ``paper_ids`` does, and where
     the passages are not all ordered selections."""
@@ -80,12 +77,18 @@ def _published_names(dataset: Dataset, paper_keys: bool) -> _PublishedNames:
         names.get(subset, subset_mask(subset, permutations.n) if paper_keys else subset)
         for subset in permutations.subset.to_pylist()
     ]
-    return _PublishedNames(paper_ids(dataset.ids) if paper_keys else dataset.ids, subsets)
+    return PublishedNames(paper_ids(dataset.ids) if paper_keys else dataset.ids, subsets)
 
 
-def _write_split(dataset: Dataset, split: str, names: _PublishedNames, keys: list[str], folder: ExportFolder) -> None:
+def names_facts(dataset: Dataset, names: PublishedNames, paper_keys: bool) -> dict[str, Any]:
+    """Return for the manifest whether names are the paper's, and id in the files -> question id, where they differ."""
+    pairs = zip(names.ids, dataset.ids, strict=True)
+    return {"paper_keys": paper_keys, "question_ids": {name: own for name, own in pairs if name != own}}
+
+
+def _write_split(dataset: Dataset, split: str, names: PublishedNames, keys: list[str], folder: ExportFolder) -> None:
     positions = dataset.positions(split)
-    order = _nested_order(dataset.rows.table)
+    order = nested_order(dataset.rows.table)
     pieces = _subset_pieces(dataset, order, names.subsets, keys)
     name = f"{split}.json"
     with folder.path(name).open("wb") as file:
@@ -116,7 +119,7 @@ def _head(dataset: Dataset, name: str, position: int) -> bytes:
     return _dump(record)[:-1] + b', "subsets": '
 
 
-def _nested_order(permutations: PermutationTable) -> np.ndarray:
+def nested_order(permutations: PermutationTable) -> np.ndarray:
     """Return the rows in the order of the nested JSON: by size, subset and permutation (as itertools gives them)."""
     subset, permutation = permutations.subset.to_pylist(), permutations.permutation.to_pylist()
     return np.array(sorted(range(len(subset)), key=lambda row: (len(subset[row]), subset[row], permutation[row])))
@@ -143,7 +146,7 @@ def _subset_pieces(dataset: Dataset, order: np.ndarray, subset: list[str], keys:
     return [*pieces, b"}}}"]
 
 
-def _write_corpus(dataset: Dataset, names_in_files: _PublishedNames, folder: ExportFolder) -> None:
+def _write_corpus(dataset: Dataset, names_in_files: PublishedNames, folder: ExportFolder) -> None:
     permutations = dataset.rows.table.permutation.to_pylist()
     names: list[str] = []
     pieces: dict[str, bytes] = {}
