@@ -86,6 +86,11 @@ REASONS = {
     "empty_hint": ("hint", "nothing is left of the hint", "nothing: only the hint is left out"),
     "boilerplate_hint": ("hint", "what a chat model writes around hints (\"Here are ten hints:\")",
      "nothing: only the hint is left out"),
+    "hints_and_passages": ("record", "it has hints and passages", "leave one out"),
+    "not_answerable": ("record", "MuSiQue marks it as not answerable", "nothing"),
+    "no_passage": ("question", "no passage is left", "add one"),
+    "duplicate_passage": ("passage", "the question has a passage with this id already", "give each its own"),
+    "other_text": ("passage", "the id is that of another text, perhaps of another question", "give each text its own"),
     "duplicate_hint": ("hint", "the question has the same hint already", "nothing: only the hint is left out"),
 }  # fmt: skip
 """Reason in ``rejects`` -> what is left out, when, what to do. The test holds it against the readers."""
@@ -154,7 +159,8 @@ def _says(function: Any) -> str:
 
 
 def _fields() -> Iterator[str]:
-    for title, schema in (("field", SCHEMA), ("of a hint", SCHEMA["$defs"]["hint"])):
+    parts = SCHEMA["$defs"]
+    for title, schema in (("field", SCHEMA), ("of a hint", parts["hint"]), ("of a passage", parts["passage"])):
         required = schema.get("required", ["hint"])
         yield f"| {title} | | meaning |\n|---|---|---|"
         for name, about in schema["properties"].items():

@@ -63,6 +63,10 @@ def build(
     replace: bool = False,
     max_cost: Annotated[float | None, typer.Option(min=0)] = None,
     fresh_replies: bool = False,
+    corpus: Path | None = None,
+    questions_from: Path | None = None,
+    top: Annotated[int, typer.Option(min=1, max=1000)] = 20,
+    qrels: Path | None = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Run the pipeline: from source files to labelled passages.
@@ -83,18 +87,29 @@ def build(
         max_cost: Stop before servers' replies have cost more in all builds of this workspace (run.max_cost).
         fresh_replies: Delete all kept replies of this build's language models, also those of other workspaces, and ask
             again. To resume such a build, leave it out.
+        corpus: With --source run:FILE: the documents that the run ranks, as JSON Lines or Parquet of {id, text, title}.
+        questions_from: With run:FILE: JSON Lines of {id, question, answers}; their first documents are their passages.
+        top: With run:FILE: so many documents per question.
+        qrels: With run:FILE: TREC qrels, kept beside the labels as the source's relevance and compared.
     """
     from quit.commands.console import print_summary
     from quit.engine.workspace import Workspace
     from quit.flows.calling import run_job
     from quit.library import jobs
-    from quit.library.arguments import named_source
-    from quit.library.building import as_built
+    from quit.library.arguments import named_source, source_texts
+    from quit.library.building import as_built, keep_in
     from quit.library.progress import BuildConsole
+    from quit.retrieval.given import run_records
 
     changes = {"shards": shards, "runner": runner, "questions": questions, "max_cost": max_cost}
     opened = Workspace(workspace)
     sources = [named_source(text) for text in source or ()]
+    if any(text.startswith("run:") for text in sources):
+        if len(sources) > 1 or corpus is None or questions_from is None:
+            raise SettingsError("A run is the only source of a build; it needs --corpus and --questions-from.")
+        records = run_records(Path(sources[0][4:]), corpus, questions_from, top, qrels)
+        before = as_built(opened, profile, set_, changes, files=("-p", "--set"))
+        sources = source_texts(records, keep_in(opened, before))
     _, profile, texts = as_built(opened, profile, set_, changes, sources, add=add)
     arguments: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
     with BuildConsole(quiet):

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from quit.common.ids import HINT_CHARACTERS
+from quit.common.ids import HINT_CHARACTERS, is_given, own_id
 from quit.common.rows import grouped
 from quit.render import terminal
 from quit.render.table import BASES, VERDICTS, Table, number, plain_name
@@ -62,20 +62,26 @@ def _print_origins(life: Mapping[str, Any]) -> None:
 
 def _print_hints(life: Mapping[str, Any]) -> None:
     several = len({row["file"] for row in life["hints"]}) > 1  # one file is named above
+    given = any(is_given(life["question_id"], row["hint_id"]) for row in life["hints"])
     rows = [
-        (HINT_CHARACTERS[row["rank"]] if row["selected"] else "", row["hint_id"].rpartition("-")[2],
+        (HINT_CHARACTERS[row["rank"]] if row["selected"] else "",
+         own_id(life["question_id"], row["hint_id"]) if given else row["hint_id"].rpartition("-")[2],
          number(row["convergence"], ".2f", ""), row["hint"], *[row["file"]] * several)
         for row in life["hints"]
     ]  # fmt: skip
     if rows:
         note = "digit: in the passages below; id: place in the source; both from 0"
-        heads = ("digit", "id", "convergence", "hint", *["from"] * several)
+        title, heads = "Hints", ("digit", "id", "convergence", "hint")
+        if given:
+            note = "contains: probability that a gold answer is in the passage, 1 by rules"
+            title, heads = "Given passages", ("digit", "id", "contains", "passage")
         _OUT.print()
-        terminal.show([Table("Hints", heads, rows, (1, 3, 4), note)], _OUT)
+        terminal.show([Table(title, (*heads, *["from"] * several), rows, (1, 3, 4), note)], _OUT)
     for row in life["leak_findings"]:
         overridden = "; overridden: no leak" if row["overridden"] else ""
         _OUT.print(
-            f"Leak in {row['hint_id']}: {escape(row['span'])!r} for {escape(row['answer'])!r} "
+            f"{'Answer' if given else 'Leak'} in {row['hint_id']}: "
+            f"{escape(row['span'])!r} for {escape(row['answer'])!r} "
             f"({plain_name(row['method'])}, {row['probability']:.2f}{overridden})"
         )
     for row in life["overrides"]:

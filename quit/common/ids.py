@@ -42,8 +42,23 @@ def hint_id(question: str, position: int) -> str:
     return f"{question}-h{position:02d}"
 
 
-HINT_CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
-"""What permutations call a question's hints, in rank order."""
+HINT_CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyz" + "".join(map(chr, range(0x4E00, 0x4E00 + 1000 - 36)))
+"""What permutations call a question's hints, in rank order: only given passages are more than 36."""
+
+
+def given_id(question: str, passage: str) -> str:
+    """Return the id that a given passage has as a hint. Its own id, ``passage``, follows the question's and ``:``."""
+    return f"{question}:{passage}"
+
+
+def is_given(question: str, hint_id: str) -> bool:
+    """Return whether an id of a question's hint is that of a given passage."""
+    return hint_id.startswith(f"{question}:")
+
+
+def own_id(question: str, hint_id: str) -> str:
+    """Return the own id of a given passage: the reverse of :func:`given_id`."""
+    return hint_id[len(question) + 1 :]
 
 
 def passage_id(question: str, permutation: str) -> str:

@@ -50,15 +50,27 @@ RULED = {
 }
 """What columns of verdicts follow from."""
 HINT = Column(
-    "hint_id", TEXT, "Id of the hint: the question's id and its position among the pooled hints, from `-h00`."
+    "hint_id",
+    TEXT,
+    "Id of the hint: the question's id and its position among the pooled hints, from `-h00`; of a given passage, the "
+    "question's id, `:` and its own id.",
 )
 RANKED = (
     QUESTION,
-    Column("rank", SMALL, "Place by convergence, from 0 (ties: shorter hint first, then source order)."),
+    Column(
+        "rank",
+        SMALL,
+        "Place by convergence, from 0 (ties: shorter hint first, then source order); of passages: in their source.",
+    ),
     HINT,
     Column("hint", TEXT, "The hint's text."),
-    Column("convergence", REAL, "How far the hint narrows the candidate answers, 0 to 1."),
-    Column("producer", TEXT, "`source`, `source-scores` or the identity of the model that scored it."),
+    Column("convergence", REAL, "How far the hint narrows the candidate answers; of passages: see `producer`. 0 to 1."),
+    Column(
+        "producer",
+        TEXT,
+        "`source`, `source-scores` or the identity of the model that scored it; of a given passage, the method that "
+        "found a gold answer in it (`exact`, ..., `equivalence`, `person`; `convergence`: its probability) or `none`.",
+    ),
     Column("selected", FLAG, "Whether it is one of the hints that make passages."),
     NOTE,
 )

@@ -70,7 +70,7 @@ TABLES: dict[str, TableContract] = {
             "hints",
             "collect",
             ("hint_id",),
-            "Hints in pooled order, each with its origin.",
+            "Hints in pooled order, each with its origin; or the passages given in place of hints.",
             (
                 HINT,
                 QUESTION,
@@ -78,11 +78,18 @@ TABLES: dict[str, TableContract] = {
                 Column("hint", TEXT, "The hint, repaired and without citation marks."),
                 Column("source", TEXT, "Source kind of the record that gave it."),
                 Column("file", TEXT, "File of the record that gave it."),
-                Column("rank", SMALL, "The source's own (human) rank, 1 is best.", nullable=True),
-                Column("convergence", REAL, "The source's own convergence, 0 to 1.", nullable=True),
+                Column(
+                    "rank", SMALL, "The source's own (human) rank, 1 is best; or a passage's by its retriever.", True
+                ),
+                Column(
+                    "convergence", REAL, "The source's own, 0 to 1; of a given passage, its relevance, from 0.", True
+                ),
                 Column("url", TEXT, "Where the hint's author found it.", nullable=True),
             ),
-            follows={"hint_id": "format('{}-h{:02d}', question_id, position)"},
+            follows={
+                "hint_id": "CASE WHEN getvariable('given') THEN question_id || ':' || "
+                "hint_id[length(question_id) + 2:] ELSE format('{}-h{:02d}', question_id, position) END"
+            },
             released=True,
         ),
         TableContract(

@@ -4,8 +4,8 @@ references, required rows, columns that follow from others. Row by row, some que
 Conditions in contracts are DuckDB's. Beside the tables (``answers`` and ``distinct_answers`` of all readers together,
 ``file``: that of their file) they see
 
-- ``this``: the table whose row it is; ``getvariable`` of ``hints`` (that make passages, at most), ``medium_from``
-  and ``hard_from``;
+- ``this``: the table whose row it is; ``getvariable`` of ``hints`` (that make passages, at most), ``given`` (whether
+  these are passages), ``medium_from`` and ``hard_from``;
 - ``changes`` also has ``label``, its passage's;
 - ``answers``: one row for those that agree in what conditions say; ``says``: whether the reply is more than an empty
   ``NO ANSWER``;
@@ -127,7 +127,8 @@ class _Chunk:
         self.sql = limited_database(settings.release.memory_mb)
         self.sql.execute("SET scalar_subquery_error_on_multiple_rows = false")
         bounds = {"medium_from": settings.difficulty.medium_from, "hard_from": settings.difficulty.hard_from}
-        for name, value in ({"hints": self.design.most_hints} | bounds).items():
+        of_design = {"hints": self.design.most_hints, "given": self.design.is_given}
+        for name, value in (of_design | bounds).items():
             self.sql.execute(f"SET VARIABLE {name} = {value}")
         key_of = (lambda answer: self.keys.get(answer)) if own_keys else answer_key
         self.sql.create_function("answer_key_of", key_of, ["VARCHAR"], "VARCHAR")

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.columns import plain
+from quit.common.ids import own_id
 from quit.common.parquet import KEYS
 from quit.common.progress import advance
 from quit.dataset.files import PagedTable, TableFiles, aligned, lists, questions_at_once
@@ -32,7 +33,7 @@ from quit.stages.labelling.answers import Answers, cut_replies, fully_relevant, 
 from quit.stages.labelling.passages import PassageRows, PermutationTable
 
 _SMALL = ("questions", "ranked_hints", "descriptions", "splits", "valid_answers", "question_roles")
-_OF_HINTS = ("hint_id", "source", "url")
+_OF_HINTS = ("hint_id", "source", "url", "convergence")
 _OF_VERDICTS = ("question_id", "answer_key", "answer", "correct", "basis", "judge")
 FULLY, PARTIALLY = 2, 1  # relevance labels (paper, section 3.2.2); 0, another question's passage, is never stored
 
@@ -86,7 +87,7 @@ class Dataset:
     exported and in which order; the other tables may hold more. ``passages``, ``labels`` and the rows of ``answers``
     keep a question together, permutations depth first. Of these only question_id, permutation and label or number are
     read, from files block by block; question ids and permutations may be dictionary-encoded. Of ``hints`` only hint_id,
-    source and url are read.
+    source, url and convergence are read.
     ``verdicts`` holds one row per question and answer_key: the verdict in force. ``readers`` is in profile order.
 
     ``provenance`` may have: ``settings``, ``fingerprints``, ``program_version``, ``release`` (its name), ``reviews``
@@ -262,13 +263,37 @@ class Dataset:
 
     @cached_property
     def selected_hints(self) -> Lists:
-        """The hints of each question that make passages, in rank order: rows of ``ranked_hints`` with the hint's source
-        and url (null where ``hints`` lacks it)."""
+        """The hints of each question that make passages, in rank order: rows of ``ranked_hints`` with the hint's
+        source and url, and a given passage's relevance (null where ``hints`` lacks it)."""
         rows = self.ranked_hints.filter(self.ranked_hints["selected"]).sort_by("rank")
         origin = pc.index_in(plain(rows["hint_id"]), plain(self.hints["hint_id"]))
-        for name in ("source", "url"):
-            rows = rows.append_column(name, self.hints[name].take(origin))
+        for name, column in (("source", "source"), ("url", "url"), ("relevance", "convergence")):
+            rows = rows.append_column(name, self.hints[column].take(origin))
         return Lists(row_lists(rows, self.ids))
+
+    @cached_property
+    def given(self) -> pa.Table | None:
+        """The given passages, one row each in the order of ``rows``; None where passages are made of hints. ``id``:
+        their own; ``rank``: in the source, from 0; ``contains_answer``: a gold answer, by rules;
+        ``contains_equivalent``: by these or the equivalence model; ``relevance``: the source's own, null: none."""
+        if not self.design.is_given:
+            return None
+        rows = [row for passages in self.selected_hints for row in passages]
+        columns = {
+            "id": pa.array([own_id(row["question_id"], row["hint_id"]) for row in rows], pa.string()),
+            "rank": pa.array([row["rank"] for row in rows], pa.int16()),
+            "contains_answer": pa.array([row["producer"] not in ("none", "equivalence") for row in rows]),
+            "contains_equivalent": pa.array([row["producer"] != "none" for row in rows]),
+            "relevance": pa.array([row["relevance"] for row in rows], pa.float64()),
+        }
+        return pa.table(columns)
+
+    def given_columns(self, positions: np.ndarray) -> dict[str, pa.ChunkedArray]:
+        """Return the columns of ``given`` except ``id`` for the passages of some questions; none where it is None."""
+        if self.given is None:
+            return {}
+        rows = self.given.take(pa.array(self.rows.rows(positions)))
+        return {name: rows[name] for name in rows.column_names[1:]}
 
     def hint_lists(self, positions: np.ndarray) -> list[list[str]]:
         """Return the texts of the hints of some questions, for ``iter_passage_texts``."""
@@ -285,6 +310,12 @@ class Dataset:
         if not np.isin(checked, (PARTIALLY, FULLY)).all():
             raise InputError(f"The table 'labels' holds a label that is neither {PARTIALLY} nor {FULLY}.")
         return checked
+
+    def grades_of(self, positions: np.ndarray) -> np.ndarray:
+        """Return the relevance that retrieval tools are told, int8, shape (passages,): the labels; of given passages 0
+        for label 1, as such a passage need not have anything to do with its question."""
+        labels = self.labels_of(positions)
+        return labels if self.given is None else np.where(labels == FULLY, FULLY, 0).astype(np.int8)
 
     def block(self, positions: np.ndarray) -> Block:
         """Return some questions with labels and answers (see ``Block``); 100 to 300 at a time are fastest.

@@ -31,6 +31,8 @@ OPTIONS = {
     "max_cost": "run.max_cost",
 }
 """Options of builds that are settings of their own: they stay where others are replaced, as those of reviews do."""
+GIVEN = "passages.hints=given"
+"""What a build sets, over all other settings, where its sources' records have passages."""
 _LASTING = (*(f"{key}=" for key in OPTIONS.values()), "review.")
 
 
@@ -197,7 +199,7 @@ def as_built(
 
     ``add``: ``sources`` come after those of the last build. Of other sources, its limit of questions is not theirs.
     ``overrides`` take the place of the last build's, except of reviews and :data:`OPTIONS`; ``changes`` come over both.
-    ``files``: options whose files have to be there still. Raises as
+    Sources with passages set :data:`GIVEN`. ``files``: options whose files have to be there still. Raises as
     :func:`quit.engine.location.check_build_files`, and ``WorkspaceError`` for a workspace of a newer program.
     """
     if isinstance(workspace, Location) and workspace.exists:
@@ -206,10 +208,13 @@ def as_built(
     of_last_build = {"-p": not profile, "--set": overrides is None, "--source": add or not sources}
     check_build_files(workspace, last, *(option for option in files if of_last_build[option]))
     before = list(last["sources"])
+    given = GIVEN in last["overrides"]
     if sources:
-        from quit.sources import parse_source
+        from quit.sources import has_passages, parse_source
 
-        names = [f"{ref.kind}:{ref.path.resolve()}" for ref in map(parse_source, sources)]
+        refs = [*map(parse_source, sources)]
+        given = (add and given) or any(map(has_passages, refs))
+        names = [f"{ref.kind}:{ref.path.resolve()}" for ref in refs]
         before = [*before, *(name for name in names if name not in before)] if add else names
     remembered, own, changes = (plain(texts) for texts in (last["overrides"], overrides or (), changes))
     if overrides is not None:
@@ -217,6 +222,7 @@ def as_built(
     if not add and {*before} != {*last["sources"]}:
         remembered = without(remembered, ["collect.questions="])
     texts = [*without(remembered, [*own, *changes]), *without(own, changes), *changes]
+    texts = [*without(texts, [GIVEN]), GIVEN] if given else [text for text in texts if text != GIVEN]
     return Request(before if add or not sources else [*sources], profile or last["profile"], texts)
 
 

@@ -43,7 +43,8 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
 def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> dict[str, pa.Array]:
     row_indices = pa.array(positions)
     questions, descriptions = (dataset.aligned(name).take(row_indices) for name in ("questions", "descriptions"))
-    hints = [[row["hint"] for row in dataset.selected_hints[position]] for position in positions]
+    with_hints = positions if dataset.given is None else positions[:0]
+    hints = [[row["hint"] for row in dataset.selected_hints[position]] for position in with_hints]
     most = pc.max(pc.list_value_length(dataset.selected_hints.array)).as_py()
     padded = [[*texts, *[None] * (most - len(texts))] for texts in hints]
     return {
@@ -69,7 +70,7 @@ def _passages(dataset: Dataset, lines: Lines, positions: np.ndarray, labels: np.
         "question": questions.take(pa.array(passages.owner)),
         "text": lines.texts(positions, str),
         "label": pa.array(labels),
-        "n_hints": pa.array(passages.hints),
+        **(dataset.given_columns(positions) or {"n_hints": pa.array(passages.hints)}),
     }
 
 

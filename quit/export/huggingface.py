@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from quit import contracts
-from quit.common.columns import plain
+from quit.common.columns import one_array, plain
 from quit.common.files import json_bytes
 from quit.common.ids import draw
 from quit.dataset.dataset import FULLY, SPLITS, Block, Dataset
@@ -147,9 +147,15 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
 
 
 def _schemas(dataset: Dataset) -> dict[str, pa.Schema]:
-    """Return the columns of each config: those of ``CONFIGS``, and which answers were asked where not all were."""
+    """Return the columns of each config: those of ``CONFIGS``, and which answers were asked where not all were. Given
+    passages have their own columns, and no config ``hints``."""
     asked = {"answers": ASKED if dataset.partly_asked else ()}
-    return {name: pa.schema([*schema, *asked.get(name, ())]) for name, schema in CONFIGS.items()}
+    configs = {name: pa.schema([*schema, *asked.get(name, ())]) for name, schema in CONFIGS.items()}
+    if dataset.given is None:
+        return configs
+    del configs["hints"]
+    own = (configs["passages"].field(name) for name in ("id", "question_id", "text", "label"))
+    return configs | {"passages": pa.schema([*own, *[*dataset.given.schema][1:]])}
 
 
 def _manifest_facts(dataset: Dataset, facts: CardFacts) -> dict[str, Any]:
@@ -215,7 +221,7 @@ def _write_split(
     schemas = _schemas(dataset)
     for number in range(count):
         some = positions[number * QUESTIONS_A_SHARD : (number + 1) * QUESTIONS_A_SHARD]
-        names = {config: f"{config}/{split}-{number:05d}-of-{count:05d}.parquet" for config in CONFIGS}
+        names = {config: f"{config}/{split}-{number:05d}-of-{count:05d}.parquet" for config in schemas}
         with ExitStack() as stack:
             writers = {
                 config: stack.enter_context(ParquetShard(folder, names[config], schema, _DISTINCT))
@@ -227,7 +233,8 @@ def _write_split(
                 patterns.update(_patterns(block))
                 unjudged += _write_block(dataset, block, writers)
             writers["questions"].write(_questions(dataset, some, fully))
-            writers["hints"].write(_hints(dataset, some))
+            if "hints" in writers:
+                writers["hints"].write(_hints(dataset, some))
         for config, name in names.items():
             writer = writers[config]
             if writer.rows:
@@ -239,7 +246,8 @@ def _write_split(
 def _write_block(dataset: Dataset, block: Block, writers: Mapping[str, ParquetShard]) -> int:
     """Write a row group of all configs except questions and hints; return how many answers have no verdict."""
     ids, question_ids = _passage_ids(dataset, block)
-    qrels = {"query-id": question_ids, "corpus-id": ids, "score": pa.array(block.labels)}
+    grades = block.labels if dataset.given is None else dataset.grades_of(block.positions)
+    qrels = {"query-id": question_ids, "corpus-id": ids, "score": pa.array(grades)}
     writers["qrels"].write(qrels)
     writers["qrels_fully"].write(fully_relevant(qrels))
     # The texts are in memory until they are written, and only then the answers.
@@ -341,6 +349,8 @@ def _passage_ids(dataset: Dataset, block: Block) -> tuple[pa.Array, pa.Array]:
     """Return the id of each passage of a block, and its question's."""
     passages, rows = block.passages, pa.array(block.passages.codes)
     question_ids = _dictionary(passages.owner.astype(np.int32), pa.array([dataset.ids[row] for row in block.positions]))
+    if dataset.given is not None:
+        return one_array(dataset.given["id"].take(pa.array(dataset.rows.rows(block.positions)))), question_ids
     parts = (question_ids.cast(pa.string()), passages.table.subset.take(rows), passages.permutation)
     return pc.binary_join_element_wise(*parts, "_"), question_ids
 
@@ -356,6 +366,7 @@ def _passages(dataset: Dataset, block: Block, ids: pa.Array, question_ids: pa.Ar
         "text": texts,
         "label": pa.array(block.labels),
         "n_hints": pa.array(passages.hints),
+        **dataset.given_columns(block.positions),
     }
 
 

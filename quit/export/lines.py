@@ -67,7 +67,10 @@ class Lines:
 
     def passage_ids(self, positions: np.ndarray, prepare: Callable[[str], str] = str) -> pa.StringArray:
         """Return ``{question id}_{subset}_{permutation}`` of all passages of some questions, ids through
-        ``prepare``."""
+        ``prepare``; of given passages, their own ids."""
+        if self.dataset.given is not None:
+            names = self.dataset.given["id"].take(pa.array(self.dataset.rows.rows(positions))).to_pylist()
+            return pa.array([prepare(safe_id(name) if self.escaped else name) for name in names], pa.string())
         tails = self.tails.take(self.dataset.rows.take(positions).codes)
         return pc.binary_join_element_wise(self.question_ids(positions, prepare), tails, "")
 
@@ -80,6 +83,25 @@ class Lines:
         """Return the texts of all passages of some questions: their hints, through ``prepare``, joined by spaces."""
         hints = [[prepare(hint) for hint in hints] for hints in self.dataset.hint_lists(positions)]
         return passage_texts(hints, self.dataset.rows.take(positions))
+
+    def documents(self, positions: np.ndarray, prepare: Callable[[str], str]) -> tuple[pa.StringArray, pa.StringArray]:
+        """Return ids and texts of all passages of some questions: those of a corpus, where an id comes once, with its
+        first question."""
+        ids, texts = self.passage_ids(positions, prepare), self.texts(positions, prepare)
+        if self.dataset.given is None:
+            return ids, texts
+        is_first = pa.array(self._is_first[self.dataset.rows.rows(positions)])
+        return ids.filter(is_first), texts.filter(is_first)
+
+    @cached_property
+    def _is_first(self) -> np.ndarray:
+        """Whether no passage before has the own id of this one: bool, shape (passages,)."""
+        assert self.dataset.given is not None
+        mask = np.zeros(len(self.dataset.rows), bool)
+        mask[np.unique(self.dataset.given["id"].to_numpy(zero_copy_only=False).astype(str), return_index=True)[1]] = (
+            True
+        )
+        return mask
 
     def write_passages(
         self,
@@ -101,7 +123,7 @@ class Lines:
         after += "\n"
         with line_file(folder, file) as write:
             for some in self.ranges(part):
-                ids, texts = self.passage_ids(some, prepare), self.texts(some, prepare)
+                ids, texts = self.documents(some, prepare)
                 rows = write(pc.binary_join_element_wise(before, ids, between, texts, after, ""))
         return rows
 
@@ -121,7 +143,7 @@ class Lines:
         with line_file(folder, file, head) as write:
             rows = 0
             for part in self.ranges(self.dataset.positions(name)):
-                labels = LABELS.take(pa.array(self.dataset.labels_of(part)))
+                labels = LABELS.take(pa.array(self.dataset.grades_of(part)))
                 columns = [first, self.question_ids(part), middle, self.passage_ids(part), last, labels, end + "\n"]
                 rows = write(pc.binary_join_element_wise(*columns, ""))
         return rows
@@ -138,6 +160,8 @@ class PassageTexts:
         self._hints = [[prepare(row["hint"]) for row in hints] for hints in lines.dataset.selected_hints]
         self._ids = [prepare(name) for name in lines.ids]
         self._tails = lines.tails.to_pylist()
+        given = lines.dataset.given
+        self._own = None if given is None else [prepare(safe_id(name)) for name in given["id"].to_pylist()]
         self._permutations = self._rows.table.permutation.to_pylist()
 
     def text(self, number: int) -> str:
@@ -148,6 +172,8 @@ class PassageTexts:
 
     def id(self, number: int) -> str:
         """Return a passage's id."""
+        if self._own is not None:
+            return self._own[number]
         return self._ids[self._rows.owner[number]] + self._tails[self._rows.codes[number]]
 
 

@@ -68,12 +68,12 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
 
 
 def _passages(lines: Lines, positions: np.ndarray) -> dict[str, pa.Array]:
-    ids = lines.passage_ids(positions)
-    return {"_id": ids, "title": pa.repeat("", len(ids)), "text": lines.texts(positions, str)}
+    ids, texts = lines.documents(positions, str)
+    return {"_id": ids, "title": pa.repeat("", len(ids)), "text": texts}
 
 
 def _qrels(lines: Lines, positions: np.ndarray) -> dict[str, pa.Array]:
-    labels = pa.array(lines.dataset.labels_of(positions).astype(np.int32))
+    labels = pa.array(lines.dataset.grades_of(positions).astype(np.int32))
     columns = (lines.question_ids(positions), lines.passage_ids(positions), labels)
     return dict(zip(QRELS.names, columns, strict=True))
 

@@ -92,7 +92,7 @@ def write_colbert(dataset: Dataset, folder: ExportFolder, options: Options) -> d
         with line_file(folder, f"qrels.{split}.tsv") as put:
             qrels[split] = 0
             for some in lines.ranges(positions):
-                labels = LABELS.take(pa.array(dataset.labels_of(some)))
+                labels = LABELS.take(pa.array(dataset.grades_of(some)))
                 owner = _texts(np.repeat(some, dataset.rows.counts[some]))
                 columns = [owner, "\t0\t", _texts(dataset.rows.rows(some)), "\t", labels, "\n"]
                 qrels[split] = put(pc.binary_join_element_wise(*columns, ""))

@@ -16,6 +16,7 @@ from quit.library.arguments import (
     Overrides,
     Runner,
     Sources,
+    WriteFile,
     override_texts,
     source_texts,
     temporary_sources,
@@ -24,7 +25,7 @@ from quit.library.tables import Tables
 from quit.models.factory import Models
 from quit.models.user_classes import CAUSE, register_models
 from quit.settings import load, without
-from quit.sources import parse_source
+from quit.sources import has_passages, parse_source
 
 if TYPE_CHECKING:
     from quit.library.checking import SourceCheck
@@ -84,16 +85,8 @@ def build(
     before = as_built(opened, profile, settings, options, files=("-p", "--set"))
     own = register_models(models or {}, before.profile, before.overrides)
 
-    def keep(name: str, data: bytes) -> Path:
-        _ = before.settings  # a mistake in them shows before anything is written
-        Workspace.create(opened)
-        path = opened.path / "sources" / name
-        with writing(path), replacing(path) as temporary:
-            temporary.write_bytes(data)
-        return path
-
     with BuildConsole(not progress):
-        names = [] if sources is None else source_texts(sources, keep)
+        names = [] if sources is None else source_texts(sources, keep_in(opened, before))
         request = as_built(opened, profile, settings, options, names, add=add)
         texts = [*without(request.overrides, own), *own]
         steps: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
@@ -105,6 +98,20 @@ def build(
         except KeyboardInterrupt:
             raise KeyboardInterrupt("What is done stays done; the same call resumes.") from None
     return Tables(opened)
+
+
+def keep_in(workspace: Workspace, request: reading.Request) -> WriteFile:
+    """Return what writes records to a workspace's folder ``sources``; it is created where there is none."""
+
+    def keep(name: str, data: bytes) -> Path:
+        _ = request.settings  # a mistake in them shows before anything is written
+        Workspace.create(workspace)
+        path = workspace.path / "sources" / name
+        with writing(path), replacing(path) as temporary:
+            temporary.write_bytes(data)
+        return path
+
+    return keep
 
 
 def plan(
@@ -188,7 +195,8 @@ def check(
 
     with temporary_sources(sources) as source_names:
         refs = [parse_source(text) for text in source_names]
-        effective = load(profile, override_texts(settings)).settings
+        given = [reading.GIVEN] if any(map(has_passages, refs)) else []
+        effective = load(profile, [*override_texts(settings), *given]).settings
         with working("check", not progress):
             return examine(refs, effective, Models(effective) if models else None)
 

@@ -67,6 +67,7 @@ def examine(refs: Sequence[SourceRef], settings: Settings, models: Models | None
         models.encoder if models else None,
         settings.leakage,
         settings.passages.needed_hints,
+        given=settings.passages.is_given,
     )
     usable, candidates = filtered["usable_hints"], tables["candidates"]["candidate"].to_pylist()
     return {

@@ -122,7 +122,7 @@ def plan(pipeline: Pipeline, *, throughput: float | None = None) -> Plan:
     passages = sum(design.count(len(question.hints)) for question in questions)
     if pipeline.is_current(pipeline.stage_run("enumerate")):
         passages = len(pipeline.workspace.read("passages", columns=["hints"]))
-    elif not design.is_full:
+    elif not (design.is_full or design.is_given):
         notes.append("Passages: at most; sets of hints that are at two ends, and orders that are alike, count once.")
     costs = {line.model: line.cost for line in lines if line.role == "read"}
     partial = partial_plan(pipeline, passages, costs)

@@ -133,10 +133,12 @@ def with_release_settings(settings: Settings, texts: Sequence[str]) -> Settings:
     return settings.model_copy(update={"release": settings.release.model_copy(update=values)})
 
 
-def _answer_in_passage(subject: Subject) -> list[str]:
+def _answer_in_passage(subject: Subject) -> list[str] | str:
     """Return the valid answers that a passage states. Overrides do not count, since a release does not hold them: what
     lets such a passage through is a waiver, whose reason is published.
     """
+    if subject.settings.passages.is_given:
+        return "passages are given, and may contain an answer"
     ranked = subject.files.read("ranked_hints", ["question_id", "rank", "hint", "selected"])
     hints: dict[str, list[str]] = grouped(
         tuples(ranked.filter(ranked["selected"]).sort_by("rank"), "question_id", "hint")

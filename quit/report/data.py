@@ -25,6 +25,7 @@ from quit.release.show import imported_lines
 from quit.release.view import embedded_labels, shown_judge, shown_readers, shown_releases
 from quit.report.designs import design_figures
 from quit.report.examples import example_passage, examples
+from quit.report.given import given_figures
 from quit.report.people import judge_figures, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
 from quit.report.validity import role_figures, whatif_figures
@@ -44,7 +45,7 @@ from quit.status.summary import (
 from quit.version import __version__
 
 _BARS = 20  # of a histogram
-_FIGURES = 22  # steps of ``gather`` that progress is reported about
+_FIGURES = 23  # steps of ``gather`` that progress is reported about
 
 
 def gather(workspace: Workspace | Release, settings: Settings, release_pair: Sequence[Path] = ()) -> dict[str, Any]:
@@ -58,6 +59,7 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
     releases = [open_release(path) for path in release_pair] or shown_releases(workspace)
     release = workspace if isinstance(workspace, Release) else None
     build = workspace if isinstance(workspace, Workspace) else None
+    design = design_of(release, settings)
     with workspace.connect() as connection:
         if not connection.execute("SELECT count(*) FROM questions").fetchall()[0][0]:
             raise InputError(f"{workspace} holds no question yet. Run: quit build -w {shell_word(workspace)}")
@@ -67,7 +69,7 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
             "program": __version__,
             "profile": workspace.build and Path(workspace.build["profile"]).name,
             "counts": _figure(_counts(connection)),
-            "design": design_of(release, settings).words,
+            "design": design.words,
             "readers": _figure(_readers(workspace, settings, connection)),
             "judge": shown_judge(workspace, settings)[0],
             "embedded_labels": embedded_labels(workspace, settings),
@@ -83,6 +85,7 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
             "difficulty": _figure(_difficulty(connection)),
         }  # fmt: skip
         facts["splits"] = _figure(split_figures(connection))
+        facts["given"] = _figure(given_figures(connection) if design.is_given else None)
         facts["roles"] = _figure(role_figures(connection))
         facts["drawn_from_all"] = sql_rows(connection, _PARAMETRIC) if _train(release, settings) == "any" else []
         facts["passage"] = _figure(example_passage(workspace, connection, facts["readers"]))
@@ -103,7 +106,7 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
     facts["audit"] = (release.facts.get("verification", {}) if release else status or {}).get("audit")
     facts["usage"] = _figure(_usage(workspace, settings))
     facts["whatif"] = _figure(whatif_figures(workspace, settings))
-    facts["designs"] = _figure(design_figures(workspace, settings))
+    facts["designs"] = _figure(None if design.is_given else design_figures(workspace, settings))
     facts["releases"] = _figure(list_rows(releases))
     facts["difference"] = _figure(_difference(release_pair[0], release_pair[1], releases) if release_pair else None)
     return facts

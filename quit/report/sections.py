@@ -22,6 +22,7 @@ from quit.render.table import (
     table_1,
 )
 from quit.report.designs import design_pieces
+from quit.report.given import given_pieces
 from quit.report.validity import roles
 from quit.review.audit import audit_pieces
 from quit.review.report import described
@@ -99,6 +100,8 @@ def _funnel(facts: Facts, max_rows: int) -> Pieces:
 def _hints(facts: Facts, max_rows: int) -> Pieces:
     """Convergence and leaks of the hints."""
     convergence, leakage = facts["convergence"], facts["leakage"]
+    if facts["given"]:
+        return
     if convergence["groups"]:
         rows = [
             (row["hints"], short_identity(row["producer"]), row["count"], row["mean"], row["median"])
@@ -410,6 +413,7 @@ _SECTIONS: tuple[tuple[str, str, Callable[[Facts, int], Pieces]], ...] = (
     ("hints", "Hints: convergence and leakage", _hints),
     ("questions", "Types and difficulty", _questions),
     ("labels", "Labels", _labels),
+    ("given", "Given passages", lambda facts, _: given_pieces(facts["given"])),
     ("readers", "Readers", _readers),
     ("validity", "What the labels rest on", _validity),
     ("verdicts", "Judges and people", _verdicts),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -12,6 +12,8 @@ from quit.settings.section import File, Section
 
 MAX_HINTS = 36
 """Hints of a question that make passages, at most: a permutation names each by a digit or letter."""
+MAX_GIVEN = 1000
+"""Given passages per question, at most."""
 MAX_SETS = 2**19
 """Sets of a question's hints of which extremes are chosen, at most."""
 MAX_PASSAGES = 2**15 - 1
@@ -80,9 +82,10 @@ class Convergence(Section):
 class PassageDesign(Section):
     """Which ordered selections of a question's hints are its passages (3.2.1). QUIT takes all of five hints: 325."""
 
-    hints: Annotated[int, Field(ge=1, le=36)] | Literal["all"] = 5
+    hints: Annotated[int, Field(ge=1, le=36)] | Literal["all", "given"] = 5
     """Hints of highest convergence that make passages; a question with fewer is left out. `all`: every hint (36 at
-    most) of a question that has as many as the largest of `sizes`."""
+    most) of a question that has as many as the largest of `sizes`. `given`: passages are those of the sources, one by
+    one; a build sets it where records have passages, and leaves the other settings of passages aside."""
     sizes: tuple[Annotated[int, Field(ge=1, le=36)], ...] = (1, 2, 3, 4, 5)
     """Numbers of hints in a passage."""
     orders: tuple[Literal["all", "source", "ascending", "descending"], ...] = ("all",)
@@ -92,6 +95,12 @@ class PassageDesign(Section):
     """Keep only the N sets of hints with the lowest and the N with the highest mean of each of `by`; 0 keeps all."""
     by: tuple[Literal["convergence", "cosine"], ...] = ("convergence",)
     """With `extremes`: mean convergence of the hints, or mean cosine of question and hint."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _given_are_single(cls, values: Any) -> Any:
+        is_given = isinstance(values, dict) and values.get("hints") == "given"
+        return {"hints": "given", "sizes": (1,)} if is_given else values
 
     @field_validator("sizes", "orders", "by", mode="before")
     @classmethod
@@ -114,12 +123,17 @@ class PassageDesign(Section):
     @property
     def most_hints(self) -> int:
         """How many hints of a question make passages, at most."""
-        return MAX_HINTS if self.hints == "all" else self.hints
+        return self.hints if isinstance(self.hints, int) else MAX_GIVEN if self.is_given else MAX_HINTS
+
+    @property
+    def is_given(self) -> bool:
+        """Whether passages are those of the sources."""
+        return self.hints == "given"
 
     @property
     def needed_hints(self) -> int:
         """How many hints a question must have."""
-        return max(self.sizes) if self.hints == "all" else self.hints
+        return self.hints if isinstance(self.hints, int) else max(self.sizes)
 
     @property
     def is_full(self) -> bool:
@@ -137,6 +151,8 @@ class PassageDesign(Section):
         """Which passages a question has, in words."""
         if self.is_full:
             return "every ordered selection of a question's hints"
+        if self.is_given:
+            return "those given with the question"
         *others, last = (str(size) for size in sorted(self.sizes) if size <= self.most_hints)
         sizes = f"{', '.join(others)} or {last}" if others else last
         orders = "every order" if self.all_orders else f"{' and '.join(self.orders)} order"

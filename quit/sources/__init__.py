@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import repeat
@@ -16,19 +17,18 @@ from typing import Any
 
 from quit.common.files import file_mark, files_to_read, known_checksum
 from quit.common.opening import ending
-from quit.errors import InputError, SettingsError, check_known
+from quit.errors import InputError, QuitError, SettingsError, check_known
 from quit.sources.fields import plain
 from quit.sources.files import check_file, kind_of
 from quit.sources.records import SourceRecord
-
-__all__ = ["SOURCES", "Source", "SourceRef", "parse_source", "read_source", "read_sources", "source_checksum"]
 
 
 @dataclass(frozen=True)
 class Source:
     """One kind of source, read by the module of its name.
 
-    ``licence`` and ``citation`` are those of the published data; a user's own file has none.
+    ``licence`` and ``citation`` are those of the published data; a user's own file has none. ``passages``: whether its
+    records may have passages in place of hints.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Source:
     licence: str | None = None
     citation: str | None = None
     folder: bool = False
+    passages: bool = False
 
     def read(self, path: Path) -> Iterator[SourceRecord]:
         """Yield a ``SourceRecord`` for each position of the file."""
@@ -79,9 +80,17 @@ SOURCES: dict[str, Source] = {
             citation="Mozafari, Gerhold and Jatowt. WikiHint: A Human-Annotated Dataset for Hint Ranking and "
             "Generation. SIGIR 2025.",
         ),
-        Source("jsonl", "Your own questions: JSON Lines or Parquet of the documented schema."),
-        Source("csv", "Your own questions from a spreadsheet: CSV."),
-        Source("huggingface", "A Hugging Face dataset folder with the documented schema's columns.", folder=True),
+        Source("jsonl", "Your own questions: JSON Lines or Parquet of the documented schema.", passages=True),
+        Source("csv", "Your own questions from a spreadsheet: CSV.", passages=True),
+        Source("huggingface", "A Hugging Face dataset folder with the same columns.", folder=True, passages=True),
+        Source(
+            "musique",
+            "MuSiQue's official JSON Lines: a question's own paragraphs are its passages.",
+            licence="CC BY 4.0",
+            citation="Trivedi, Balasubramanian, Khot and Sabharwal. MuSiQue: Multihop Questions via Single-hop "
+            "Question Composition. TACL 2022. https://doi.org/10.1162/tacl_a_00475",
+            passages=True,
+        ),
         Source("hinteval", "A dataset of the toolkit HintEval, stored as JSON."),
     )
 }
@@ -121,6 +130,8 @@ def parse_source(text: str) -> SourceRef:
         meant = f"its fields are those of {fitting}: name it {fitting}:{text}" if fitting else ""
         meant = meant or f"write KIND:PATH with one of {', '.join(SOURCES)}."
         raise SettingsError(f"Source {text!r} {what}: {meant}")
+    if kind == "run":
+        raise SettingsError("A run is a source of quit build alone: quit build --source run:RUN --corpus C ...")
     check_known(kind, SOURCES, "kind of source")
     if not rest.strip():
         raise SettingsError(f"Source {text!r} names no path: write {kind}:PATH.")
@@ -132,6 +143,14 @@ def parse_source(text: str) -> SourceRef:
 def _check(ref: SourceRef) -> None:
     source = SOURCES[ref.kind]
     check_file(ref.path, source.expected, folder=source.folder)
+
+
+def has_passages(ref: SourceRef) -> bool:
+    """Return whether the first usable record of a source has passages in place of hints."""
+    with suppress(QuitError):  # what cannot be read is for the build to say
+        records = read_source(ref) if SOURCES[ref.kind].passages else ()
+        return next((record.question.given for record in records if record.question), False)
+    return False
 
 
 def source_checksum(ref: SourceRef) -> str:

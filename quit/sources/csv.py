@@ -24,25 +24,28 @@ from quit.sources.leftovers import listed
 from quit.sources.records import SourceRecord
 from quit.sources.text import repair
 
-EXPECTED = "CSV in UTF-8 whose first row names the columns id, question, answer and hint (or hint1, hint2, ...)"
+EXPECTED = (
+    "CSV in UTF-8 whose first row names the columns id, question, answer and hint (or hint1, hint2, ...) or passage"
+)
 REQUIRED = ("id", "question", "answer", "hint")
 SEVERAL = "|"
 """Stands between several answers, hints or candidates in one cell."""
 
-_NAME = re.compile(r"(id|question)|(answer|hint|candidate)s?[ _-]?\d*", re.IGNORECASE)
+_NAME = re.compile(r"(id|question|passage_id)|(answer|hint|candidate|passage)s?[ _-]?\d*", re.IGNORECASE)
 _EXCELS_MARK = re.compile(r"\Asep=.(?=\r?\n)")  # a first line that tells Excel what separates cells
 csv.field_size_limit(MAX_WHOLE)  # a cell that is too long costs its question, not the file
 
 
 @dataclass(slots=True)
 class _CsvQuestion:
-    """The rows with one id. ``hints``: (text, where it is)."""
+    """The rows with one id. ``hints``: (text, where it is, own id of a passage); ``given``: they are passages."""
 
     record_id: str
     row: int
     question: str = ""
     answers: list[str] = field(default_factory=list)
-    hints: list[tuple[str, str]] = field(default_factory=list)
+    hints: list[tuple[str, str, str | None]] = field(default_factory=list)
+    given: bool = False
     candidates: list[str] = field(default_factory=list)
 
 
@@ -51,10 +54,11 @@ def read(path: Path) -> Iterator[SourceRecord]:
     are required, ``candidate`` is optional; others are not read.
 
     Rows with the same id are one question. So a file has one hint per row, or one question per row with columns
-    ``hint1``, ``hint2`` and so on. ``|`` separates several answers, hints or candidates in one cell; ``answer2`` or
-    ``candidate2`` work too, and a list as Python, JSON or NumPy print it. In further rows of a question everything
-    except the hint may be blank. Commas, semicolons or tabs separate cells, as the first row shows. The file is UTF-8,
-    or what Excel calls Unicode text. Raises ``InputError`` for another encoding, a missing column, a quote that is
+    ``hint1``, ``hint2`` and so on; in place of hints, a ``passage`` per row, with ``passage_id`` if it has one.
+    ``|`` separates several answers, hints or candidates in one cell; ``answer2`` or ``candidate2`` work too, and a
+    list as Python, JSON or NumPy print it. In further rows of a question everything except the hint may be blank.
+    Commas, semicolons or tabs separate cells, as the first row shows. The file is UTF-8, or what Excel calls
+    Unicode text. Raises ``InputError`` for another encoding, a missing column, a quote that is
     never closed, or a file without a usable record.
     """
     return fields.records(_items(path), "csv", _parse, path, EXPECTED)
@@ -71,8 +75,9 @@ def column_notes(path: Path) -> Iterator[str]:
 
 
 def _parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
-    hints = [DraftHint(text, where=where) for text, where in record["hints"]]
-    return DraftRecord(record["id"], record["question"], record["answers"], hints, candidates=record["candidates"])
+    hints = [DraftHint(text, where=where, passage_id=name) for text, where, name in record["hints"]]
+    parts = record["id"], record["question"], record["answers"], hints
+    return DraftRecord(*parts, candidates=record["candidates"], given=record["given"])
 
 
 def _items(path: Path) -> Iterator[Item]:
@@ -96,10 +101,10 @@ def _items(path: Path) -> Iterator[Item]:
             if any(cell.strip() for cell in row[last_named:]):
                 raise BadRecord("lengths_differ", _surplus(len(row), last_named, mark))
             for kind, name, cell in cells:
-                if kind != "hint":  # a long hint costs itself alone
+                if kind not in ("hint", "passage"):  # a long hint costs itself alone
                     fields.as_text(cell, name)
             if last not in questions:
-                questions[last] = _CsvQuestion(last, number)
+                questions[last] = _CsvQuestion(last, number, given="passage" in columns)
                 items.append(questions[last])
             _add(questions[last], cells, number)
         except BadRecord as fault:
@@ -112,6 +117,7 @@ def _items(path: Path) -> Iterator[Item]:
                 "answers": item.answers,
                 "hints": item.hints,
                 "candidates": item.candidates,
+                "given": item.given,
             }
             item = Item(value, item.row - 1, path.name, f"row {item.row}")
         yield item
@@ -147,7 +153,11 @@ def _add(question: _CsvQuestion, cells: list[tuple[str, str, str]], number: int)
                 question.candidates += [part for part in parts if part not in question.candidates]
             case "hint":
                 where = f"The hint in row {number}, column {quote(name)},"
-                question.hints += [(part, where) for part in parts]
+                question.hints += [(part, where, None) for part in parts]
+            case "passage":
+                own = next((cell for kind, _, cell in cells if kind == "passage_id"), None)
+                where = f"The passage in row {number}, column {quote(name)},"
+                question.hints.append((cell, where, own and fields.as_id(own, "passage_id")))
 
 
 def _several(cell: str) -> list[str]:
@@ -187,7 +197,9 @@ def _header(path: Path, text: str) -> tuple[int, list[str], str]:
     mark = max(headers, key=lambda mark: sum(bool(_column(name)) for name in headers[mark][1]))
     number, header = headers[mark]
     counts = Counter(filter(None, map(_column, header)))
-    if missing := [name for name in REQUIRED if not counts[name]]:
+    if counts["hint"] and counts["passage"]:
+        raise InputError(f"{path}, row {number} names hints and passages: a question is labelled on one of them.")
+    if missing := [name for name in REQUIRED if not counts[name] and not (name == "hint" and counts["passage"])]:
         near = get_close_matches(missing[0], [name for name in header if not _column(name)], n=1, cutoff=0.7)
         meant = f" Is {quote(near[0])} meant?" if near else ""
         columns = ", ".join(quote(name) for name in header[:20] if name) or "no names"

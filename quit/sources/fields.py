@@ -71,6 +71,7 @@ class DraftHint:
     url: str | None = None
     scores: dict[str, int] | None = None
     where: str = ""
+    passage_id: str | None = None
 
 
 @dataclass(slots=True)
@@ -85,6 +86,7 @@ class DraftRecord:
     coarse: str | None = None
     fine: str | None = None
     difficulty: str | None = None
+    given: bool = False
 
 
 def quote(value: str) -> str:
@@ -416,23 +418,25 @@ def _finish(draft: DraftRecord, source: str, item: Item) -> SourceRecord:
             "no_answer",
             "The question has no answer: expected at least one that is not blank. Write it, or take the record out.",
         )
+    what = "passage" if draft.given else "hint"
     if len(draft.hints) > MAX_PARTS:
-        raise BadRecord("too_many", f"The record has {len(draft.hints)} hints; expected at most {MAX_PARTS}.")
+        raise BadRecord("too_many", f"The record has {len(draft.hints)} {what}s; expected at most {MAX_PARTS}.")
     hints: list[RawHint] = []
     rejects: list[Reject] = []
     for number, hint in enumerate(draft.hints, 1):
         fault = _hint_fault(hint.text)
-        text = "" if fault else clean_hint(hint.text)
+        text = "" if fault else repair(hint.text) if draft.given else clean_hint(hint.text)
         if not fault and not text:
             fault = ("empty_hint", "is empty")
-        elif not fault and is_boilerplate(text):
+        elif not fault and not draft.given and is_boilerplate(text):
             fault = ("boilerplate_hint", f"says nothing about the answer: {quote(text)}")
         if fault:
-            detail = f"{hint.where or f'Hint {number} of the record'} {fault[1]}."
+            detail = f"{hint.where or f'{what.capitalize()} {number} of the record'} {fault[1]}."
             rejects.append(reject(item, source, STAGE, "hint", fault[0], detail, draft.record_id))
             continue
         scores = [(clean(candidate), score) for candidate, score in (hint.scores or {}).items() if clean(candidate)]
-        hints.append(RawHint(text, hint.rank, hint.convergence, hint.url, gold_last(scores) or None))
+        name = (hint.passage_id or f"{draft.record_id}-p{number:03d}") if draft.given else None
+        hints.append(RawHint(text, hint.rank, hint.convergence, hint.url, gold_last(scores) or None, name))
     return SourceRecord(
         RawQuestion(
             source=source,
@@ -446,6 +450,7 @@ def _finish(draft: DraftRecord, source: str, item: Item) -> SourceRecord:
             coarse=draft.coarse,
             fine=draft.fine,
             difficulty=draft.difficulty,
+            given=draft.given,
         ),
         tuple(rejects),
     )

@@ -122,6 +122,7 @@ def read_json(path: Path, expected: str) -> Any:
 _FIELDS = {
     "triviahg": {"Question", "Hints", "ExactAnswer"},
     "jsonl": {"question", "answers", "hints"},
+    "musique": {"question", "paragraphs", "question_decomposition"},
     "wikihint": {"question", "answer", "hints"},
     "hinteval": {"subsets"},
 }

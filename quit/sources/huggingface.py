@@ -18,7 +18,9 @@ from quit.sources.fields import DraftRecord, Item, quote
 from quit.sources.files import check_file
 from quit.sources.records import SourceRecord
 
-EXPECTED = "a folder that datasets.load_from_disk or load_dataset loads, with id, question, answers and hints"
+EXPECTED = (
+    "a folder that datasets.load_from_disk or load_dataset loads, with id, question, answers and hints (or passages)"
+)
 _FRONT_MATTER = re.compile(r"\A\ufeff?---\s*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
 _FORMATS = ("parquet", "json", "arrow")
 """Formats that hold rows of text and numbers; others (archives, images) are no questions, and some can run code."""
@@ -39,8 +41,9 @@ def read(path: Path) -> Iterator[SourceRecord]:
 
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     """Return the checked parts of one row. Raises ``BadRecord``."""
-    hints = record.get("hints")
-    return jsonl.parse({**record, "hints": fields.transposed(hints)} if isinstance(hints, dict) else record, key)
+    lists = {name: record.get(name) for name in ("hints", "passages")}
+    columns = {name: fields.transposed(value) for name, value in lists.items() if isinstance(value, dict)}
+    return jsonl.parse(record | columns, key)
 
 
 def _items(path: Path) -> Iterator[Item]:

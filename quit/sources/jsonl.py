@@ -11,15 +11,17 @@ import pyarrow.parquet as pq
 from quit.common.parquet import Owner, opened
 from quit.errors import InputError
 from quit.sources import fields
-from quit.sources.fields import DraftHint, DraftRecord, Item
+from quit.sources.fields import BadRecord, DraftHint, DraftRecord, Item
 from quit.sources.files import check_file, line_items, row_items
 from quit.sources.records import SourceRecord
 
-EXPECTED = "JSON Lines or Parquet with id, question, answers and hints (schemas/question.schema.json)"
+EXPECTED = "JSON Lines or Parquet with id, question, answers and hints or passages (schemas/question.schema.json)"
 REQUIRED = ("id", "question", "answers", "hints")
-READ = (*REQUIRED, "candidates", "candidate_answers", "question_type", "difficulty")
-_GIVEN = "id, question, answers and hints in each"
+WITH_PASSAGES = (*REQUIRED[:3], "passages")
+READ = (*REQUIRED, "passages", "candidates", "candidate_answers", "question_type", "difficulty")
+_GIVEN = "id, question, answers and hints (or passages) in each"
 _HINTS = "a list of texts or of objects with 'hint'"
+_PASSAGES = "a list of texts or of objects with 'text'"
 
 
 def read(path: Path) -> Iterator[SourceRecord]:
@@ -54,21 +56,43 @@ def refuse_nulls(path: Path, files: Iterable[Path], expected: str) -> None:
 
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     """Return the checked parts of one record. Raises ``BadRecord``."""
-    fields.need_all(record, *REQUIRED)
+    given = record.get("passages") is not None
+    if given and record.get("hints"):
+        raise BadRecord(
+            "hints_and_passages", "The record has hints and passages: a question is labelled on one of them."
+        )
+    fields.need_all(record, *(WITH_PASSAGES if given else REQUIRED))
     record_id = fields.as_id(fields.need(record, "id", "a text or a whole number"), "id")
     question = fields.as_text(fields.need(record, "question", "a text"), "question")
     answers = fields.as_texts(fields.need(record, "answers", "a text or a list of texts"), "answers")
-    hints = fields.as_list(fields.need(record, "hints", _HINTS), "hints", _HINTS)
+    name, expected, draft = ("passages", _PASSAGES, _passage) if given else ("hints", _HINTS, _hint)
+    hints = fields.as_list(fields.need(record, name, expected), name, expected)
     kind = fields.as_object(record.get("question_type") or {}, "question_type")
     return DraftRecord(
         record_id,
         question,
         answers,
-        [_hint(hint, f"hints[{index}]", answers) for index, hint in enumerate(hints)],
+        [draft(hint, f"{name}[{index}]", answers) for index, hint in enumerate(hints)],
         candidates=fields.as_texts(record.get("candidates") or record.get("candidate_answers") or [], "candidates"),
         coarse=fields.as_label(kind.get("coarse"), "question_type.coarse"),
         fine=fields.as_label(kind.get("fine"), "question_type.fine"),
         difficulty=fields.as_label(record.get("difficulty"), "difficulty"),
+        given=given,
+    )
+
+
+def _passage(passage: Any, name: str, answers: list[str]) -> DraftHint:
+    if not isinstance(passage, dict):
+        return DraftHint(passage)
+    text, title = fields.need(passage, "text", "a text", f"{name}."), fields.as_label(passage.get("title"), "title")
+    whole = f"{title} {text}" if title and isinstance(text, str) else text
+    relevance = fields.as_number(passage.get("relevance"), f"{name}.relevance", "a number from 0")
+    identity = passage.get("id")
+    return DraftHint(
+        whole,
+        rank=fields.as_rank(passage.get("rank"), f"{name}.rank"),
+        convergence=relevance,
+        passage_id=None if identity is None else fields.as_id(identity, f"{name}.id"),
     )
 
 
@@ -91,5 +115,6 @@ def _parquet(path: Path) -> Iterator[Item]:
     with opened(path, owner=Owner(InputError, f"Expected {EXPECTED}.")) as file:
         refuse_nulls(path, [path], EXPECTED)
         names = set(file.schema_arrow.names)
-    columns = [*names.intersection(READ)] if names.issuperset(REQUIRED) else None  # all: a near miss is named
+    complete = names.issuperset(REQUIRED) or names.issuperset(WITH_PASSAGES)
+    columns = [*names.intersection(READ)] if complete else None  # all: a near miss is named
     yield from row_items(path, EXPECTED, columns)

@@ -7,18 +7,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RawHint:
-    """One hint of a source record. ``scores`` maps a candidate answer to 0 or 1, in the source's order."""
+    """One hint of a source record, or one given passage, which has a ``passage_id``; its ``rank`` is the retriever's,
+    ``convergence`` the source's own relevance, from 0. ``scores`` maps a candidate answer to 0 or 1, in the source's
+    order."""
 
     text: str
     rank: int | None = None
     convergence: float | None = None
     url: str | None = None
     scores: dict[str, int] | None = None
+    passage_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RawQuestion:
-    """One usable source record: texts are repaired, answers are distinct and not blank, hints may still be too few."""
+    """One usable source record: texts are repaired, answers are distinct and not blank, hints may still be too few.
+    ``given``: ``hints`` are passages."""
 
     source: str
     file: str
@@ -31,6 +35,7 @@ class RawQuestion:
     coarse: str | None = None
     fine: str | None = None
     difficulty: str | None = None
+    given: bool = False
 
 
 @dataclass(frozen=True, slots=True)

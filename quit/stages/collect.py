@@ -17,6 +17,7 @@ from quit.contracts import table
 from quit.errors import InputError
 from quit.models.convergence_scored import source_convergence
 from quit.settings import Collect, Convergence
+from quit.settings.construction import MAX_GIVEN
 from quit.sources.fields import quote, shown_file, unit
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.stages.stage import Context, Tables, stage
@@ -76,7 +77,8 @@ def _no_rows() -> _Rows:
 def collect_stage(context: Context, sources: Iterable[SourceRecord]) -> Tables:
     """Read the sources, repair and pool their records."""
     settings = context.settings
-    return collect(sources, settings.collect, settings.passages.needed_hints, settings.convergence)
+    least, given = settings.passages.needed_hints, settings.passages.is_given
+    return collect(sources, settings.collect, least, settings.convergence, given)
 
 
 def collect(
@@ -84,6 +86,7 @@ def collect(
     settings: Collect = Collect(),  # noqa: B008
     min_hints: int = 5,
     scoring: Convergence = Convergence(),  # noqa: B008
+    given: bool = False,
 ) -> dict[str, pa.Table]:
     """Return the tables ``questions``, ``origins``, ``hints``, ``candidates``, ``scores`` and ``rejects``.
 
@@ -92,11 +95,12 @@ def collect(
     type both parts of it), ``keep_first`` rejects the later ones, ``keep_all`` keeps each as a question of its own. A
     question with fewer than ``min_hints`` distinct hints is rejected, and so is one that ``settings`` leave out.
     ``scoring``: convergence of a hint from its source. Every record and hint that came in is in the tables or, itself
-    or with its question, in ``rejects``.
+    or with its question, in ``rejects``. ``given``: records have passages, which are the rows of ``hints``; an id of
+    theirs is that of one text.
 
-    Raises ``InputError`` when no question is left (and what the readers raise).
+    Raises ``InputError`` when no question is left, or records have hints and passages (and what the readers raise).
     """
-    gathered = _gather(records)
+    gathered = _gather(records, given)
     pooled = _pool(gathered, settings.duplicates)
     _name(pooled, gathered.records)
     owner = {arrival: question.question_id for question in pooled for arrival in question.arrivals}
@@ -105,10 +109,11 @@ def collect(
         for arrival, reject in gathered.rejects
     ]
 
-    usable: dict[str, _Usable] = {}
+    usable, texts = dict[str, _Usable](), dict[str, str]()
     for question in sorted(pooled, key=lambda question: question.question_id):
         parts = [gathered.records[arrival] for arrival in question.arrivals]
-        hints = list(_distinct_hints(question.question_id, parts, rejects))
+        distinct = _distinct_passages(question.question_id, parts, rejects, texts) if given else None
+        hints = list(distinct or _distinct_hints(question.question_id, parts, rejects))
         if fault := _unusable(parts, hints, min_hints, settings):
             rejects.append(replace(fault, question_id=question.question_id))
         else:
@@ -136,7 +141,7 @@ def collect(
     return {name: tables[name] for name in TABLES}
 
 
-def _gather(records: Iterable[SourceRecord]) -> _Gathered:
+def _gather(records: Iterable[SourceRecord], given: bool) -> _Gathered:
     gathered = _Gathered()
     first: dict[tuple[str, str, str], int] = {}
     for record in records:
@@ -145,6 +150,12 @@ def _gather(records: Iterable[SourceRecord]) -> _Gathered:
         if question is None:
             gathered.rejects += [(None, reject) for reject in record.rejects]
             continue
+        if question.given != given:
+            own, others = ("passages", "hints") if question.given else ("hints", "passages")
+            raise InputError(
+                f"{unit(question.source, question.file)} {question.position + 1} of {quote(shown_file(question.file))} "
+                f"has {own}, the build's first records have {others}: build a workspace of each."
+            )
         fault = _fault(question, first)
         arrival = None if fault else len(gathered.records)
         gathered.rejects += [(arrival, reject) for reject in record.rejects]
@@ -255,6 +266,28 @@ def _distinct_hints(
             rejects.append(replace(_reject(record, "hint", "duplicate_hint", detail), question_id=question_id))
 
 
+def _distinct_passages(
+    question_id: str, parts: list[RawQuestion], rejects: list[Reject], texts: dict[str, str]
+) -> Iterator[tuple[RawQuestion, RawHint]]:
+    """Yield a question's passages in pooled order, each id once; what comes again, or has the id of another text, is
+    added to ``rejects``. ``texts``: own id -> text of the passages so far, of all questions."""
+    names: set[str] = set()
+    for record in parts:
+        for passage in record.hints:
+            name = passage.passage_id or ""
+            if len(names) == MAX_GIVEN:
+                fault = ("too_many", f"The question has more than {MAX_GIVEN:,} passages: {quote(name)} is left out.")
+            elif name in names:
+                fault = ("duplicate_passage", f"The passage id {quote(name)} comes twice: give each text its own.")
+            elif texts.setdefault(name, passage.text) != passage.text:
+                fault = ("other_text", f"The passage id {quote(name)} is that of another text: give each text its own.")
+            else:
+                names.add(name)
+                yield record, passage
+                continue
+            rejects.append(replace(_reject(record, "hint", *fault), question_id=question_id))
+
+
 def _add(rows: _Rows, question_id: str, parts: list[RawQuestion], hints: list[tuple[RawQuestion, RawHint]]) -> None:
     first = parts[0]
     typed = next((record for record in parts if record.coarse and record.fine), None) or next(
@@ -285,7 +318,8 @@ def _add(rows: _Rows, question_id: str, parts: list[RawQuestion], hints: list[tu
 
 
 def _add_hint(rows: _Rows, question_id: str, position: int, record: RawQuestion, hint: RawHint) -> None:
-    hint_id = ids.hint_id(question_id, position)
+    own = hint.passage_id
+    hint_id = ids.hint_id(question_id, position) if own is None else ids.given_id(question_id, own)
     rows["hints"].append(
         {
             "hint_id": hint_id,
@@ -327,6 +361,9 @@ def _unusable(
     parts: list[RawQuestion], hints: list[tuple[RawQuestion, RawHint]], min_hints: int, settings: Collect
 ) -> Reject | None:
     """Return why a question cannot be used, or None."""
+    if parts[0].given:
+        detail = "The question has no passage; expected at least one."
+        return None if hints else _reject(parts[0], "question", "no_passage", detail)
     if len(hints) < min_hints:
         total = sum(len(record.hints) for record in parts)
         records = "1 record" if len(parts) == 1 else f"{len(parts)} records"
@@ -355,6 +392,6 @@ def _nothing_left(record_count: int, rejects: list[Reject], min_hints: int) -> s
     example = f" First: {shown_file(first.file or 'a record')}: {first.detail}" if first else ""
     return (
         f"The collection is empty: none of {record_count} records is a usable question (rejected: {counts}).{example} "
-        f"A question needs an answer and {min_hints} distinct hints: "
+        f"A question needs an answer and {min_hints} distinct hints, or a passage: "
         "add hints or sources, or lower the setting passages.hints (or passages.sizes)."
     )

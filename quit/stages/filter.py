@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     version=3,
 )
 def filter_stage(context: Context, questions: pa.Table, hints: pa.Table) -> Tables:
-    """Discard questions whose hints give the answer away."""
+    """Discard questions whose hints give the answer away; of given passages, only say which contain it."""
     models, settings = context.models, context.settings
     return filter_leaks(
         questions,
@@ -42,6 +42,7 @@ def filter_stage(context: Context, questions: pa.Table, hints: pa.Table) -> Tabl
         settings.passages.needed_hints,
         context.overrides,
         leak_store(),
+        given=settings.passages.is_given,
     )
 
 
@@ -54,6 +55,7 @@ def filter_leaks(
     keep: int,
     overrides: pa.Table | None = None,
     store: ContentStore | None = None,
+    given: bool = False,
 ) -> dict[str, pa.Table]:
     """Return the tables ``leak_findings``, ``usable_hints`` and ``rejects``.
 
@@ -61,13 +63,16 @@ def filter_leaks(
     findings but discards nothing; what they call a leak is found by ``person``. ``equivalence`` and ``encoder`` None:
     rules and people only. ``store``: where findings are kept (None: nowhere). ``keep`` is the number of hints a
     question must keep. With ``mode = "question"`` one leaking hint discards the question; with ``"hint"`` leaking hints
-    go, and the question only when fewer than ``keep`` remain.
+    go, and the question only when fewer than ``keep`` remain. ``given``: hints are passages, which may contain an
+    answer (as whole words: findings say so), and all stay.
     """
     from quit.stages.leaks.find import LeakItem, overrides_by_hint
     from quit.stages.leaks.kept import cached_leaks_of
 
     by_question = grouped((hint["question_id"], hint) for hint in hints.to_pylist())
     overrides_of = overrides_by_hint(overrides, hints)
+    if given:
+        settings = settings.model_copy(update={"contained": False})
     finding_rows, usable, rejects = [], [], []
     rows = questions.to_pylist()
     items = []
@@ -89,7 +94,7 @@ def filter_leaks(
         leaking, clean_hints = [], []
         for hint in mine:
             standing = [leak for leak in leaks_of[hint["hint_id"]] if not leak.overridden]
-            if standing:
+            if standing and not given:
                 leaking.append((hint, standing[0]))
             else:
                 clean_hints.append(hint)

@@ -7,6 +7,7 @@ follows from the source's 0/1 scores; else a model values the hints of the quest
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -25,6 +26,8 @@ from quit.stages.questions.candidates import candidate_pool
 from quit.stages.questions.question_type import Typed, question_types
 from quit.stages.stage import Context, Tables, stage
 
+_NONE_DRAWN = contracts.table("drawn_candidates").schema.empty_table()
+
 
 @stage(
     "rank",
@@ -41,9 +44,12 @@ def rank_stage(
     usable_hints: pa.Table,
     candidates: pa.Table,
     scores: pa.Table,
+    leak_findings: pa.Table,
 ) -> Tables:
     """Order hints by convergence and keep the best (``passages.hints``)."""
     models, settings = context.models, context.settings
+    if settings.passages.is_given:
+        return {**rank_given(questions, hints, leak_findings), "drawn_candidates": _NONE_DRAWN}
     check_hint_counts(usable_hints["question_id"], settings.passages)  # before any model is asked
     return rank_hints(
         questions,
@@ -57,6 +63,30 @@ def rank_stage(
         settings.convergence,
         settings.passages.most_hints,
     )
+
+
+def rank_given(questions: pa.Table, passages: pa.Table, leak_findings: pa.Table) -> dict[str, pa.Table]:
+    """Return the table ``ranked_hints`` of given passages, all selected, in the order of their source: by its ranks
+    where it has some.
+
+    In place of convergence they have the highest probability that the passage contains a gold answer (1: by rules),
+    with the method that found it as producer (``exact``, ``equivalence``, ...; ``none``).
+    """
+    contains: dict[str, tuple[float, str]] = {}
+    found = ("hint_id", "probability", "method", "overridden")
+    for hint_id, probability, method, is_overridden in tuples(leak_findings, *found):  # the most certain first
+        if not is_overridden:
+            contains.setdefault(hint_id, (probability, method))
+    text_of, rows, places = dict(tuples(questions, "question_id", "question")), [], Counter[str]()
+    for passage in sorted(passages.to_pylist(), key=lambda row: (row["question_id"], row["rank"] or 0)):
+        question_id, text = passage["question_id"], passage["hint"]
+        value, producer = contains.get(passage["hint_id"], (0.0, "none"))
+        rank = places[question_id]
+        places[question_id] += 1
+        own = {"question_id": question_id, "rank": rank, "hint_id": passage["hint_id"], "hint": text}
+        unread = note(f"{text_of[question_id]} {text}", [("passage", text, ENCODER)])
+        rows.append(own | {"convergence": value, "producer": producer, "selected": True, "note": unread})
+    return {"ranked_hints": contracts.table("ranked_hints").from_rows(rows)}
 
 
 def rank_hints(

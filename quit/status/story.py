@@ -7,7 +7,7 @@ from typing import Any, TypedDict, cast
 
 import duckdb
 
-from quit.common.ids import passage_id
+from quit.common.ids import is_given, own_id, passage_id
 from quit.common.rows import grouped, sql_rows
 from quit.engine.questions import counting_reviews
 from quit.engine.reading import TableReader, settings_of
@@ -16,7 +16,7 @@ from quit.release.view import embedded_labels, shown_readers
 from quit.render.table import plain_name
 from quit.review.overrides import listed
 from quit.sources.fields import shown_file, unit
-from quit.stages.labelling.passages import passage_hints
+from quit.stages.labelling.passages import passage_hints, permutation_name
 
 _MINE = "WHERE question_id IN $ids"
 _QUERIES = {
@@ -174,9 +174,14 @@ def _story(workspace: TableReader, rows: dict[str, Any], identity: str, labellin
     for row in sorted(rows.pop("answers"), key=lambda row: order[row["reader"]]):
         answers_of.setdefault(row["permutation"], {})[row["reader"]] = row["answer"]
     text = [hint["hint"] for hint in rows["hints"] if hint["selected"]]
+    names = {
+        permutation_name([hint["rank"]]): own_id(identity, hint["hint_id"])
+        for hint in rows["hints"]
+        if hint["selected"] and is_given(identity, hint["hint_id"])
+    }
     rows["passages"] = [
         {
-            "id": passage_id(identity, row["permutation"]),
+            "id": names.get(row["permutation"]) or passage_id(identity, row["permutation"]),
             "permutation": row["permutation"],
             "text": " ".join(passage_hints(text, row["permutation"])),
             "label": row["label"],

@@ -12,13 +12,14 @@ import pytest
 
 from quit.engine.workspace import Workspace
 from tests.docs.pages import Reader, blocks
-from tests.paths import ROOT
+from tests.paths import ROOT, starter_lines
+from tests.rows import write_lines
 from tests.running import call_quit
 from tests.servers.rude import Fault, RudeServer
 
 pytestmark = pytest.mark.slow
 
-HOWTOS = ("operations", "report", "release", "export", "terminal", "library", "designs")
+HOWTOS = ("operations", "report", "release", "export", "terminal", "library", "designs", "given-passages")
 PAGES = ("README.md", *(f"docs/howto/{name}.md" for name in HOWTOS))
 
 
@@ -41,6 +42,14 @@ def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path) ->
     (tmp_path / "QUIT").symlink_to(workspace.parent / "release-json")
     lines = (ROOT / "docs" / "tutorial" / "hints.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "mine.jsonl").write_text("".join(line for line in lines if "everest" not in line), encoding="utf-8")
+    records = [json.loads(line) for line in starter_lines(8)]
+    documents = [
+        {"id": f"d{record['id']}-{place}", "title": "", "text": hint if isinstance(hint, str) else hint["hint"]}
+        for record in records
+        for place, hint in enumerate(record["hints"])
+    ]
+    write_lines(tmp_path / "corpus.jsonl", documents)
+    write_lines(tmp_path / "questions.jsonl", records)
     kinds = ("sh",) if "export" in page else ("sh", "python")  # tests/export/test_howto.py loads the exports
     assert Reader(tmp_path).read(ROOT / page, kinds) >= 3
 

@@ -49,7 +49,7 @@ def test_nan_which_pandas_has_for_missing_values_is_null(tmp_path, form):
     optional, of_hint = (
         properties.keys() - {*required, "text"}
         for properties, required in (
-            (SCHEMA["properties"], SCHEMA["required"]),
+            (SCHEMA["properties"], [*SCHEMA["required"], "hints", "passages"]),
             (SCHEMA["$defs"]["hint"]["properties"], ["hint"]),
         )
     )

@@ -16,7 +16,7 @@ LINE = {"id": "1", "question": "Who?", "answers": "X", "hints": ["He ran."]}
 
 
 def test_every_kind_is_described():
-    assert list(SOURCES) == ["triviahg", "wikihint", "jsonl", "csv", "huggingface", "hinteval"]
+    assert list(SOURCES) == ["triviahg", "wikihint", "jsonl", "csv", "huggingface", "musique", "hinteval"]
     assert all(source.name == name and source.doc and source.expected for name, source in SOURCES.items())
     assert SOURCES["triviahg"].licence == "MIT" and SOURCES["wikihint"].licence == "CC BY 4.0"
 

@@ -1,8 +1,9 @@
 """Somebody's run file, scored as the benchmark scores its own systems (``quit evaluate run``).
 
 Its lines are read by :func:`quit.retrieval.trec.read_run`, ids as in our exports, as they are, or as in the paper's
-files. As in trec_eval, the score alone orders the passages of a question, equal ones by id, later ids first; the column
-``rank`` is not read. A JSON array is a file of the paper's own results (:mod:`quit.qa.benchmark.published`).
+files; a question's also as its source has it. As in trec_eval, the score alone orders the passages of a question, equal
+ones by id, later ids first; the column ``rank`` is not read. A JSON array is a file of the paper's own results
+(:mod:`quit.qa.benchmark.published`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from quit.common.ids import question_id
 from quit.common.parquet import rows_of
 from quit.common.safe import safe_id
 from quit.dataset.dataset import FULLY, Dataset
@@ -74,8 +76,9 @@ def score_run(
     task = release_task(dataset, split)
     passages, relevance = task.passages, task.relevance
     assert isinstance(passages, ReleasePassages) and isinstance(relevance, ReleaseRelevance)
+    of_source = {question_id("", name)[1:]: name for name in lines}
     spellings = [
-        [*map(clean_id, (safe_id(own), own, paper_id(own), query.question))]
+        [*map(clean_id, (safe_id(own), own, paper_id(own), query.question)), of_source.get(own.partition("-")[2], "")]
         for own, query in zip(task.question_ids, task.queries, strict=True)
     ]
     question_ids = [next((name for name in names if name in lines), names[0]) for names in spellings]
@@ -85,7 +88,10 @@ def score_run(
             f"{path} ranks no question of the split {split!r}: it has {quote(next(iter(lines)))}, the split "
             f"{quote(question_ids[0])}. Ids are those of quit export; another split: --split."
         )
-    rankings = [ranking_of(lines.get(question, {}), passages) for question in question_ids]
+    rankings = [
+        ranking_of(lines.get(name, {}), passages, own)
+        for name, own in zip(question_ids, task.question_ids, strict=True)
+    ]
     unknown = sum(int((ranking.rows < 0).sum()) for ranking in rankings)
     if unknown == sum(map(len, rankings)) and not results.answers:
         example = next(iter(next(lines[question] for question in question_ids if question in lines)))
@@ -125,10 +131,10 @@ def score_run(
     )
 
 
-def ranking_of(scores: dict[str, float], passages: ReleasePassages) -> Ranking:
+def ranking_of(scores: dict[str, float], passages: ReleasePassages, question: str) -> Ranking:
     """Return a question's passages in trec_eval's order; -1 for unknown ones."""
     ranked = best_first(scores)
-    return Ranking(passages.rows([*ranked]), np.array([*ranked.values()], dtype=np.float32))
+    return Ranking(passages.rows([*ranked], question), np.array([*ranked.values()], dtype=np.float32))
 
 
 def add_results(results: pa.Table, folder: Path) -> None:

@@ -115,6 +115,7 @@ class ReleasePassages:
         self._table, self._codes, self.starts = rows.table, rows.codes, rows.starts
         self._permutations, self._subsets = self._table.permutation.to_pylist(), self._table.subset.to_pylist()
         self._code_of = {permutation: code for code, permutation in enumerate(self._permutations)}
+        self._own = None if dataset.given is None else [safe_id(name) for name in dataset.given["id"].to_pylist()]
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -145,12 +146,20 @@ class ReleasePassages:
         return zip(groups.tolist(), map(self._permutations.__getitem__, self._codes[some].tolist()), strict=True)
 
     def ids(self, rows: Sequence[int]) -> list[str]:
-        """Return passage ids as in our exports: ``{question id}_{subset}_{permutation}``."""
+        """Return passage ids as in our exports: ``{question id}_{subset}_{permutation}``, or given passages' own."""
+        if self._own is not None:
+            return [self._own[row] for row in rows]
         return [passage_id(self._names[group], permutation) for group, permutation in self._places(rows)]
 
-    def rows(self, ids: Sequence[str]) -> np.ndarray:
+    def rows(self, ids: Sequence[str], question: str = "") -> np.ndarray:
         """Return the rows of passage ids, int64; -1 for an id that no passage has. The question's id is as in exports,
-        as it is, or as in the paper's files, whose subsets have one bit per hint."""
+        as it is, or as in the paper's files, whose subsets have one bit per hint. Of a given passage of several
+        questions, the row of ``question``, or else its first."""
+        if self._own is not None:
+            group, row_of = self._groups.get(clean_id(question), -1), self._row_of
+            own = {} if group < 0 else {self._own[row]: row for row in range(*self.starts[group : group + 2].tolist())}
+            names = [safe_id(clean_id(name)) for name in ids]
+            return np.array([own.get(name, row_of.get(name, -1)) for name in names], np.int64)
         keys = np.full(len(ids), -1, dtype=np.int64)
         for number, name in enumerate(map(clean_id, ids)):
             question, subset, permutation = name.rsplit("_", 2) if name.count("_") > 1 else ("", "", "")
@@ -159,6 +168,10 @@ class ReleasePassages:
                 keys[number] = group * len(self._permutations) + code
         rows = np.searchsorted(self._keys, keys)
         return np.where(self._keys.take(rows, mode="clip") == keys, rows, -1)
+
+    @cached_property
+    def _row_of(self) -> dict[str, int]:
+        return {name: row for row, name in reversed([*enumerate(self._own or ())])}
 
     @cached_property
     def _keys(self) -> np.ndarray:
@@ -337,7 +350,7 @@ def release_task(dataset: Dataset, split: str) -> Task:
     passages = ReleasePassages(dataset)
     own = np.zeros(len(passages), dtype=np.int8)
     in_split = np.isin(np.arange(passages.groups), positions)
-    own[np.repeat(in_split, np.diff(passages.starts))] = dataset.labels_of(positions)
+    own[np.repeat(in_split, np.diff(passages.starts))] = dataset.grades_of(positions)
     return Task("release", passages, queries, ReleaseRelevance(positions.astype(np.int64), passages.starts, own))
 
 

@@ -88,7 +88,7 @@ def orders(folder: Path, release: Release, answered: Answered, rule: Rule) -> li
             names.append(system)
             path = folder / "runs" / file
             lines = read_run(path)[1] if path.stat().st_size else {}  # empty: it ranked nothing
-            rankings = [ranking_of(lines.get(safe_id(each), {}), passages) for each in task.question_ids]
+            rankings = [ranking_of(lines.get(safe_id(each), {}), passages, each) for each in task.question_ids]
             for scores in both:
                 scores.add_system(System(scores.task, retriever, reranker, "", "", rankings), metrics)
     if not (metrics and names):

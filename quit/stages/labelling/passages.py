@@ -27,8 +27,10 @@ from quit.contracts.tables import table
 from quit.errors import InputError, SettingsError
 from quit.settings.construction import MAX_PASSAGES
 
-_PLACES = np.full(256, -1, np.int8)
-_PLACES[np.frombuffer(HINT_CHARACTERS.encode(), np.uint8)] = np.arange(len(HINT_CHARACTERS))
+_CODE_POINTS = np.frombuffer(HINT_CHARACTERS.encode("utf-32-le"), np.uint32)
+_PLACES = np.full(int(_CODE_POINTS[-1]) + 1, -1, np.int16)
+_PLACES[_CODE_POINTS] = np.arange(len(HINT_CHARACTERS))
+_PLACE_OF = {character: place for place, character in enumerate(HINT_CHARACTERS)}
 _ROWS_A_CHUNK = 500_000
 _ROWS_A_RANGE = 80_000
 _MAX_BYTES = 2**31 - 1  # of one Arrow string array
@@ -39,7 +41,7 @@ class PermutationTable:
     """Distinct permutations in depth-first order, as arrays of P rows.
 
     ``subset`` and ``permutation``: string arrays (``"024"``, ``"402"``). ``hints``: int16, number of hints.
-    ``indices``: int8, the hints of all permutations one after the other; row i is
+    ``indices``: int16, the hints of all permutations one after the other; row i is
     ``indices[offsets[i]:offsets[i + 1]]`` (``offsets``: int32, P + 1 entries).
     """
 
@@ -55,14 +57,12 @@ class PermutationTable:
         names = sorted(permutations)
         characters = "".join(names)
         for name in names:
-            if not name or len({*name}) < len(name) or not {*name} <= {*HINT_CHARACTERS}:
+            if not name or len({*name}) < len(name) or not _PLACE_OF.keys() >= {*name}:
                 raise InputError(f"{name!r} is no permutation: expected a digit or letter (a to z) per hint.")
         offsets = np.concatenate([[0], np.cumsum([*map(len, names)])]).astype(np.int32)
-        indices = _PLACES[np.frombuffer(characters.encode(), np.uint8)]
+        indices = _PLACES[np.frombuffer(characters.encode("utf-32-le"), np.uint32)]
         hints = np.diff(offsets).astype(np.int16)
-        ascending = indices[np.lexsort((indices, np.repeat(np.arange(len(hints)), hints)))]
-        sorted_characters = np.frombuffer(HINT_CHARACTERS.encode(), np.uint8)[ascending]
-        subset = pa.StringArray.from_buffers(len(names), pa.py_buffer(offsets), pa.py_buffer(sorted_characters))
+        subset = pa.array(map(subset_of, names), pa.string())
         for array in (hints, indices, offsets):
             array.flags.writeable = False  # it is shared by all callers
         return cls(subset, pa.array(names, pa.string()), hints, indices, offsets)
@@ -292,7 +292,7 @@ Hints: TypeAlias = Sequence[Sequence[str]] | pa.ListArray | pa.ChunkedArray
 
 def passage_hints(hints: Sequence[str], permutation: str) -> tuple[str, ...]:
     """Return the hints of one passage in reading order; joined by a space, they are its text."""
-    return tuple(hints[HINT_CHARACTERS.index(character)] for character in permutation)
+    return tuple(hints[_PLACE_OF[character]] for character in permutation)
 
 
 def passage_texts(hints: Hints, passages: PassageRows) -> pa.StringArray:

@@ -49,6 +49,7 @@ def passages_of(
         rows=SimpleNamespace(table=table, codes=np.array(codes, np.int32), starts=np.cumsum([0, *map(len, own)])),
         hint_lists=lambda _: hints,
         provenance={"content_id": "fake"},
+        given=None,
     )
     return ReleasePassages(fake)
 

@@ -1,0 +1,54 @@
+"""The first documents of a run as passages given with their questions: records for ``quit build``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from quit.errors import InputError
+from quit.retrieval.corpus import read
+from quit.retrieval.records import clean_id
+from quit.retrieval.trec import best_first, read_qrels, read_run
+from quit.sources.fields import BadRecord, as_record, quote
+from quit.sources.files import line_items
+
+EXPECTED = "JSON Lines or Parquet with id, question and answers"
+
+
+def run_records(run: Path, corpus: Path, questions: Path, top: int, qrels: Path | None = None) -> list[dict[str, Any]]:
+    """Return the records of a file of questions, each with the first ``top`` documents that a run has for its id as
+    ``passages``: {id, title, text, rank} and, with ``qrels``, relevance: 0 where it is not judged, as
+    in trec_eval, and null for a question without judgements.
+
+    A question that the run lacks has none. Raises ``InputError`` for a file that cannot be read, a document that the
+    corpus lacks, and a run without any of the questions.
+    """
+    ranked, judged = read_run(run)[1], read_qrels(qrels) if qrels else {}
+    first = {question: [*best_first(scores)][:top] for question, scores in ranked.items()}
+    wanted = {name for names in first.values() for name in names}
+    texts = {
+        name: {"title": document.title, "text": document.text}
+        for record in read(corpus)
+        for document in record.documents
+        if (name := clean_id(record.record_id)) in wanted
+    }
+    if missing := sorted(wanted - texts.keys()):
+        few = f"{len(missing):,} of the {len(wanted):,} documents"
+        raise InputError(f"{corpus} lacks {few} that {run} ranks first, such as {quote(missing[0])}.")
+    records, found = [], 0
+    for item in line_items(questions, EXPECTED):
+        try:
+            record = as_record(item)
+        except BadRecord as fault:
+            raise InputError(f"{questions}, {item.where}: {fault.detail} Expected {EXPECTED}.") from None
+        own = clean_id(str(record.get("id")))
+        found += own in first
+        names, labels = first.get(own, []), judged.get(own, {})
+        passages = [
+            {"id": name, **texts[name], "rank": rank, "relevance": labels.get(name, 0) if labels else None}
+            for rank, name in enumerate(names, 1)
+        ]
+        records.append({key: value for key, value in record.items() if key != "hints"} | {"passages": passages})
+    if not found:
+        raise InputError(f"{run} ranks no question of {questions}; it has {quote(next(iter(first), 'none'))}.")
+    return records
