@@ -24,6 +24,7 @@ from quit.dataset.files import TableFiles, aligned, lists
 from quit.errors import InputError
 from quit.evaluate.labels import ALL, SPLITS
 from quit.models.protocols import Encoder
+from quit.settings.construction import MAX_HINTS
 from quit.stages.labelling.passages import PassageRows, joined_hints, passage_texts
 from quit.stages.leaks.containment import hints_of_occurrence
 
@@ -215,6 +216,9 @@ def _overlap(questions: Sequence[str], hints: Sequence[Sequence[str]], one: Pass
     The word set of a passage depends only on its subset. Words are counted by the set of hints that hold them (a bit
     mask), once all and once those of the question; a matrix product then sums them up for every subset.
     """
+    if one.table.n > MAX_HINTS:  # given passages: a text each, and more than an integer has bits
+        pairs = [[(_word_set(question), _word_set(text)) for text in some] for question, some in zip(questions, hints)]
+        return np.array([np.mean([len(a & b) / max(1, len(a | b)) for a, b in some]) for some in pairs])
     sets = [sum(1 << index for index in one.table.paths[code]) for code in one.codes]
     subsets, orders = np.unique(sets, return_counts=True)
     of_questions, bits = [_word_set(question) for question in questions], [dict[str, int]() for _ in hints]

@@ -22,7 +22,9 @@ from quit import contracts
 from quit.common.columns import one_array, plain
 from quit.common.files import json_bytes
 from quit.common.ids import draw
+from quit.common.progress import advance
 from quit.dataset.dataset import FULLY, SPLITS, Block, Dataset
+from quit.dataset.files import questions_at_once
 from quit.dataset.statistics import TABLES, Statistics, statistics
 from quit.evaluate.labels import (
     Patterns,
@@ -228,7 +230,8 @@ def _write_split(
                 for config, schema in schemas.items()
             }
             for group in row_groups(dataset, some):
-                [block] = dataset.blocks(group, len(group))
+                block = dataset.block(group)
+                advance(f"{dataset.writing}: answers", len(group), len(dataset.ids))
                 fully[block.positions] = block.passages.sums(block.labels == FULLY)
                 patterns.update(_patterns(block))
                 unjudged += _write_block(dataset, block, writers)
@@ -266,8 +269,9 @@ def row_groups(dataset: Dataset, positions: np.ndarray) -> Iterator[np.ndarray]:
     """
     ends = [draw(dataset.ids[position], "row group") < 1 / QUESTIONS_A_GROUP for position in positions]
     for group in np.split(positions, np.flatnonzero(ends) + 1):
-        for start in range(0, len(group), 2 * QUESTIONS_A_GROUP):
-            yield group[start : start + 2 * QUESTIONS_A_GROUP]
+        most = questions_at_once(2 * QUESTIONS_A_GROUP, len(dataset.ids), len(dataset.rows))
+        for start in range(0, len(group), most):
+            yield group[start : start + most]
 
 
 def fully_relevant(qrels: Mapping[str, pa.Array]) -> dict[str, pa.Array]:

@@ -149,3 +149,15 @@ def test_musiques_paragraphs_are_passages_with_their_relevance(tmp_path: Path) -
     assert first.question and first.question.answers == ("Ann", "Anna")
     assert [(p.passage_id, p.text, p.convergence) for p in first.question.hints][1] == ("2hop__1-1", "B Text.", 1.0)
     assert second.rejects[0].reason == "not_answerable"
+
+
+@pytest.mark.slow
+def test_a_thousand_passages_are_released_and_exported(tmp_path: Path) -> None:
+    passages = [f"Fact {number} is not about rivers." for number in range(999)]
+    rows = [row | {"passages": [*passages, f"It was {row['answers'][0]}."]} for row in records()[:2]]
+    call_quit("build", "-w", tmp_path / "W", "-s", write_lines(tmp_path / "q.jsonl", rows), "-p", FEW)
+    call_quit("release", "create", "-w", tmp_path / "W", "--name", "v1")
+    for name in ("trec", "huggingface"):
+        call_quit("export", "--release", tmp_path / "W" / "releases" / "v1", "-f", name, "--out", tmp_path)
+    [file] = (tmp_path / "huggingface" / "passages").glob("*")
+    assert pq.read_table(file)["rank"].to_pylist() == [*range(1000)] * 2
