@@ -182,7 +182,7 @@ def test_parquet_has_a_page_index_and_row_groups_that_a_new_question_does_not_mo
     ids = [f"q{number:03d}" for number in range(200)]
     groups = {}
     for left_out in (None, "q100"):
-        some = SimpleNamespace(ids=[one for one in ids if one != left_out])
+        some = SimpleNamespace(ids=[one for one in ids if one != left_out], rows=ids)
         positions = np.arange(len(some.ids))
         groups[left_out] = [tuple(some.ids[place] for place in one) for one in huggingface.row_groups(some, positions)]
         assert sum(groups[left_out], ()) == tuple(some.ids) and max(map(len, groups[left_out])) <= 8
