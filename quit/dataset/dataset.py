@@ -232,6 +232,16 @@ class Dataset:
             )
         return self.rows.table
 
+    def check_own_passages(self, what: str) -> None:
+        """Raise ``SettingsError`` where a given passage is of several questions: to ``what``, which takes each row for
+        a passage, its copies would be others."""
+        if self.given is not None and len(self.given["id"].unique()) < len(self.given):
+            raise SettingsError(
+                f"{what} takes each question's passages for its own, and some given passages here are of several "
+                "questions. Export the release (--format beir or trec), and score the runs of other programs: quit "
+                "evaluate run."
+            )
+
     # Small tables, in memory as a whole.
 
     def aligned(self, name: str) -> pa.Table:

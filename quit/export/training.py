@@ -95,6 +95,9 @@ class Selection:
     counts: dict[str, dict[str, Any]] = field(default_factory=dict)
     _orders: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
 
+    def __post_init__(self) -> None:
+        self.dataset.check_own_passages("Fine-tuning")
+
     def examples(self, split: str) -> Iterator[Example]:
         """Yield a split's questions in order, without those that have no positive or no negative."""
         positions = self.dataset.positions(split)

@@ -30,7 +30,7 @@ def records() -> list[dict[str, Any]]:
     for record in map(json.loads, starter_lines(6)):
         hints = " ".join(hint if isinstance(hint, str) else hint["hint"] for hint in record["hints"])
         passages = [
-            {"id": f"{record['id']}/hints", "text": hints, "relevance": 1},
+            {"id": f"{record['id']} 50%/hints", "text": hints, "relevance": 1},
             {"id": f"{record['id']}/said", "title": "Quiz", "text": f"It was {record['answers'][0]}.", "relevance": 0},
             {"id": "noise", "text": NOISE},
         ]
@@ -67,6 +67,11 @@ def test_own_ids_stay_in_exports_and_a_run_is_scored(built: Path, tmp_path: Path
         call_quit("export", "--release", release, "-f", name, "--out", tmp_path)
     for name in ("release-json", "paper-index"):
         assert "the passages here are" in call_quit("export", "--release", release, "-f", name, code=4).err
+    shared = "some given passages here are of several questions"
+    for name in ("tevatron", "colbert", "monot5"):
+        assert shared in call_quit("export", "--release", release, "-f", name, code=4).err
+    benchmark = ("benchmark", "run", "--release", release, "--retriever", "bm25", "--out", tmp_path / "b")
+    assert shared in call_quit(*benchmark, code=4).err
     corpus = [json.loads(line) for line in (tmp_path / "beir" / "corpus.jsonl").read_text().splitlines()]
     ids = [row["_id"] for row in corpus]
     assert len(ids) == len({*ids}) == 13 and "noise" in ids  # shared by six questions
@@ -75,7 +80,9 @@ def test_own_ids_stay_in_exports_and_a_run_is_scored(built: Path, tmp_path: Path
     rows = [
         row for path in (tmp_path / "huggingface" / "passages").glob("*") for row in pq.read_table(path).to_pylist()
     ]
-    assert {row["id"] for row in rows} == {*ids} and not (tmp_path / "huggingface" / "hints").exists()
+    assert {row["id"].replace(" 50%", "%2050%25") for row in rows} == {*ids} and not (
+        tmp_path / "huggingface" / "hints"
+    ).exists()
     kinds = {(row["id"].rpartition("/")[2], row["contains_answer"], row["relevance"]) for row in rows}
     assert {("said", True, 0.0), ("noise", False, None)} <= kinds
     right = {question: passage for question, _, passage, grade in qrels if grade == "2"}

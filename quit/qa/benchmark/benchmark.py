@@ -103,6 +103,7 @@ def prepare(request: BenchmarkRequest, settings: QaSettings, out: Path) -> Itera
     """Lock ``out`` and yield the runner of the steps, and the release's task. Raises as ``run_benchmark``."""
     check(request, settings)
     dataset = Dataset.of_release(request.release)
+    dataset.check_own_passages("The benchmark")
     task = release_task(dataset, request.split)
     with building(out):
         remove_leftovers(out)

@@ -158,7 +158,8 @@ class ReleasePassages:
         if self._own is not None:
             group, row_of = self._groups.get(clean_id(question), -1), self._row_of
             own = {} if group < 0 else {self._own[row]: row for row in range(*self.starts[group : group + 2].tolist())}
-            names = [safe_id(clean_id(name)) for name in ids]
+            names = [clean_id(name) for name in ids]  # of an export, or as given
+            names = [name if name in row_of else safe_id(name) for name in names]
             return np.array([own.get(name, row_of.get(name, -1)) for name in names], np.int64)
         keys = np.full(len(ids), -1, dtype=np.int64)
         for number, name in enumerate(map(clean_id, ids)):
