@@ -435,7 +435,7 @@ def _finish(draft: DraftRecord, source: str, item: Item) -> SourceRecord:
             rejects.append(reject(item, source, STAGE, "hint", fault[0], detail, draft.record_id))
             continue
         scores = [(clean(candidate), score) for candidate, score in (hint.scores or {}).items() if clean(candidate)]
-        name = (hint.passage_id or f"{draft.record_id}-p{number:03d}") if draft.given else None
+        name = (hint.passage_id or "") if draft.given else None
         hints.append(RawHint(text, hint.rank, hint.convergence, hint.url, gold_last(scores) or None, name))
     return SourceRecord(
         RawQuestion(

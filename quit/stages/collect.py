@@ -270,11 +270,12 @@ def _distinct_passages(
     question_id: str, parts: list[RawQuestion], rejects: list[Reject], texts: dict[str, str]
 ) -> Iterator[tuple[RawQuestion, RawHint]]:
     """Yield a question's passages in pooled order, each id once; what comes again, or has the id of another text, is
-    added to ``rejects``. ``texts``: own id -> text of the passages so far, of all questions."""
+    added to ``rejects``. One without an id is named after the question and its place. ``texts``: own id -> text of the
+    passages so far, of all questions."""
     names: set[str] = set()
     for record in parts:
         for passage in record.hints:
-            name = passage.passage_id or ""
+            name = passage.passage_id or f"{question_id}-p{len(names) + 1:03d}"
             if len(names) == MAX_GIVEN:
                 fault = ("too_many", f"The question has more than {MAX_GIVEN:,} passages: {quote(name)} is left out.")
             elif name in names:
@@ -283,7 +284,7 @@ def _distinct_passages(
                 fault = ("other_text", f"The passage id {quote(name)} is that of another text: give each text its own.")
             else:
                 names.add(name)
-                yield record, passage
+                yield record, replace(passage, passage_id=name)
                 continue
             rejects.append(replace(_reject(record, "hint", *fault), question_id=question_id))
 

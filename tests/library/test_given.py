@@ -118,6 +118,12 @@ def test_what_cannot_be_used_is_left_out_with_the_reason(changes: dict[str, Any]
     assert reason in tables["rejects"]["reason"].to_pylist()
 
 
+def test_passages_without_ids_are_named_apart_in_every_file(tmp_path: Path) -> None:
+    files = [write_lines(tmp_path / f"{name}.jsonl", [record(question=f"Who is {name}?")]) for name in "ab"]
+    tables = collect(read_sources([parse_source(f"jsonl:{path}") for path in files]), given=True)
+    assert len(tables["questions"]) == 2 and len({*tables["hints"]["hint_id"].to_pylist()}) == 4
+
+
 def test_hints_and_passages_in_one_build_are_refused(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "q.jsonl", [record(), {**record(id="r"), "passages": None, "hints": ["x"] * 5}])
     with pytest.raises(InputError, match="has hints, the build's first records have passages"):

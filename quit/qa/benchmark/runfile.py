@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from quit.common.files import writing
 from quit.common.ids import question_id
 from quit.common.parquet import rows_of
 from quit.common.safe import safe_id
@@ -85,7 +86,7 @@ def score_run(
     names = {*question_ids}
     if not lines.keys() & names:
         raise InputError(
-            f"{path} ranks no question of the split {split!r}: it has {quote(next(iter(lines)))}, the split "
+            f"{path} ranks no question of the split {split!r}: it has {quote(next(iter(lines), 'nothing'))}, the split "
             f"{quote(question_ids[0])}. Ids are those of quit export; another split: --split."
         )
     rankings = [
@@ -94,7 +95,7 @@ def score_run(
     ]
     unknown = sum(int((ranking.rows < 0).sum()) for ranking in rankings)
     if unknown == sum(map(len, rankings)) and not results.answers:
-        example = next(iter(next(lines[question] for question in question_ids if question in lines)))
+        example = next((passage for question in question_ids for passage in lines.get(question, ())), "nothing")
         raise InputError(
             f"{path} ranks no passage of the release: it has {quote(example)}, the release "
             f"{quote(passages.ids([0])[0])}. Ids are those of quit export."
@@ -147,5 +148,6 @@ def add_results(results: pa.Table, folder: Path) -> None:
     path = folder / "results.parquet"
     rows = [*(rows_of(path).to_pylist() if path.exists() else ()), *results.to_pylist()]
     by_key = {tuple(row[name] for name in RESULTS.key): row for row in rows}
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     write_table(path, RESULTS.from_rows([*by_key.values()]))
