@@ -159,7 +159,7 @@ def plan(
         effective, refs = checked_build(*request)
         pipeline = Pipeline(opened, as_looked_at(opened, effective), refs)
         costs = plan_costs(pipeline, throughput=throughput)
-    remembered = [text for text in request.overrides if text not in new]
+    remembered = [text for text in request.overrides if text not in (*new, reading.GIVEN)]
     if opened.build and not profile:
         remembered.insert(0, f"profile={request.profile}")
     return dataclasses.replace(costs, remembered=tuple(remembered))

@@ -154,7 +154,7 @@ def _gather(records: Iterable[SourceRecord], given: bool) -> _Gathered:
             own, others = ("passages", "hints") if question.given else ("hints", "passages")
             raise InputError(
                 f"{unit(question.source, question.file)} {question.position + 1} of {quote(shown_file(question.file))} "
-                f"has {own}, the build's first records have {others}: build a workspace of each."
+                f"has {own}, and the build is one of records with {others}: build a workspace of each."
             )
         fault = _fault(question, first)
         arrival = None if fault else len(gathered.records)

@@ -8,7 +8,9 @@ ones by id, later ids first; the column ``rank`` is not read. A JSON array is a 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ import pyarrow as pa
 from quit.common.files import writing
 from quit.common.ids import question_id
 from quit.common.parquet import rows_of
+from quit.common.rows import grouped
 from quit.common.safe import safe_id
 from quit.dataset.dataset import FULLY, Dataset
 from quit.dataset.paper_names import paper_id
@@ -77,11 +80,15 @@ def score_run(
     task = release_task(dataset, split)
     passages, relevance = task.passages, task.relevance
     assert isinstance(passages, ReleasePassages) and isinstance(relevance, ReleaseRelevance)
-    of_source = {question_id("", name)[1:]: name for name in lines}
     spellings = [
-        [*map(clean_id, (safe_id(own), own, paper_id(own), query.question)), of_source.get(own.partition("-")[2], "")]
+        [*map(clean_id, (safe_id(own), own, paper_id(own), query.question))]
         for own, query in zip(task.question_ids, task.queries, strict=True)
     ]
+    exact, ends = {*chain.from_iterable(spellings)}, Counter(own.partition("-")[2] for own in dataset.ids)
+    of_source = grouped((question_id("", name)[1:], name) for name in lines if name not in exact)
+    for identity, of_one in zip(task.question_ids, spellings, strict=True):  # the source's, where no other can be meant
+        end = identity.partition("-")[2]
+        of_one += of_source[end] if len(of_source.get(end, ())) == ends[end] == 1 else []
     question_ids = [next((name for name in names if name in lines), names[0]) for names in spellings]
     names = {*question_ids}
     if not lines.keys() & names:

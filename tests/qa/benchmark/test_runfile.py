@@ -113,6 +113,26 @@ def test_by_subset_the_figures_are_those_of_the_ids_and_stand_beside_the_paper_s
     assert (ideal["Recall(by=subset)@5"], ideal["nDCG(by=subset)@10"], ideal["Hit(rel=2,by=subset)@1"]) == (1, 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("ids", "run", "scored"),
+    [
+        (("jsonl-1", "jsonl-2", "csv-3"), ["1", "3"], ["jsonl-1", "csv-3"]),
+        (("jsonl-1", "csv-1", "csv-3"), ["1", "3"], ["csv-3"]),  # two questions of that name
+        (("jsonl-a_b", "jsonl-c", "csv-3"), ["a b", "a_b", "3"], ["csv-3"]),  # two names of the run
+        (("jsonl-1", "csv-2", "csv-3"), ["jsonl-1", "1", "csv-2"], ["jsonl-1", "csv-2"]),
+    ],
+)
+def test_a_sources_id_is_a_questions_only_where_no_other_is_meant(ids, run, scored, tmp_path: Path) -> None:
+    names, rows = dict(zip(("q1", "q2", "q3"), ids, strict=True)), small.rows()
+    for row in chain.from_iterable(rows.values()):
+        if "question_id" in row:
+            row["question_id"] = names[row["question_id"]]
+    dataset = Dataset.of_release(small.freeze(tmp_path / "R", rows).path)
+    (tmp_path / "run.json").write_text(json.dumps({name: {f"{ids[0]}_0_0": 1.0} for name in run}))
+    scores = score_run(tmp_path / "run.json", dataset, "all", SETTINGS)
+    assert (scores.missing, scores.others) == (3 - len(scored), len(run) - len(scored))
+
+
 @pytest.mark.parametrize(("content", "words"), cases(__file__, "bad_runs.jsonl"))
 def test_a_bad_line_or_a_run_of_something_else_is_refused(release, tmp_path, content, words):
     path = tmp_path / "x.run"
