@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from quit.common.files import writing
+from quit.common.files import read_json, write_json, writing
 from quit.common.ids import question_id
 from quit.common.parquet import rows_of
 from quit.common.rows import grouped
@@ -145,16 +145,19 @@ def ranking_of(scores: dict[str, float], passages: ReleasePassages, question: st
     return Ranking(passages.rows([*ranked], question), np.array([*ranked.values()], dtype=np.float32))
 
 
-def add_results(results: pa.Table, folder: Path) -> None:
+def add_results(results: pa.Table, folder: Path, dataset: Dataset, split: str) -> None:
     """Add rows to ``folder/results.parquet``, the table of ``quit benchmark run``; those of an equal key are replaced.
 
-    Raises ``InputError`` for the folder of a benchmark.
+    Raises ``InputError`` for the folder of a benchmark, or of scores over another release or split.
     """
     if (folder / "run.json").exists():
         raise InputError(f"{folder} is of quit benchmark run, whose results are its own: name another folder.")
-    path = folder / "results.parquet"
+    path, about = folder / "results.parquet", {"release": dataset.fingerprint, "split": split}
+    if path.exists() and (of_rows := read_json(folder / "scored.json")) != about:
+        raise InputError(f"{folder} has scores of {of_rows}, and these are of {about}: name another folder.")
     rows = [*(rows_of(path).to_pylist() if path.exists() else ()), *results.to_pylist()]
     by_key = {tuple(row[name] for name in RESULTS.key): row for row in rows}
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / "scored.json", about)
     write_table(path, RESULTS.from_rows([*by_key.values()]))

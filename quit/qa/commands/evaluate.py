@@ -62,7 +62,7 @@ def run(
         dataset = Dataset.of_release(release) if release else dataset_of(last_build(open_workspace(workspace)))
         scores = score_run(run_file, dataset, split, settings, retriever, reranker)
         if out is not None:
-            add_results(scores.results, out)
+            add_results(scores.results, out, dataset, split)
     if as_json:
         results = {"metrics": scores.results, "ideal": scores.ideal}
         columns = ["reader", "strategy", "k", "metric", "value", "low", "high", "questions"]

@@ -67,8 +67,11 @@ def test_answers_of_readers_are_matched_with_the_valid_ones(world, release, tmp_
     share = 1 - 1 / len(records)
     expected = {("qwen-3-8b", "norm", 1): 1.0, ("qwen-3-8b", "freq", 1): 0.0, ("qwen-3-8b", "norm", 5): share}
     assert em == pytest.approx(expected)
+    dataset = Dataset.of_release(release)
     for _ in range(2):
-        add_results(scores.results, tmp_path / "out")
+        add_results(scores.results, tmp_path / "out", dataset, "all")
+    with pytest.raises(InputError, match="'split': 'all'.*'split': 'dev'.: name another folder"):
+        add_results(scores.results, tmp_path / "out", dataset, "dev")
     assert pq.read_table(tmp_path / "out" / "results.parquet").equals(scores.results)
 
 
