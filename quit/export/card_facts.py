@@ -175,7 +175,8 @@ def hub_licence(licence: str) -> str:
     """Return the hub's identifier of a licence: ``CC BY 4.0`` -> ``cc-by-4.0``; ``other`` for one it does not know,
     ``unknown`` for none."""
     key = "-".join(licence.casefold().replace("-", " ").split()).removesuffix("-license").removesuffix("-licence")
-    return {"": "unknown", "cc0": "cc0-1.0", **{name: name for name in _LICENCES}}.get(key, "other")
+    spdx = {text.casefold(): name for name, text in _LICENCES.items()}
+    return {"": "unknown", "cc0": "cc0-1.0", **spdx, **{name: name for name in _LICENCES}}.get(key, "other")
 
 
 def licence_urls(origin: Dataset | Origin, card: Card) -> list[str]:

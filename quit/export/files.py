@@ -395,4 +395,9 @@ def _holds(target: Path, manifest: Manifest) -> bool:
     """Whether the target holds this very export: options are no part of a manifest, so only its files tell. Raises as
     ``verify``."""
     existing = read_manifest(target)
-    return existing is not None and existing.to_json() == manifest.to_json() and bool(verify(target))
+    if existing is None or existing.to_json() != manifest.to_json():
+        return False
+    try:
+        return bool(verify(target))
+    except InputError as error:
+        raise InputError(f"{error} Replace it: --overwrite, overwrite=True.") from None

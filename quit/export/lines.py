@@ -52,7 +52,8 @@ class Lines:
         """Return what was escaped, for the manifest; ``texts``: whether texts were made fit for TSV too."""
         dataset = self.dataset
         rows = (row["hint"] for hints in dataset.selected_hints for row in hints)
-        return escapes(dataset.ids, (*dataset.question_of, *rows) if texts else ())
+        names = () if dataset.given is None else dataset.given["id"].unique().to_pylist()
+        return escapes((*dataset.ids, *names), (*dataset.question_of, *rows) if texts else ())
 
     def ranges(self, positions: np.ndarray | None = None) -> Iterator[np.ndarray]:
         """Yield the positions of some questions (all, if None), as many at a time as fit into memory well."""

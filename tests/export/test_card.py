@@ -94,6 +94,7 @@ def test_without_settings_nothing_is_made_up(plain):
         (UNLICENSED, Card(), "unknown", "| jsonl | m | unknown |"),
         (UNLICENSED, Card(), "unknown", "No licence is known for this dataset"),
         (UNLICENSED, Card(licence="cc0-1.0"), "cc0-1.0", "| jsonl | m | unknown |"),
+        (UNLICENSED, Card(licence="ODbL-1.0"), "odbl", "| jsonl | m | unknown |"),
     ],
 )
 def test_licences_of_the_publisher_and_of_sources(tables, tmp_path, facts, card, licence, words):
