@@ -110,6 +110,8 @@ def build(
         records = run_records(Path(sources[0][4:]), corpus, questions_from, top, qrels)
         before = as_built(opened, profile, set_, changes, files=("-p", "--set"))
         sources = source_texts(records, keep_in(opened, before))
+    elif corpus or questions_from or qrels:
+        raise SettingsError("--corpus, --questions-from and --qrels go with --source run:FILE.")
     _, profile, texts = as_built(opened, profile, set_, changes, sources, add=add)
     arguments: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
     with BuildConsole(quiet):

@@ -26,6 +26,7 @@ from quit.common.progress import advance
 from quit.dataset.dataset import FULLY, SPLITS, Block, Dataset
 from quit.dataset.files import questions_at_once
 from quit.dataset.statistics import TABLES, Statistics, statistics
+from quit.errors import SettingsError
 from quit.evaluate.labels import (
     Patterns,
     ReaderAgreement,
@@ -121,6 +122,8 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         shards += split_shards
         unjudged += count
     schemas, more = _schemas(dataset), {}
+    if options.evaluation and dataset.given is not None:
+        raise SettingsError("The tasks of --eval are about hints that do not state the answer, not given passages.")
     if options.evaluation:
         tables, more["evaluation"] = evaluation.write(dataset, folder, options, ParquetShard)
         shards, schemas[evaluation.CONFIG] = shards + tables, evaluation.SCHEMA

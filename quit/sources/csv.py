@@ -31,7 +31,7 @@ REQUIRED = ("id", "question", "answer", "hint")
 SEVERAL = "|"
 """Stands between several answers, hints or candidates in one cell."""
 
-_NAME = re.compile(r"(id|question|passage_id)|(answer|hint|candidate|passage)s?[ _-]?\d*", re.IGNORECASE)
+_NAME = re.compile(r"(id|question|passage[ _-]?id)|(answer|hint|candidate|passage)s?[ _-]?\d*", re.IGNORECASE)
 _EXCELS_MARK = re.compile(r"\Asep=.(?=\r?\n)")  # a first line that tells Excel what separates cells
 csv.field_size_limit(MAX_WHOLE)  # a cell that is too long costs its question, not the file
 
@@ -240,4 +240,4 @@ def _rows(path: Path, text: str, mark: str) -> Iterator[tuple[int, list[str]]]:
 def _column(name: str) -> str:
     """Return what a column holds: a name of ``REQUIRED``, ``candidate``, or "" for one that is not read."""
     match = _NAME.fullmatch(name.strip())
-    return (match[1] or match[2]).lower() if match else ""
+    return re.sub("[ -]", "_", (match[1] or match[2]).lower()) if match else ""

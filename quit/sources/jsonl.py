@@ -56,7 +56,7 @@ def refuse_nulls(path: Path, files: Iterable[Path], expected: str) -> None:
 
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     """Return the checked parts of one record. Raises ``BadRecord``."""
-    given = record.get("passages") is not None
+    given = bool(record.get("passages")) or (record.get("passages") is not None and not record.get("hints"))
     if given and record.get("hints"):
         raise BadRecord(
             "hints_and_passages", "The record has hints and passages: a question is labelled on one of them."

@@ -72,7 +72,7 @@ def filter_leaks(
     by_question = grouped((hint["question_id"], hint) for hint in hints.to_pylist())
     overrides_of = overrides_by_hint(overrides, hints)
     if given:
-        settings = settings.model_copy(update={"contained": False})
+        settings = settings.model_copy(update={"method": "full", "contained": False})
     finding_rows, usable, rejects = [], [], []
     rows = questions.to_pylist()
     items = []

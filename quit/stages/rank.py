@@ -78,7 +78,8 @@ def rank_given(questions: pa.Table, passages: pa.Table, leak_findings: pa.Table)
         if not is_overridden:
             contains.setdefault(hint_id, (probability, method))
     text_of, rows, places = dict(tuples(questions, "question_id", "question")), [], Counter[str]()
-    for passage in sorted(passages.to_pylist(), key=lambda row: (row["question_id"], row["rank"] or 0)):
+    in_order = sorted(passages.to_pylist(), key=lambda row: (row["question_id"], row["rank"] is None, row["rank"] or 0))
+    for passage in in_order:
         question_id, text = passage["question_id"], passage["hint"]
         value, producer = contains.get(passage["hint_id"], (0.0, "none"))
         rank = places[question_id]

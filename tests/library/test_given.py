@@ -70,6 +70,8 @@ def test_own_ids_stay_in_exports_and_a_run_is_scored(built: Path, tmp_path: Path
     shared = "some given passages here are of several questions"
     for name in ("tevatron", "colbert", "monot5"):
         assert shared in call_quit("export", "--release", release, "-f", name, code=4).err
+    tasks = call_quit("export", "--release", release, "-f", "huggingface", "--eval", "--out", tmp_path / "e", code=4)
+    assert "not given passages" in tasks.err
     benchmark = ("benchmark", "run", "--release", release, "--retriever", "bm25", "--out", tmp_path / "b")
     assert shared in call_quit(*benchmark, code=4).err
     corpus = [json.loads(line) for line in (tmp_path / "beir" / "corpus.jsonl").read_text().splitlines()]
@@ -138,8 +140,9 @@ def test_a_thousand_passages_have_names_in_their_order() -> None:
     assert rows.table.indices.tolist() == [*range(1000)] and not len(rows.unordered)
 
 
-def test_csv_has_a_passage_a_row(tmp_path: Path) -> None:
-    text = "id,question,answer,passage_id,passage\n1,Who?,Ann,d1,A | text.\n1,,,d2,Another.\n"
+@pytest.mark.parametrize("name", ["passage_id", "Passage ID", "passage-id"])
+def test_csv_has_a_passage_a_row(name: str, tmp_path: Path) -> None:
+    text = f"id,question,answer,{name},passage\n1,Who?,Ann,d1,A | text.\n1,,,d2,Another.\n"
     (tmp_path / "q.csv").write_text(text)
     [read] = read_sources([parse_source(str(tmp_path / "q.csv"))])
     assert read.question and [(p.passage_id, p.text) for p in read.question.hints] == [
