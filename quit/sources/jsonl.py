@@ -87,6 +87,8 @@ def _passage(passage: Any, name: str, answers: list[str]) -> DraftHint:
     text, title = fields.need(passage, "text", "a text", f"{name}."), fields.as_label(passage.get("title"), "title")
     whole = f"{title} {text}" if title and isinstance(text, str) else text
     relevance = fields.as_number(passage.get("relevance"), f"{name}.relevance", "a number from 0")
+    if relevance is not None and relevance < 0:
+        raise BadRecord("bad_value", f"Field '{name}.relevance' must be a number from 0, but it is {relevance:g}.")
     identity = passage.get("id")
     return DraftHint(
         whole,

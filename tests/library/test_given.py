@@ -110,6 +110,7 @@ def record(**changes: Any) -> dict[str, Any]:
         ({"passages": [{"id": "shared", "text": "another text than that of the first question"}]}, "other_text"),
         ({"passages": [{"id": "a", "text": 3}]}, "wrong_type"),
         ({"passages": [{"id": "a"}]}, "missing_field"),
+        ({"passages": [{"text": "x", "relevance": -1}]}, "bad_value"),
         ({"passages": []}, "no_passage"),
     ],
 )

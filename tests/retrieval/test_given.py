@@ -25,6 +25,7 @@ def test_a_runs_first_documents_are_passages_with_their_judgements(tmp_path: Pat
     write_lines(tmp_path / "corpus.jsonl", corpus[:2])
     with pytest.raises(InputError, match="lacks 1 of the 3 documents.*'d2'"):
         run_records(*files, 3)
+    write_lines(tmp_path / "corpus.jsonl", corpus)
     write_lines(tmp_path / "questions.jsonl", [questions[0] | {"id": "z"}])
     with pytest.raises(InputError, match="ranks no question"):
         run_records(*files, 1)
