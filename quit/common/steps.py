@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,15 +20,20 @@ from quit.common.files import json_bytes, read_json, sync, write_json, writing
 from quit.common.folders import aside, put_in_place
 from quit.common.manifests import fault, write_manifest
 from quit.common.progress import note
+from quit.errors import SettingsError
 
 MANIFEST = "files.json"
+_OWN = re.compile(r"plan\.json|\d{5}|\..*")
 
 
 class Steps:
-    """The steps of one job in ``folder``. Raises :class:`quit.errors.WorkspaceError` where the disk refuses."""
+    """The steps of one job in ``folder``. Raises :class:`quit.errors.WorkspaceError` where the disk refuses,
+    :class:`quit.errors.SettingsError` for a folder with anything else."""
 
     def __init__(self, folder: Path, plan: Mapping[str, Any]) -> None:
         self._folder = folder
+        if others := [path.name for path in sorted(folder.glob("*")) if not _OWN.fullmatch(path.name)]:
+            raise SettingsError(f"{folder} is not of this program (it holds {others[0]}): choose another folder.")
         if read_json(folder / "plan.json") != json.loads(json_bytes(plan)):
             with writing(folder):
                 (folder / "plan.json").unlink(missing_ok=True)  # first: what is left of its steps counts no more

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from quit.common.steps import Steps
+from quit.errors import SettingsError
 
 PLAN = {"corpus": "a", "block": (1, 2)}
 
@@ -50,6 +51,14 @@ def test_a_damaged_step_is_told_and_done_again(tmp_path: Path, name: str, damage
 def test_another_plan_throws_the_steps_away(tmp_path: Path) -> None:
     _add(Steps(tmp_path, PLAN), 0, "")
     assert Steps(tmp_path, {**PLAN, "corpus": "b"}).finished() == 0
+
+
+@pytest.mark.parametrize("name", ["thesis.txt", "0001", "plan.txt"])
+def test_a_folder_with_anything_else_is_left_alone(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(SettingsError, match=f"it holds {name}"):
+        Steps(tmp_path, PLAN)
+    assert (tmp_path / name).read_text() == "mine"
 
 
 def test_of_steps_that_were_half_thrown_away_none_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

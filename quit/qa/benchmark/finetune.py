@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from quit.common.files import read_json, write_json, writing
@@ -20,9 +20,9 @@ from quit.dataset.dataset import Dataset
 from quit.errors import InputError, SettingsError, check_known
 from quit.export.training import FineTuning, Selection
 from quit.models.loading import located, model_identity
-from quit.qa.benchmark.benchmark import BenchmarkRequest, Outcome, run_benchmark
+from quit.qa.benchmark.benchmark import BenchmarkRequest, Outcome, check, run_benchmark
 from quit.qa.benchmark.results import file_stem
-from quit.qa.benchmark.task import ReleasePassages, TitledPassages
+from quit.qa.benchmark.task import ReleasePassages, TitledPassages, release_task
 from quit.qa.benchmark.train import train
 from quit.qa.indexes.encoders import is_multi_vector
 from quit.qa.indexes.scorers import has_head
@@ -138,7 +138,13 @@ def run_finetune(request: TuningRequest, settings: QaSettings, out: Path) -> tup
         raise SettingsError(f"--base {request.base!r}: name one model; two-tower also takes QUESTIONS,PASSAGES.")
     for number in request.positives:
         FineTuning(number, number)  # refuses a number out of range before anything is read
+    reranks = request.kind in RERANKERS
+    if request.retrievers and not reranks:
+        raise SettingsError(f"--retriever names what is reranked, and {request.kind} is a retriever itself.")
+    benchmark = BenchmarkRequest(request.release, request.split, retrievers=request.retrievers or ("bm25",))
+    check(benchmark, settings)  # before hours of training
     dataset = Dataset.of_release(request.release)
+    release_task(dataset, request.split)
 
     def with_epochs(number: int) -> QaSettings:
         epochs = request.epochs.get(number, settings.finetune.epochs)
@@ -151,19 +157,15 @@ def run_finetune(request: TuningRequest, settings: QaSettings, out: Path) -> tup
     names = [f"{SPEC[request.kind]}:{model.folder}" for model in tunings]
     if can_rank(request.kind, request.base):
         names.insert(0, f"{SPEC[request.kind]}:{request.base}")
-    reranks = request.kind in RERANKERS
     if settings.finetune.id_titles:
         titled = (*settings.benchmark.id_titles, *names)
         settings = settings.model_copy(
             update={"benchmark": settings.benchmark.model_copy(update={"id_titles": titled})}
         )
-    benchmark = BenchmarkRequest(
-        request.release,
-        request.split,
-        retrievers=request.retrievers or ("bm25",) if reranks else tuple(names),
-        rerankers=tuple(names) if reranks else (),
-        bounds=reranks,
-    )
+    if reranks:
+        benchmark = replace(benchmark, rerankers=tuple(names))
+    else:
+        benchmark = replace(benchmark, retrievers=tuple(names), bounds=False)
     return run_benchmark(benchmark, settings, out), tunings
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from quit.common.files import read_json, write_json, writing
+from quit.common.folders import locked
 from quit.common.ids import question_id
 from quit.common.parquet import rows_of
 from quit.common.rows import grouped
@@ -129,7 +130,7 @@ def score_run(
         results=scores.results(settings),
         split=len(question_ids),
         missing=missing,
-        others=len(lines) - len(question_ids) + missing,
+        others=len(lines.keys() - names),
         without_full=sum(int(labels[0]) < FULLY for _, labels in own),
         unknown=unknown,
         first_other=next((question for question in lines if question not in names), ""),
@@ -153,11 +154,12 @@ def add_results(results: pa.Table, folder: Path, dataset: Dataset, split: str) -
     if (folder / "run.json").exists():
         raise InputError(f"{folder} is of quit benchmark run, whose results are its own: name another folder.")
     path, about = folder / "results.parquet", {"release": dataset.fingerprint, "split": split}
-    if path.exists() and (of_rows := read_json(folder / "scored.json")) != about:
-        raise InputError(f"{folder} has scores of {of_rows}, and these are of {about}: name another folder.")
-    rows = [*(rows_of(path).to_pylist() if path.exists() else ()), *results.to_pylist()]
-    by_key = {tuple(row[name] for name in RESULTS.key): row for row in rows}
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        if path.exists() and (of_rows := read_json(folder / "scored.json")) != about:
+            raise InputError(f"{folder} has scores of {of_rows}, and these are of {about}: name another folder.")
+        rows = [*(rows_of(path).to_pylist() if path.exists() else ()), *results.to_pylist()]
+        by_key = {tuple(row[name] for name in RESULTS.key): row for row in rows}
         write_json(folder / "scored.json", about)
-    write_table(path, RESULTS.from_rows([*by_key.values()]))
+        write_table(path, RESULTS.from_rows([*by_key.values()]))

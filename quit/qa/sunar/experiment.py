@@ -162,6 +162,8 @@ def run_variants(
     settings: QaSettings, models: Models, library: SearchStack, queries: list[Query], names: Sequence[str], out: Path
 ) -> dict[str, dict[str, Any]]:
     """Run variants over questions, each in a folder of its name below ``out``; return their figures."""
+    if not names:
+        raise SettingsError("No variant is named: --variant.")
     settings_of = {name: effective(settings.sunar, name) for name in names}  # a wrong name before any work
     assembly = Assembly(settings, models)
     systems = {name: (sunar, *assembly.system(library, sunar)) for name, sunar in settings_of.items()}

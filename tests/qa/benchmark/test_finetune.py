@@ -51,6 +51,9 @@ def test_a_release_without_examples_is_told_so(tmp_path: Path) -> None:
         ({"positives": (0,)}, SettingsError, "from 1 to 200"),
         ({"positives": (201,)}, SettingsError, "from 1 to 200"),
         ({"base": "/absent/model"}, InputError, "There is no model folder"),
+        ({"kind": "cross-encoder", "retrievers": ("nosuch",)}, SettingsError, "nosuch"),
+        ({"retrievers": ("bm25",)}, SettingsError, "is a retriever itself"),
+        ({"split": "dev"}, InputError, "has no question"),
     ],
 )
 def test_bad_requests(release: Path, tmp_path: Path, changes, error, message: str) -> None:
