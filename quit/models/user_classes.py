@@ -260,12 +260,12 @@ def _source(cls: type) -> str:
 
 def _is_loaded(module: ModuleType, text: str) -> bool:
     """Whether the functions of a module in memory, and the texts that it names once, are those of its source ``text``.
-    Of a module that no plain import loaded, this is not known: True."""
-    path = module.__file__ or ""
-    if type(getattr(module, "__loader__", None)) is not SourceFileLoader:
+    Of a module that is imported from no file of source, this is not known: True."""
+    path, loader = module.__file__ or "", getattr(module, "__loader__", None)
+    if not isinstance(loader, SourceFileLoader):  # a package that checks types (beartype) has one of its own for all
         return True
     tree = ast.parse(text, path)
-    in_file, places = set(_codes(compile(tree, path, "exec", dont_inherit=True))), [(tree.body, vars(module))]
+    in_file, places = set(_codes(loader.source_to_code(text, path))), [(tree.body, vars(module))]
     classes = {
         name: value for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__
     }

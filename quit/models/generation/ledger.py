@@ -112,10 +112,11 @@ class Ledger:
                     self._in_flight += request
                     return self._put(self.spent.plus(max_amount))
                 if not self._in_flight:
-                    caps = [name for name, most in zip(("max_cost", "max_tokens"), self.cap) if math.isfinite(most)]
+                    how = ("quit build --max-cost, or --set run.max_cost in other commands", "--set run.max_tokens")
+                    remedies = [text for text, most in zip(how, self.cap) if math.isfinite(most)]
                     raise CapReached(
                         f"{self.state}, and one more request may be too much. All replies are kept. Raise the cap to "
-                        f"go on: {' '.join(f'--set run.{name}=...' for name in caps)}"
+                        f"go on: {'; '.join(remedies)}."
                     )
                 self._settled.clear()
             await self._settled.wait()
