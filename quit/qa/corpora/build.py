@@ -87,7 +87,7 @@ def _check_target(out: Path, refs: Sequence[CorpusRef]) -> None:
     if out.exists() and not out.is_dir():
         raise SettingsError(f"{out} is a file: choose another --out.")
     manifest = BuiltCorpus.read_manifest(out) or {}
-    ours = manifest or (out / PARTIAL).is_dir()
+    ours = manifest or any((out / name).exists() for name in (PARTIAL, ARROW))
     of_graph = "corpus" in (read_json(out / PARTIAL / "plan.json") or {})
     if of_graph or (out.is_dir() and not ours and any(path.name != ".lock" for path in out.iterdir())):
         raise SettingsError(f"{out} exists and holds no corpus: choose another --out, or remove it first.")
