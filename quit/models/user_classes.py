@@ -262,7 +262,7 @@ def _is_loaded(module: ModuleType, text: str) -> bool:
     """Whether the functions of a module in memory, and the texts that it names once, are those of its source ``text``.
     Of a module that is imported from no file of source, this is not known: True."""
     path, loader = module.__file__ or "", getattr(module, "__loader__", None)
-    if not isinstance(loader, SourceFileLoader):  # a package that checks types (beartype) has one of its own for all
+    if not isinstance(loader, SourceFileLoader):  # beartype, in Prefect, has a subclass of it
         return True
     tree = ast.parse(text, path)
     in_file, places = set(_codes(loader.source_to_code(text, path))), [(tree.body, vars(module))]

@@ -23,32 +23,32 @@ def run_records(run: Path, corpus: Path, questions: Path, top: int, qrels: Path 
     A question that the run lacks has none. Raises ``InputError`` for a file that cannot be read, a document that the
     corpus lacks, and a run without any of the questions.
     """
-    ranked, judged = read_run(run)[1], read_qrels(qrels) if qrels else {}
-    first = {question: [*best_first(scores)][:top] for question, scores in ranked.items()}
-    wanted = {name for names in first.values() for name in names}
+    rankings, judgements = read_run(run)[1], read_qrels(qrels) if qrels else {}
+    first = {question: [*best_first(scores)][:top] for question, scores in rankings.items()}
+    document_ids = {name for names in first.values() for name in names}
     texts = {
         name: {"title": document.title, "text": document.text}
         for record in read(corpus)
         for document in record.documents
-        if (name := clean_id(record.record_id)) in wanted
+        if (name := clean_id(record.record_id)) in document_ids
     }
-    if missing := sorted(wanted - texts.keys()):
-        few = f"{len(missing):,} of the {len(wanted):,} documents"
+    if missing := sorted(document_ids - texts.keys()):
+        few = f"{len(missing):,} of the {len(document_ids):,} documents"
         raise InputError(f"{corpus} lacks {few} that {run} ranks first, such as {quote(missing[0])}.")
-    records, found = [], 0
+    records, matches = [], 0
     for item in line_items(questions, EXPECTED):
         try:
             record = as_record(item)
         except BadRecord as fault:
             raise InputError(f"{questions}, {item.where}: {fault.detail} Expected {EXPECTED}.") from None
         own = clean_id(str(record.get("id")))
-        found += own in first
-        names, labels = first.get(own, []), judged.get(own, {})
+        matches += own in first
+        names, labels = first.get(own, []), judgements.get(own, {})
         passages = [
             {"id": name, **texts[name], "rank": rank, "relevance": labels.get(name, 0) if labels else None}
             for rank, name in enumerate(names, 1)
         ]
         records.append({key: value for key, value in record.items() if key != "hints"} | {"passages": passages})
-    if not found:
+    if not matches:
         raise InputError(f"{run} ranks no question of {questions}; it has {quote(next(iter(first), 'none'))}.")
     return records

@@ -73,8 +73,8 @@ def rank_given(questions: pa.Table, passages: pa.Table, leak_findings: pa.Table)
     with the method that found it as producer (``exact``, ``equivalence``, ...; ``none``).
     """
     contains: dict[str, tuple[float, str]] = {}
-    found = ("hint_id", "probability", "method", "overridden")
-    for hint_id, probability, method, is_overridden in tuples(leak_findings, *found):  # the most certain first
+    columns = ("hint_id", "probability", "method", "overridden")
+    for hint_id, probability, method, is_overridden in tuples(leak_findings, *columns):  # the most certain first
         if not is_overridden:
             contains.setdefault(hint_id, (probability, method))
     text_of, rows, places = dict(tuples(questions, "question_id", "question")), [], Counter[str]()
