@@ -26,18 +26,23 @@ MANIFEST = "files.json"
 _OWN = re.compile(r"plan\.json|\d{5}|\..*")
 
 
+def remove_steps(folder: Path) -> None:
+    """Remove the folder of a job that is done, or done again. Raises as :class:`Steps`."""
+    if others := [path.name for path in sorted(folder.glob("*")) if not _OWN.fullmatch(path.name)]:
+        raise SettingsError(f"{folder} is not of this program (it holds {others[0]}): choose another folder.")
+    with writing(folder):
+        (folder / "plan.json").unlink(missing_ok=True)  # first: what is left of its steps counts no more
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 class Steps:
     """The steps of one job in ``folder``. Raises :class:`quit.errors.WorkspaceError` where the disk refuses,
     :class:`quit.errors.SettingsError` for a folder with anything else."""
 
     def __init__(self, folder: Path, plan: Mapping[str, Any]) -> None:
         self._folder = folder
-        if others := [path.name for path in sorted(folder.glob("*")) if not _OWN.fullmatch(path.name)]:
-            raise SettingsError(f"{folder} is not of this program (it holds {others[0]}): choose another folder.")
         if read_json(folder / "plan.json") != json.loads(json_bytes(plan)):
-            with writing(folder):
-                (folder / "plan.json").unlink(missing_ok=True)  # first: what is left of its steps counts no more
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_steps(folder)
             write_json(folder / "plan.json", plan)
 
     def __getitem__(self, number: int) -> Path:

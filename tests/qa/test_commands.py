@@ -1,5 +1,6 @@
 """``quit bandits`` and ``quit complexity`` from the command line: what is wrong is named."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,8 @@ def test_few_budgets_are_all_shown(corpus: BuiltCorpus, tmp_path: Path) -> None:
 def test_a_budget_of_no_document_is_said(corpus: BuiltCorpus, tmp_path: Path) -> None:
     """Nile is in two documents, a capital in one."""
     arms = write_lines(tmp_path / "arms.jsonl", [{"query_id": "musique-q", "arms": ["Nile", "capital"]}])
-    run = ["bandits", "run", "-c", corpus.path, "-o", tmp_path, "--arms", arms, "--runs", "1", "--policies", "random"]
+    run = ["bandits", "run", "-c", corpus.path, "-o", tmp_path / "out", "--arms", arms, "--runs", "1"]
+    run += ["--policies", "random"]
     said = "1 of 1 requests have too few documents to observe one at 10%"
     low, whole = (" ".join(call_quit(*run, "-b", budgets).out.split()) for budgets in ("10,100", "100"))
     assert said in low and "too few" not in whole
@@ -49,12 +51,17 @@ def test_a_run_that_is_refused_leaves_no_new_folder(tmp_path: Path) -> None:
 
 def test_two_runs_do_not_meet_in_one_folder(corpus: BuiltCorpus, tmp_path: Path) -> None:
     call_quit("index", "build", "-c", corpus.path, "-e", "minilm", "-o", tmp_path / "dense")
-    for command, folder in (
-        (["bandits", "run", "--runs", "1", "--policies", "random"], "out"),
-        (["bandits", "report"], "out"),
-        (["complexity", "run", "-i", tmp_path / "dense"], "out"),
-        (["sunar", "run", "--variant", "rerank-read"], "out/rerank-read"),
+    for command, folder, kind in (
+        (["bandits", "run", "--runs", "1", "--policies", "random"], "out", "bandit run"),
+        (["bandits", "report"], "out", "bandit run"),
+        (["complexity", "run", "-i", tmp_path / "dense"], "out", "complexity run"),
+        (["sunar", "run", "--variant", "rerank-read"], "out/rerank-read", "run"),
     ):
-        with building(tmp_path / folder):
+        with building(tmp_path / folder, kind):
             refused = call_quit(*command, "-c", corpus.path, "-o", tmp_path / "out", code=7)
         assert f"Another run is at work in {tmp_path / folder}" in refused.err
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "answers.jsonl").write_text("mine")
+        refused = call_quit(*command, "-c", corpus.path, "-o", tmp_path / "out", code=4)
+        assert f"holds no {kind}" in refused.err
+        shutil.rmtree(tmp_path / "out")

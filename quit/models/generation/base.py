@@ -101,6 +101,11 @@ class Completion:
         """Whether an error came in its place, which says that the prompt is refused."""
         return self.finish_reason.startswith(f"{FILTERED}: HTTP ")
 
+    @property
+    def is_failed(self) -> bool:
+        """Whether the server failed at the prompt, each time, and answered others: not for ever, so it is not kept."""
+        return self.finish_reason.startswith(f"{FILTERED}: HTTP 500:")
+
 
 OnReply = Callable[[int, Completion], Future[None] | None]
 """Called with a request's position and its completion as soon as it is there, from any thread.

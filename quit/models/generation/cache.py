@@ -375,7 +375,7 @@ class CachedGenerator:
             raise SettingsError(
                 f"{self.name}: {refused:,} of {prompts:,} prompts from {request.template.name} are refused, more than "
                 f"run.max_refused = {self.max_refused:g} ({refused / prompts:.1%}; the last, of {request.group}: "
-                f"{completion.finish_reason.partition(': ')[2]}). Each is kept and counts as NO ANSWER. Ask another "
+                f"{completion.finish_reason.partition(': ')[2]}). Each counts as NO ANSWER. Ask another "
                 "model or shorten what it is asked; or raise run.max_refused."
             )
 
@@ -394,9 +394,10 @@ class CachedGenerator:
             if self._cache is None or completion.is_empty:
                 return None
             entry = Entry(key, self.identity, request.template.identity, request.group, request.sample, completion)
-            commits.append(self._cache.add(entry))
+            if not completion.is_failed:
+                commits.append(self._cache.add(entry))
             self._check(request, completion)
-            return commits[-1]
+            return None if completion.is_failed else commits[-1]
 
         try:
             with self._meter.busy(self.name):

@@ -206,13 +206,17 @@ class Replica:
                     if self.is_gone:
                         return None
                     await asyncio.sleep(pause(self._failed_connections))
-                else:
-                    attempt = batch.attempts[position] = batch.attempts[position] + 1
-                    seconds = self._pause_after(fault, attempt, request.group)
+                    continue
+                attempt = batch.attempts[position] = batch.attempts[position] + 1
+                is_proof = fault.of_prompt and attempt >= self.server.attempts and await self._answers(batch, body)
+                if not is_proof or attempt == self.server.attempts:  # the last may have met a short outage
+                    seconds = pause(attempt) if is_proof else self._pause_after(fault, attempt, request.group)
                     wait = f", the next in {seconds:.0f} s" if fault.after else ""
                     self._say(f"{fault} (attempt {attempt} of {self.server.attempts}){wait}", seconds >= _SAY_SECONDS)
                     await asyncio.sleep(seconds)
-                continue
+                    continue
+                self._refusal = f"{fault}. Other prompts it answers."
+                completion = Completion("", replies.withheld(str(fault)))
             self._failed_connections = 0
             if self._origin is None:
                 self._origin = asyncio.ensure_future(self.ask_origin(batch.session))
@@ -225,6 +229,15 @@ class Replica:
                 return completion
             empty_replies += 1
             self.meter.add(self.name, retries=1, **completion.tokens)  # it was paid for
+
+    async def _answers(self, batch: RequestBatch, body: bytes) -> bool:
+        """Whether the server answers another prompt, of one word, with all else as in ``body``."""
+        other = json.loads(body) | {"messages": [{"role": "user", "content": "Hello"}]}
+        with suppress(PassingFault, SettingsError):
+            completion = await self._pay(batch.session, json.dumps(other).encode(), other[self.options.token_field])
+            self.meter.add(self.name, **completion.tokens)
+            return True
+        return False
 
     def _look_at_size(self, size: int, tokens: int) -> None:
         """Say once that prompts of different size (bytes) in a row have the same count: were they cut?"""
@@ -398,7 +411,8 @@ class Replica:
             )
         if status in _AGAIN:
             wait = min(retry_after(headers.get("Retry-After")) or 0.0, _RETRY_AFTER_CAP)
-            return PassingFault(message, after=wait, overloaded=status in OVERLOADED, is_free=status in _NOT_BEGUN)
+            overloaded, is_free = status in OVERLOADED, status in _NOT_BEGUN
+            return PassingFault(message, after=wait, overloaded=overloaded, is_free=is_free, of_prompt=status == 500)
         if is_about_key(status, content):
             return SettingsError(f"{self.url} refuses the API key of {self.name} ({message}). {self.server.key_remedy}")
         if status == 404:

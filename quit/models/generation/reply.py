@@ -34,7 +34,7 @@ class PassingFault(QuitError):
     """A fault that another attempt may overcome.
 
     ``after``: seconds that the server asks to wait; ``absent``: there is no connection to it; ``is_free``: nobody is
-    charged for it (as where it is absent).
+    charged for it (as where it is absent); ``of_prompt``: the prompt may be its cause.
     """
 
     message: str
@@ -42,6 +42,7 @@ class PassingFault(QuitError):
     overloaded: bool = False
     absent: bool = False
     is_free: bool = False
+    of_prompt: bool = False
 
     def __post_init__(self) -> None:
         super().__init__(self.message)  # without secrets

@@ -95,7 +95,7 @@ def run_benchmark(request: BenchmarkRequest, settings: QaSettings, out: Path) ->
     another run holds ``out``.
     """
     with prepare(request, settings, out) as (runner, task):
-        return _run(request, runner, task, out)
+        return run_prepared(request, runner, task, out)
 
 
 @contextmanager
@@ -105,7 +105,7 @@ def prepare(request: BenchmarkRequest, settings: QaSettings, out: Path) -> Itera
     dataset = Dataset.of_release(request.release)
     dataset.check_own_passages("The benchmark")
     task = release_task(dataset, request.split)
-    with building(out):
+    with building(out, "benchmark"):
         remove_leftovers(out)
         yield make_runner(dataset, task, settings, out), task
 
@@ -184,7 +184,9 @@ def _warn_of_depth(settings: Benchmark) -> None:
         note(f"{limit}; deeper ones count no more: {', '.join(deeper)}", loud=True)
 
 
-def _run(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Outcome:
+def run_prepared(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Outcome:
+    """Run what :func:`prepare` looked at. Raises as ``run_benchmark``."""
+    corpora = {path: open_documents(path) for path in request.corpora}  # before hours of work
     _warn_of_depth(runner.settings)
     systems = systems_of(runner, task, request)
     scores = [_score(runner, task, systems, request.readers)]
@@ -201,8 +203,8 @@ def _run(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Ou
         judged_task = replace(task, name=OTHERS, relevance=runner.relabel(task, no_bounds))
         scores.append(_score(runner, judged_task, no_bounds, ()))
     every = list(systems)
-    for path in request.corpora:
-        beside = Task(corpus_name(path), DocumentPassages(open_documents(path)), task.queries, None)
+    for path, documents in corpora.items():
+        beside = Task(corpus_name(path), DocumentPassages(documents), task.queries, None)
         other_systems = systems_of(runner, beside, request)
         labelled_task = Task(beside.name, beside.passages, beside.queries, runner.relabel(beside, other_systems))
         other_systems = [replace(system, task=labelled_task) for system in other_systems]

@@ -20,9 +20,9 @@ from quit.dataset.dataset import Dataset
 from quit.errors import InputError, SettingsError, check_known
 from quit.export.training import FineTuning, Selection
 from quit.models.loading import located, model_identity
-from quit.qa.benchmark.benchmark import BenchmarkRequest, Outcome, check, run_benchmark
+from quit.qa.benchmark.benchmark import BenchmarkRequest, Outcome, make_runner, prepare, run_prepared
 from quit.qa.benchmark.results import file_stem
-from quit.qa.benchmark.task import ReleasePassages, TitledPassages, release_task
+from quit.qa.benchmark.task import ReleasePassages, TitledPassages
 from quit.qa.benchmark.train import train
 from quit.qa.indexes.encoders import is_multi_vector
 from quit.qa.indexes.scorers import has_head
@@ -96,7 +96,7 @@ def finetune(kind: str, base: str, positives: int, dataset: Dataset, settings: Q
     name = f"{file_stem(split_names(base)[0])}-{kind}-{positives}pos-{content_hash(key, size=4)}"
     folder = out / name
     marker = out / f"{name}.json"  # not inside: the folder's content is the model's identity
-    if not marker.is_file():
+    if not (folder.is_dir() and marker.is_file() and read_json(marker)):
         note(f"finetune {name}: {len(examples)} examples")
         began = time.monotonic()
         shutil.rmtree(folder, ignore_errors=True)
@@ -142,31 +142,30 @@ def run_finetune(request: TuningRequest, settings: QaSettings, out: Path) -> tup
     if request.retrievers and not reranks:
         raise SettingsError(f"--retriever names what is reranked, and {request.kind} is a retriever itself.")
     benchmark = BenchmarkRequest(request.release, request.split, retrievers=request.retrievers or ("bm25",))
-    check(benchmark, settings)  # before hours of training
-    dataset = Dataset.of_release(request.release)
-    release_task(dataset, request.split)
 
     def with_epochs(number: int) -> QaSettings:
         epochs = request.epochs.get(number, settings.finetune.epochs)
         return settings.model_copy(update={"finetune": settings.finetune.model_copy(update={"epochs": epochs})})
 
-    tunings = [
-        finetune(request.kind, request.base, number, dataset, with_epochs(number), out / "models")
-        for number in dict.fromkeys(request.positives)
-    ]
-    names = [f"{SPEC[request.kind]}:{model.folder}" for model in tunings]
-    if can_rank(request.kind, request.base):
-        names.insert(0, f"{SPEC[request.kind]}:{request.base}")
-    if settings.finetune.id_titles:
-        titled = (*settings.benchmark.id_titles, *names)
-        settings = settings.model_copy(
-            update={"benchmark": settings.benchmark.model_copy(update={"id_titles": titled})}
-        )
-    if reranks:
-        benchmark = replace(benchmark, rerankers=tuple(names))
-    else:
-        benchmark = replace(benchmark, retrievers=tuple(names), bounds=False)
-    return run_benchmark(benchmark, settings, out), tunings
+    with prepare(benchmark, settings, out) as (runner, task):  # refuses what it names before hours of training
+        tunings = [
+            finetune(request.kind, request.base, number, runner.dataset, with_epochs(number), out / "models")
+            for number in dict.fromkeys(request.positives)
+        ]
+        names = [f"{SPEC[request.kind]}:{model.folder}" for model in tunings]
+        if can_rank(request.kind, request.base):
+            names.insert(0, f"{SPEC[request.kind]}:{request.base}")
+        if settings.finetune.id_titles:
+            titled = (*settings.benchmark.id_titles, *names)
+            settings = settings.model_copy(
+                update={"benchmark": settings.benchmark.model_copy(update={"id_titles": titled})}
+            )
+            runner = make_runner(runner.dataset, task, settings, out)
+        if reranks:
+            benchmark = replace(benchmark, rerankers=tuple(names))
+        else:
+            benchmark = replace(benchmark, retrievers=tuple(names), bounds=False)
+        return run_prepared(benchmark, runner, task, out), tunings
 
 
 def can_rank(kind: str, base: str) -> bool:

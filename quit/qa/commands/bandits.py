@@ -103,7 +103,7 @@ def run(
     settings = load_settings(profile, [*(set_ or ()), *filter(None, [budget, runs])])
     selected = named(settings.bandits, split_names(policies))
     tuned = named(settings.bandits, [tune])[0] if tune else None
-    with working("bandits", as_json), building(out):
+    with working("bandits", as_json), building(out, "bandit run"):
         measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, selected)
         requests, about = measured.requests, measured.about
         if tuned:
@@ -160,7 +160,7 @@ def report(
     settings = load_settings(profile, set_)
     names = split_names(policies)
     selected = named(settings.bandits, [name for name in names if name != bandits.FULL])
-    with working("bandits", as_json), building(out):
+    with working("bandits", as_json), building(out, "bandit run"):
         selection = source, kind, questions
         measured = _measured(corpus, index, vectors, arms, relevance, selection, settings, selected, True)
         about = measured.about | {"budget": budget / 100}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -133,12 +134,15 @@ def _positives(texts: list[str]) -> tuple[tuple[int, ...], dict[int, float]]:
     """Return the numbers of positives in ``1:10,5``, and the epochs of those that have some."""
     parts = [part.partition(":") for text in texts for part in split_names(text)]
     try:
+        numbers = tuple(int(number) for number, _, _ in parts)
         epochs = {int(number): float(count) for number, colon, count in parts if colon}
-        if any(not count > 0 for count in epochs.values()):
+        if not 0 < len({*numbers}) == len(numbers) or any(not 0 < count < math.inf for count in epochs.values()):
             raise ValueError
-        return tuple(int(number) for number, _, _ in parts), epochs
+        return numbers, epochs
     except ValueError:
-        raise SettingsError(f"--positives {' '.join(texts)}: write numbers, or N:EPOCHS, as 1:10,5:5,50.") from None
+        raise SettingsError(
+            f"--positives {' '.join(texts)}: write numbers, each once, or N:EPOCHS, as 1:10,5:5,50."
+        ) from None
 
 
 @app.command()

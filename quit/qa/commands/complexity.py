@@ -66,7 +66,7 @@ def run(
     complexity = settings.complexity
     judged = complexity.answer_head == "judge"
     head: AnswerHead = JudgedAnswers(models.judge) if judged else ContainedOrNear(models.encoder)
-    with working("complexity", as_json), building(out):
+    with working("complexity", as_json), building(out, "complexity run"):
         results = opinions.added_to(rrcp.rate(rows, collection, head, tokens, complexity))
         about: dict[str, Any] = {"corpus": collection.corpus.identity, "first_stage": collection.first_stage.identity}
         about |= {"answer_head": head.identity, "token_head": tokens.identity, **opinions.about}

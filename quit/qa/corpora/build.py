@@ -14,7 +14,6 @@ Memory holds one step of records and 20 bytes or so a known document and query.
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -32,11 +31,11 @@ from quit.common.manifests import fault, write_manifest
 from quit.common.parquet import rows_of
 from quit.common.progress import note
 from quit.common.rows import grouped
-from quit.common.steps import Steps
+from quit.common.steps import Steps, remove_steps
 from quit.errors import InputError, SettingsError
 from quit.qa.contracts.corpora import CORPUS_TABLES, corpus_table
 from quit.qa.corpora.sources import CorpusRef
-from quit.qa.indexes.built import ARROW, LAYOUT, MADE_BY, MANIFEST, BuiltCorpus, building, query_set
+from quit.qa.indexes.built import ARROW, LAYOUT, MADE_BY, MANIFEST, BuiltCorpus, building, check_target, query_set
 from quit.qa.settings import Corpora
 from quit.retrieval.records import STAGE, CorpusRecord, RawQuery
 from quit.sources.fields import plain
@@ -69,11 +68,11 @@ def build(refs: Sequence[CorpusRef], out: Path, settings: Corpora) -> tuple[Buil
     made_of = settings.model_dump(exclude={"strict"})
     plan = {"version": VERSION, "sources": sources, "settings": made_of}
     fingerprint = content_hash("corpus", plan)
-    with building(out):
+    with building(out, "corpus"):
         manifest = BuiltCorpus.read_manifest(out) or {}
         if manifest.get("fingerprint") == fingerprint and not (settings.strict and manifest["counts"]["rejected"]):
             if (problem := fault(out / MANIFEST)) is None:
-                shutil.rmtree(out / PARTIAL, ignore_errors=True)
+                remove_steps(out / PARTIAL)
                 remove_leftovers(out, "*")
                 return BuiltCorpus.open(out), False
             note(f"{problem}: the corpus is built again")
@@ -84,13 +83,8 @@ def build(refs: Sequence[CorpusRef], out: Path, settings: Corpora) -> tuple[Buil
 
 
 def _check_target(out: Path, refs: Sequence[CorpusRef]) -> None:
-    if out.exists() and not out.is_dir():
-        raise SettingsError(f"{out} is a file: choose another --out.")
+    check_target(out, "corpus")
     manifest = BuiltCorpus.read_manifest(out) or {}
-    ours = manifest or any((out / name).exists() for name in (PARTIAL, ARROW))
-    of_graph = "corpus" in (read_json(out / PARTIAL / "plan.json") or {})
-    if of_graph or (out.is_dir() and not ours and any(path.name != ".lock" for path in out.iterdir())):
-        raise SettingsError(f"{out} exists and holds no corpus: choose another --out, or remove it first.")
     names = {f"{ref.kind}:{plain(ref.path.name)}" for ref in refs}
     earlier = {f"{source.get('kind')}:{source.get('file')}" for source in manifest.get("sources", ())}
     if absent := sorted(earlier - names):
@@ -283,7 +277,7 @@ def _finish(out: Path, work: _Work, fingerprint: str, sources: list[dict[str, An
         "datasets": _datasets(out),
     }
     write_manifest(out / MANIFEST, manifest, [out / ARROW, *(out / f"{name}.parquet" for name in CORPUS_TABLES)])
-    shutil.rmtree(out / PARTIAL)
+    remove_steps(out / PARTIAL)
 
 
 def _write_documents(work: _Work, parquet: Path, arrow: Path, identity: Any) -> None:

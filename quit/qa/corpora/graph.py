@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,10 +27,11 @@ from quit.common.files import read_json, remove_leftovers, replacing, write_json
 from quit.common.ids import content_hash, draw
 from quit.common.manifests import fault, write_manifest
 from quit.common.progress import note
+from quit.common.steps import remove_steps
 from quit.errors import InputError, SettingsError, importing, refuse_newer, shell_word
 from quit.qa.contracts.corpora import EDGES
 from quit.qa.corpora.neighbours import HIGHEST_HALF, make_neighbours, read_neighbours
-from quit.qa.indexes.built import BuiltCorpus, building
+from quit.qa.indexes.built import BuiltCorpus, building, is_own
 from quit.qa.indexes.exact import Neighbours
 from quit.qa.indexes.vectors import PARTIAL, checkpointed_batches, write_joined
 from quit.qa.settings import FirstStages, Graph
@@ -41,7 +41,6 @@ VERSION = 1
 EDGES_FILE, WEIGHTS_FILE, IDS_FILE = "edges.u32.np", "weights.f16.np", "docnos.npids"
 FILES = (EDGES_FILE, WEIGHTS_FILE, IDS_FILE, "edges.parquet")
 META, FACTS = "pt_meta.json", "graph.json"
-_OWN_NAMES = {*FILES, META, FACTS, PARTIAL, "vectors", "tokens", "index"}
 CHECKPOINT = 8192
 """Documents between two points from which a killed search resumes."""
 ROWS_A_GROUP = 16_384
@@ -73,8 +72,7 @@ class NeighbourhoodGraph:
         facts, meta = read_json(path / FACTS), read_json(path / META)
         corpus_word = shell_word(corpus.path if corpus else "CORPUS")
         if facts is None or meta is None:
-            is_begun = _may_be_built_in(path) and any(path.glob("[!.]*"))
-            unfinished = " (an unfinished build is there: run it again)" if is_begun else ""
+            unfinished = " (an unfinished build is there: run it again)" if is_own(path, "graph") else ""
             raise InputError(
                 f"{path} holds no graph{unfinished}. Make one: quit graph build --corpus {corpus_word} --out "
                 f"{shell_word(path)}"
@@ -139,17 +137,8 @@ def import_graph(corpus: BuiltCorpus, file: Path, encoder: str, out: Path) -> tu
     return _build(corpus, out, lambda: read_neighbours(corpus, file, encoder, out))
 
 
-def _may_be_built_in(path: Path) -> bool:
-    """Return whether a graph, the work of a killed build of one, or nothing is there."""
-    names = {each.name for each in path.glob("[!.]*")}
-    of_corpus = "sources" in (read_json(path / PARTIAL / "plan.json") or {})
-    return not path.is_file() and not of_corpus and (FACTS in names or names <= _OWN_NAMES)
-
-
 def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tuple[NeighbourhoodGraph, bool]:
-    if not _may_be_built_in(out):
-        raise SettingsError(f"{out} exists and holds no graph: choose another --out, or remove it first.")
-    with building(out):
+    with building(out, "graph"):
         neighbours = make()
         plan = {"version": VERSION, "corpus": corpus.identity, "k": neighbours.k, **neighbours.facts}
         earlier = read_json(out / FACTS)
@@ -164,7 +153,7 @@ def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tu
             neighbours.prepare()
             steps = _search(neighbours, len(corpus), out / PARTIAL, plan)
             _finish(neighbours, out, plan, steps, Lookup)
-        shutil.rmtree(out / PARTIAL, ignore_errors=True)
+        remove_steps(out / PARTIAL)
     return NeighbourhoodGraph.open(out, corpus), new
 
 

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 from filelock import FileLock, Timeout
 
-from quit.common.files import read_json, writing
+from quit.common.files import read_json, write_json, writing
 from quit.common.manifests import fault
 from quit.common.parquet import rows_of
-from quit.errors import InputError, WorkspaceError, refuse_newer, shell_word
+from quit.errors import InputError, SettingsError, WorkspaceError, refuse_newer, shell_word
 from quit.qa.contracts.corpora import corpus_table
 from quit.qa.settings import Corpora
 from quit.retrieval.records import whole
@@ -26,6 +26,8 @@ from quit.settings.section import set_options
 MANIFEST = "manifest.json"
 ARROW = "documents.arrow"
 MADE_BY = "QUIT builder corpus"
+MARK = ".quit.json"
+"""Says of a folder that :func:`building` made it, and what it holds."""
 LAYOUT = 1
 """Version of a corpus's layout. A program refuses a corpus whose number is higher than its own."""
 _TEXTS_AT_ONCE = 4096
@@ -55,7 +57,7 @@ class BuiltCorpus:
         manifest = cls.read_manifest(path)
         if manifest is None:
             unfinished = (
-                " (an unfinished build is there: run quit corpus build again)" if (path / "partial").is_dir() else ""
+                " (an unfinished build is there: run quit corpus build again)" if is_own(path, "corpus") else ""
             )
             raise InputError(
                 f"{path} holds no corpus{unfinished}. Make one: quit corpus build --source KIND:PATH --out "
@@ -193,20 +195,39 @@ def _texts(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> list[str]:
     return list(map(whole, titles.to_pylist(), texts.to_pylist()))
 
 
-@contextmanager
-def building(out: Path) -> Iterator[None]:
-    """Make a folder and keep other runs out of it; a new one in which nothing was written goes again.
+def is_own(folder: Path, kind: str) -> bool:
+    """Whether this program made a folder, of this kind: its mark says so, whatever the names in it are."""
+    return read_json(folder / MARK) == {"made_by": "QUIT builder", "kind": kind}
 
-    Raises :class:`WorkspaceError` when the disk refuses or another run is at work there.
+
+def check_target(out: Path, kind: str) -> None:
+    """Raise :class:`SettingsError` for a file, and a folder with anything in it that is not of this kind."""
+    if out.is_file():
+        raise SettingsError(f"{out} is a file: choose another --out.")
+    if any(out.glob("[!.]*")) and not is_own(out, kind):
+        raise SettingsError(f"{out} exists and holds no {kind}: choose another --out, or remove it first.")
+
+
+@contextmanager
+def building(out: Path, kind: str) -> Iterator[None]:
+    """Make a folder of a kind (``corpus``), marked as such, and keep other runs out of it; a new one in which nothing
+    was written goes again.
+
+    Raises as :func:`check_target`, and :class:`WorkspaceError` when the disk refuses or another run is at work there.
     """
-    is_new, lock = not out.exists(), out / ".lock"
+    check_target(out, kind)
+    is_new, lock, mark = not out.exists(), out / ".lock", out / MARK
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(lock, timeout=0):
+                if not is_own(out, kind):
+                    write_json(mark, {"made_by": "QUIT builder", "kind": kind})
                 try:
                     yield
                 finally:
+                    if not any(out.glob("[!.]*")):
+                        mark.unlink(missing_ok=True)
                     if is_new and [*out.iterdir()] == [lock]:
                         lock.unlink()
                         out.rmdir()

@@ -22,7 +22,8 @@ from quit.common.files import read_json, remove_leftovers
 from quit.common.ids import content_hash
 from quit.common.manifests import fault, write_manifest
 from quit.common.progress import note
-from quit.errors import InputError, SettingsError, shell_word
+from quit.common.steps import remove_steps
+from quit.errors import InputError, shell_word
 from quit.qa.indexes import vectors
 from quit.qa.indexes.built import BuiltCorpus, building
 from quit.qa.indexes.encoders import DenseEncoder, SparseEncoder, dense_encoder, device_of, sparse_encoder
@@ -104,7 +105,7 @@ def build_first_stage(corpus: BuiltCorpus, name: str, folder: Path, settings: Fi
     folder.
     """
     facts = _facts(corpus, name, settings)
-    with building(folder):
+    with building(folder, "index"):
         earlier = read_json(folder / MANIFEST) or {}
         current = all(earlier.get(key) == value for key, value in facts.items())
         if not current or (problem := fault(folder / MANIFEST)):
@@ -117,10 +118,6 @@ def build_first_stage(corpus: BuiltCorpus, name: str, folder: Path, settings: Fi
 
 def _build(corpus: BuiltCorpus, name: str, folder: Path, settings: FirstStages) -> None:
     remove_leftovers(folder, "*")
-    there = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    strange = there - {MANIFEST, "bm25", "postings", "vectors"}
-    if strange and read_json(folder / MANIFEST) is None:
-        raise SettingsError(f"{folder} holds {min(strange)}, which is not an index: choose another --out.")
     (folder / MANIFEST).unlink(missing_ok=True)
     if name == "bm25":
         shutil.rmtree(folder / "bm25", ignore_errors=True)
@@ -147,7 +144,7 @@ def _encode_sparse(corpus: BuiltCorpus, encoder: SparseEncoder, folder: Path) ->
     terms, weights, lengths = (np.concatenate(arrays) for arrays in zip(*steps, strict=True))
     bounds = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     Postings.of(weights, terms, bounds, (len(corpus), encoder.dimension)).save(folder)
-    shutil.rmtree(folder / PARTIAL)
+    remove_steps(folder / PARTIAL)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -12,7 +12,6 @@ A document's id follows from its content, so a vector of an earlier corpus is ta
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ from quit.common.estimate import Estimate
 from quit.common.files import read_json, remove_leftovers, replacing, writing
 from quit.common.manifests import fault, write_manifest
 from quit.common.progress import note
-from quit.common.steps import Steps
+from quit.common.steps import Steps, remove_steps
 from quit.errors import InputError
 from quit.qa.indexes.built import BuiltCorpus
 from quit.qa.indexes.encoders import DenseEncoder
@@ -74,7 +73,7 @@ def encode_corpus(corpus: BuiltCorpus, encoder: DenseEncoder, folder: Path) -> V
             _encode(corpus, encoder, folder, earlier)
         stored = open_vectors(folder)
         assert stored is not None
-    shutil.rmtree(folder / PARTIAL, ignore_errors=True)
+    remove_steps(folder / PARTIAL)
     return stored
 
 

@@ -170,7 +170,7 @@ def run_variants(
     figures = {}
     for name, (sunar, system, identity) in systems.items():
         description = {"settings": sunar.model_dump(mode="json", exclude=set(_SAME)), "identity": identity.splitlines()}
-        with building(out / name):
+        with building(out / name, "run"):
             run = Run(out / name, description)
             note(f"{name}: {len(run.missing(queries))} of {len(queries)} questions to answer")
             run.work(system, queries, sunar.workers)

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 import tracemalloc
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
@@ -95,7 +96,7 @@ def test_a_fault_that_stays_is_one_clear_error_without_the_key(name: str, tmp_pa
         _keep(server.base_url, tmp_path)
     message = str(raised.value)
     assert type(raised.value) is (SettingsError if name in FOR_GOOD else ServerError), message
-    assert len(server.requests) == (1 if name in FOR_GOOD else 2)
+    assert len(server.requests) == (1 if name in FOR_GOOD else 3 if name == "500" else 2)  # after 500: are others well?
     assert server.base_url in message and len(message) < 800
     assert message.isprintable()
     assert (f"({ACCESS})" in message) == (name in SHOWN), message
@@ -427,10 +428,37 @@ def test_a_replica_that_fails_leaves_its_questions_to_the_others(others: str, no
             message = "did not answer" if others == "gone" else "failed 2 times.*broken"
             with pytest.raises(ServerError, match=message):
                 _ask(30, *urls, concurrency=3, attempts=2)
-    assert len(bad.requests) <= 3 * 2, "left out for the rest of the call"
+    assert len(bad.requests) <= 3 * 3, "left out for the rest of the call"
     moved = [line for line in notes if "left out for now (HTTP 500: broken)" in line and bad.base_url in line]
     if others != "bad":  # of two, either may be the first
         assert len(moved) == (others != "none")
+
+
+@pytest.mark.parametrize("fails", ["for ever", "twice", "as all do", "as all do after a while"])
+def test_a_prompt_at_which_a_server_always_fails_is_told_from_an_outage(fails: str, tmp_path: Path, notes) -> None:
+    """Each fails with HTTP 500; only while other prompts are answered does it count as NO ANSWER, and is not kept."""
+    asked: Counter[str] = Counter()
+
+    def fault(number: int, payload: object) -> rude.Fault | None:
+        question = _question(payload)
+        asked[question] += 1
+        is_out = (fails == "as all do" and number > 2) or (fails.endswith("while") and asked["Q3?"] > 2)
+        is_bad = question == "Q3?" and (fails != "twice" or asked[question] < 3)
+        return rude.failure(500, "broken") if is_out or is_bad else None
+
+    with RudeServer(fault, _question) as server, GenerationCache(tmp_path / "g.sqlite") as cache:
+        model = CachedGenerator(_generator(server.base_url, concurrency=1, attempts=2), cache)
+        if fails.startswith("as all do"):
+            with pytest.raises(ServerError, match=r"failed \d times on one request \(of q\d\)"):
+                model.complete(_requests(8))
+        else:
+            replies = model.complete(_requests(8))
+            failed = ["Q3?"] if fails == "for ever" else []
+            assert [f"Q{n}?" for n, reply in enumerate(replies) if reply.is_refused] == failed
+            assert sum("refuses a prompt of q3" in line and "broken" in line for line in notes) == len(failed)
+            before = Counter(asked)
+            model.complete(_requests(8))
+            assert {name for name in asked if asked[name] > before[name]} - {"Hello"} == {*failed}
 
 
 def test_a_replica_that_is_back_gets_its_questions_again(notes: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

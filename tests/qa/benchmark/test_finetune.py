@@ -1,13 +1,14 @@
 """Fine-tuning: examples from the train split alone, models that are made once and learn, rows beside their base."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from quit.dataset.dataset import Dataset
-from quit.errors import InputError, SettingsError
+from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.export.training import FineTuning
 from quit.qa.benchmark import finetune as module
 from quit.qa.benchmark.benchmark import Outcome
@@ -119,8 +120,8 @@ def test_encoders_learn_what_they_are_shown(tmp_path: Path, kind: str, similarit
 def test_tuned_models_have_their_rows_beside_the_base(release, tmp_path, monkeypatch, kind, retrievers, rerankers):
     model = Tuned(Path("TUNED"), 2, 4, 1.0)
     monkeypatch.setattr(module, "finetune", lambda *_: model)
-    monkeypatch.setattr(module, "run_benchmark", lambda request, *_: request)
-    request, models = run_finetune(TuningRequest(release, kind, "minilm", (2, 2)), QUICK, tmp_path)
+    monkeypatch.setattr(module, "run_prepared", lambda request, *_: request)
+    request, models = run_finetune(TuningRequest(release, kind, "minilm", (2, 2), "all"), QUICK, tmp_path / "out")
     assert models == [model] and (request.retrievers, request.rerankers) == (retrievers, rerankers)
     assert request.bounds == bool(rerankers)
 
@@ -133,12 +134,12 @@ def test_a_number_of_positives_may_have_its_own_epochs(release, tmp_path, monkey
         return Tuned(Path("TUNED"), number, 4, 1.0)
 
     monkeypatch.setattr(module, "finetune", tuned)
-    monkeypatch.setattr(module, "run_benchmark", lambda *_: Outcome(RESULTS.schema.empty_table(), None, {}, {}))
-    options = ["-r", release, "-o", tmp_path, "--set", "finetune.epochs=3", "--positives"]
+    monkeypatch.setattr(module, "run_prepared", lambda *_: Outcome(RESULTS.schema.empty_table(), None, {}, {}))
+    options = ["-r", release, "-o", tmp_path / "out", "--set", "finetune.epochs=3", "--split", "all", "--positives"]
     call_quit("benchmark", "finetune", *options, "1:10,5:0.5", "--positives", "7")
     assert epochs == [(1, 10.0), (5, 0.5), (7, 3.0)]
-    for text in ("1:", "1:0", "x", "1:ten", "1:-2"):
-        assert "write numbers, or N:EPOCHS" in call_quit("benchmark", "finetune", *options, text, code=4).err
+    for text in ("1:", "1:0", "x", "1:ten", "1:-2", "1:10,1:5", "1:inf", "1:nan", ",", "5,5"):
+        assert "each once, or N:EPOCHS" in call_quit("benchmark", "finetune", *options, text, code=4).err
 
 
 @pytest.mark.slow
@@ -164,3 +165,27 @@ def test_a_cross_encoder_is_made_once_and_has_its_rows(release: Path, tmp_path: 
     dataset = Dataset.of_release(release)
     model_folder = finetune("cross-encoder", "minilm", 1, dataset, QUICK, tmp_path / "out" / "models")
     assert model_folder.folder == folder and notes[-1].startswith("finetune") and weights.read_bytes() == first
+
+
+def test_a_model_that_is_gone_is_trained_again_and_two_runs_do_not_meet(release, tmp_path, monkeypatch) -> None:
+    trained: list[Path] = []
+    request = TuningRequest(release, "bi-encoder", positives=(1,), split="all")
+
+    def train_once(*arguments: object, **_: object) -> None:
+        trained.append(arguments[-1])
+        arguments[-1].mkdir(parents=True)
+        with pytest.raises(WorkspaceError, match="Another run is at work"):
+            run_finetune(request, QUICK, tmp_path / "out")
+
+    monkeypatch.setattr(module, "train", train_once)
+    monkeypatch.setattr(module, "run_prepared", lambda *_: None)
+    for damage in (
+        lambda _: None,
+        shutil.rmtree,
+        lambda folder: folder.with_name(f"{folder.name}.json").write_text(""),
+    ):
+        _, [model] = run_finetune(request, QUICK, tmp_path / "out")
+        damage(model.folder)
+    assert len(trained) == 2
+    run_finetune(request, QUICK, tmp_path / "out")
+    assert len(trained) == 3

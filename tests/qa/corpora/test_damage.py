@@ -10,7 +10,7 @@ import pytest
 
 from quit.common.files import temporary_of
 from quit.common.progress import listening
-from quit.errors import InputError, WorkspaceError
+from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.qa.corpora.build import build
 from quit.qa.corpora.graph import NeighbourhoodGraph, build_graph
 from quit.qa.corpora.sources import parse_corpus_source
@@ -19,6 +19,7 @@ from quit.qa.indexes.built import BuiltCorpus
 from quit.qa.indexes.first_stage import build_first_stage, open_first_stage
 from quit.qa.indexes.vectors import encode_corpus
 from quit.qa.settings import Corpora, FirstStages, Graph
+from tests.comparing import files_of
 from tests.conftest import Notes
 from tests.engine.test_damage import flip
 from tests.qa.corpora.worlds import Given, built, corpus_of, entries, unit, use
@@ -100,6 +101,19 @@ def test_damage_is_named_with_the_command_that_makes_it_again(
             assert all((bad / each).read_bytes() == (good / each).read_bytes() for each in names)
             assert not list(bad.rglob(".*.tmp"))
             open_again(bad)
+
+
+@pytest.mark.parametrize("name", ["partial/thesis.txt", "documents.parquet", "index/index.json", "manifest.json"])
+@pytest.mark.parametrize("kind", ["corpus", "bm25", "given", "graph"])
+def test_a_folder_of_others_is_left_alone_whatever_its_names(
+    kind: str, name: str, world: SimpleNamespace, tmp_path: Path
+) -> None:
+    (tmp_path / "U" / name).parent.mkdir(parents=True)
+    (tmp_path / "U" / name).write_text("{}")
+    before = files_of(tmp_path / "U")
+    with pytest.raises(SettingsError, match="U exists and holds no"):
+        world.kinds[kind][0](tmp_path / "U")
+    assert files_of(tmp_path / "U") == before
 
 
 def test_damaged_vectors_are_not_taken_over(world: SimpleNamespace, tmp_path: Path, notes: list[str]) -> None:

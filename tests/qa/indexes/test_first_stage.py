@@ -124,7 +124,7 @@ def test_what_is_no_index(tmp_path: Path) -> None:
         open_first_stage(tmp_path / "nowhere", corpus, SETTINGS)
     write_lines(tmp_path / "home" / "letter.txt", ["dear"])
     for encoder, out, settings, said in (
-        ("bm25", "home", SETTINGS, r"holds letter\.txt"),
+        ("bm25", "home", SETTINGS, "holds no index"),
         ("late:minilm", "late", SETTINGS, "is not a dense encoder"),
         (str(tmp_path / "home"), "st", SETTINGS, "cannot be loaded"),
         ("minilm", "gpu", FirstStages(device="cuda:99"), r"first_stages\.device is 'cuda:99'"),
