@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from quit.common.ids import content_hash
 from quit.review.items import ReviewAnswer, ReviewItem
@@ -174,10 +174,19 @@ def is_copy(annotation: Mapping[str, Any]) -> bool:
     return annotation.get("lead_time") is None and not names_page
 
 
+class Verdict(NamedTuple):
+    """What an annotation says of an answer, as columns of ``reviews``. ``correct``: None where the annotator has to be
+    asked; ``suggested``: whether it was ticked beforehand."""
+
+    answer_key: str
+    answer: str
+    correct: bool | None
+    suggested: bool | None
+
+
 @dataclass(frozen=True)
 class Reading:
-    """What an annotation says. ``answers``: (key, answer, accepted, ticked beforehand) of each that was seen;
-    ``accepted`` is None where the annotator has to be asked, and ``ask`` says why:
+    """What an annotation says. ``answers``: those that were seen. ``ask``: why the annotator has to be asked:
 
     - ``empty``: nothing was ticked, not even *None of these answers is correct*: no verdict at all;
     - ``both``: that was ticked, and so was an answer: no verdict at all;
@@ -186,7 +195,7 @@ class Reading:
     ``blind``: whether the page showed no verdict."""
 
     shown: int
-    answers: tuple[tuple[str, str, bool | None, bool | None], ...]
+    answers: tuple[Verdict, ...]
     missing: tuple[str, ...]
     flags: tuple[str, ...]
     note: str | None
@@ -262,7 +271,7 @@ def _texts(value: Any) -> list[str]:
 
 def _verdicts(
     data: Mapping[str, Any], version: int, ticked: set[str], gold_is_wrong: bool
-) -> tuple[tuple[tuple[str, str, bool | None, bool | None], ...], str | None]:
+) -> tuple[tuple[Verdict, ...], str | None]:
     """Return ``answers`` and ``ask`` of a :class:`Reading`."""
     page_rows = [
         row for row in data["answers"] if row["since"] <= version and (row["until"] is None or version < row["until"])
@@ -274,7 +283,7 @@ def _verdicts(
         ask = "empty"
     asks_gold = ask is None and not gold_is_wrong
     suggestions = data["ticked"].get(str(version))
-    answers: dict[str, tuple[str, str, bool | None, bool | None]] = {}
+    answers: dict[str, Verdict] = {}
     for row in page_rows:
         name = row["alias"]
         verdict: bool | None = name in ticked
@@ -282,5 +291,7 @@ def _verdicts(
             ask, verdict = "gold", None
         elif ask in ("empty", "both"):
             verdict = None
-        answers[name] = (row["key"], row["answer"], verdict, None if suggestions is None else name in suggestions)
+        answers[name] = Verdict(
+            row["key"], row["answer"], verdict, None if suggestions is None else name in suggestions
+        )
     return tuple(answers.values()), ask

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import yaml
-from jinja2 import ChainableUndefined, Environment, Template
+from jinja2 import Environment, StrictUndefined, Template
 
-from quit.dataset.dataset import FULLY, SPLITS
+from quit.dataset.dataset import FULLY, SPLITS, Dataset
 from quit.export.card_facts import (
     CITATION,
     METRICS,
@@ -30,6 +31,7 @@ from quit.export.card_facts import (
 )
 from quit.render.table import short_identity, table_1
 from quit.review.audit import audit_pieces
+from quit.settings.card import Card
 from quit.text.words import counted
 
 LISTED = 6
@@ -39,7 +41,11 @@ SYSTEMS = 8
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
 _ITEM = re.compile(r"^(?:-|\d+\.) |\n\n", re.MULTILINE)
 _BINS = ("easy", "medium", "hard")
-_TEMPLATES = Environment(trim_blocks=True, lstrip_blocks=True, undefined=ChainableUndefined)
+_TEMPLATES = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+_UNKNOWN: Mapping[str, Any] = {
+    **dict.fromkeys(("release", "content_id", "program_version", "imported", "reviews", "verification")),
+    **{"settings": {}, "replies": {}, "waivers": ()},
+}
 _TEMPLATES.filters |= {
     "cell": cell,
     "code": code,
@@ -54,7 +60,7 @@ _TEMPLATES.filters |= {
 
 def card(facts: CardFacts) -> str:
     """Return README.md."""
-    return f"---\n{header(facts)}---\n\n{fill_template('card.md', **_values(facts))}"
+    return f"---\n{header(facts)}---\n\n{fill_template('card.md', **_context(facts)._asdict())}"
 
 
 def responsible(facts: CardFacts) -> dict[str, list[str]]:
@@ -62,7 +68,7 @@ def responsible(facts: CardFacts) -> dict[str, list[str]]:
     vocabulary on responsible AI, or ``steps`` and ``people``) -> its paragraphs or the items of its list."""
     texts: dict[str, list[str]] = {}
     for template in map(_template, ("card.md", "responsible.md")):
-        context = template.new_context(_values(facts))
+        context = template.new_context(_context(facts)._asdict())
         for name, block in template.blocks.items():
             items = _ITEM.split("".join(block(context)))
             texts.setdefault(name, []).extend(_plain(item) for item in items if item.strip())
@@ -74,38 +80,78 @@ def _plain(text: str) -> str:
     return unescape(" ".join(re.sub(r"`|\*\*|\\(?=[^\w\s])", "", without_links).split()))
 
 
-def _values(facts: CardFacts) -> dict[str, Any]:
-    dataset, provenance = facts.dataset, facts.dataset.provenance
-    return dict(
+class _Choices(NamedTuple):
+    """The settings that the text names; None where it is not known how the dataset was made."""
+
+    questions: int | None
+    candidates: int | None
+    false_hints: bool | None
+    choose: str | None
+    leakage_method: str | None
+    leakage_mode: str | None
+    leakage_contained: bool
+    repetitions: int | None
+    train: str | None
+    seed: str | None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Mapping[str, Any]]) -> _Choices:
+        collect, leakage, probe, split = (settings.get(name, {}) for name in ("collect", "leakage", "probe", "split"))
+        return cls(
+            collect.get("questions"),
+            collect.get("candidates"),
+            collect.get("false_hints"),
+            collect.get("choose"),
+            leakage.get("method"),
+            leakage.get("mode"),
+            leakage.get("contained", True),
+            probe.get("repetitions"),
+            split.get("train"),
+            split.get("seed"),
+        )
+
+
+class _Context(NamedTuple):
+    """What ``card.md`` and ``responsible.md`` name. ``given``: the provenance, None for what is not known; ``pairs``:
+    kappa of two readers and their names; ``empty``: splits without questions; ``split``: the last one with passages."""
+
+    facts: CardFacts
+    dataset: Dataset
+    card: Card
+    title: str
+    given: Mapping[str, Any]
+    choices: _Choices
+    sources: Sequence[Mapping[str, Any]]
+    licences: Sequence[str]
+    pairs: Sequence[tuple[float, str, str]]
+    replies: Sequence[str]
+    citations: Sequence[str]
+    empty: Sequence[str]
+    split: str
+
+
+def _context(facts: CardFacts) -> _Context:
+    dataset, sources = facts.dataset, source_list(facts.dataset)
+    given = {**_UNKNOWN, **dataset.provenance}
+    return _Context(
         facts=facts,
-        title=title(dataset, facts.card),
         dataset=dataset,
-        given=provenance,
         card=facts.card,
-        figures=facts.figures,
-        everyone=facts.agreement,
-        imported=provenance.get("imported"),
-        settings=provenance.get("settings") or {},
-        sources=source_list(dataset),
-        licences=sorted({str(licence) for source in source_list(dataset) if (licence := source.get("licence"))}),
-        selected=dataset.ranked_hints.filter(dataset.ranked_hints["selected"]),
-        models=facts.models,
+        title=title(dataset, facts.card),
+        given=given,
+        choices=_Choices.of(given["settings"]),
+        sources=sources,
+        licences=sorted({str(licence) for source in sources if (licence := source.get("licence"))}),
         pairs=sorted((pair.kappa, pair.first, pair.second) for pair in facts.agreement.pairs if pair.kappa is not None),
         replies=[
             f"{code(model)}: {counted(number, 'reply', 'replies')} from "
             f"{cell(origin.partition(' ')[0] or 'this program')}"
-            for model, origins in (provenance.get("replies") or {}).items()
+            for model, origins in given["replies"].items()
             for origin, number in origins.items()
         ],
         citations=_citations(facts),
         empty=[f"`{split}`" for split in SPLITS if not facts.of("questions", split)],
-        split=next(split for split in reversed(SPLITS) if facts.of("passages", split)),
-        names=lambda readers: ", ".join(code(info.name) for info in readers),
-        producers=lambda task: _producers(facts.models[task]),
-        table_1=table_1(facts.figures.to_dict()["summary"]),
-        shares=_shares,
-        audit=audit_pieces,
-        **{"METRICS": METRICS, "SPLITS": SPLITS, "PAPER": PAPER, "LISTED": LISTED, "SYSTEMS": SYSTEMS},
+        split=[split for split in SPLITS if facts.of("passages", split)][-1],
     )
 
 
@@ -140,6 +186,16 @@ def _shares(table: pa.Table, column: str) -> list[tuple[Any, float, int]]:
     fully = [row for row in rows if row["label"] == FULLY]
     fully.sort(key=lambda row: _BINS.index(row[column]) if row[column] in _BINS else 0)
     return [(row[column], row["share"], passages[row[column]]) for row in fully]
+
+
+_TEMPLATES.globals |= {
+    "names": lambda readers: ", ".join(code(info.name) for info in readers),
+    "producers": _producers,
+    "table_1": table_1,
+    "shares": _shares,
+    "audit": audit_pieces,
+    **{"METRICS": METRICS, "SPLITS": SPLITS, "PAPER": PAPER, "LISTED": LISTED, "SYSTEMS": SYSTEMS},
+}
 
 
 def header(facts: CardFacts) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 
@@ -25,9 +25,11 @@ from quit.release.show import imported_lines
 from quit.release.view import embedded_labels, shown_judge, shown_readers, shown_releases
 from quit.report.designs import design_figures
 from quit.report.examples import example_passage, examples
+from quit.report.facts import Convergence, Difficulty, Facts, Leakage, Usage
 from quit.report.given import given_figures
+from quit.report.labels import split_figures
 from quit.report.people import judge_figures, review_progress
-from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
+from quit.report.readers import PROBE, agreement_figures
 from quit.report.validity import role_figures, whatif_figures
 from quit.review.report import review_status
 from quit.settings import PassageDesign, Settings
@@ -44,12 +46,13 @@ from quit.status.summary import (
 )
 from quit.version import __version__
 
+Figure = TypeVar("Figure")
 _BARS = 20  # of a histogram
 _FIGURES = 23  # steps of ``gather`` that progress is reported about
 
 
-def gather(workspace: Workspace | Release, settings: Settings, release_pair: Sequence[Path] = ()) -> dict[str, Any]:
-    """Return all that the report shows, as JSON-like values; ``None`` or empty where the workspace knows nothing of it.
+def gather(workspace: Workspace | Release, settings: Settings, release_pair: Sequence[Path] = ()) -> Facts:
+    """Return all that the report shows; ``None`` or empty where the workspace knows nothing of it.
 
     ``release_pair``: folders of two releases, earlier and later, whose difference is wanted (empty: no difference).
     Raises ``InputError`` where nothing has been collected yet, or for a folder that is not a release or a damaged one.
@@ -63,14 +66,19 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
     with workspace.connect() as connection:
         if not connection.execute("SELECT count(*) FROM questions").fetchall()[0][0]:
             raise InputError(f"{workspace} holds no question yet. Run: quit build -w {shell_word(workspace)}")
-        facts = {
+        readers = _figure(_readers(workspace, settings, connection))
+        answering = [reader for reader in readers if f"read:{reader['name']}" in workspace.state]
+        by_hints, patterns = reply_counts(workspace, [reader["name"] for reader in answering])
+        columns = ("reader", "hints", "passages", "no_answer", "correct", "cut", "sentences", "filtered")
+        status = review_status(build, settings.review) if build else None
+        return {
             "name": release.name if release else settings.card.name or workspace.name,
             "date": last_changed(workspace),
             "program": __version__,
-            "profile": workspace.build and Path(workspace.build["profile"]).name,
+            "profile": Path(workspace.build["profile"]).name if workspace.build else None,
             "counts": _figure(_counts(connection)),
             "design": design.words,
-            "readers": _figure(_readers(workspace, settings, connection)),
+            "readers": readers,
             "judge": shown_judge(workspace, settings)[0],
             "embedded_labels": embedded_labels(workspace, settings),
             "release": release is not None,
@@ -83,36 +91,31 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
             "probe": _figure(sql_rows(connection, PROBE)),
             "types": _figure(_types(connection)),
             "difficulty": _figure(_difficulty(connection)),
-        }  # fmt: skip
-        facts["splits"] = _figure(split_figures(connection))
-        facts["given"] = _figure(given_figures(connection) if design.is_given else None)
-        facts["roles"] = _figure(role_figures(connection))
-        facts["drawn_from_all"] = sql_rows(connection, _PARAMETRIC) if _train(release, settings) == "any" else []
-        facts["passage"] = _figure(example_passage(workspace, connection, facts["readers"]))
-        facts["examples"] = _figure(examples(workspace, connection))
-    facts["funnel"] = _figure(_funnel(build, releases) if build else [])
-    facts["small_pool"] = small_pool(build) if build else None
-    facts["statistics"] = _figure(release.facts["statistics"] if release else build and _statistics(build))
-    answering = [reader for reader in facts["readers"] if f"read:{reader['name']}" in workspace.state]
-    by_hints, patterns = reply_counts(workspace, [reader["name"] for reader in answering])
-    columns = ("reader", "hints", "passages", "no_answer", "correct", "cut", "sentences", "filtered")
-    facts["readers_by_hints"] = [dict(zip(columns, row, strict=True)) for row in sorted(by_hints)]
-    facts["agreement"] = _figure(agreement_figures(answering, patterns))
-    facts["asked"] = asked(workspace)
-    facts["type_agreement"] = dict(zip(("typed", "coarse", "fine"), type_agreement(workspace), strict=True))
-    facts["judges"] = _figure(judge_figures(workspace, settings))
-    status = review_status(build, settings.review) if build else None
-    facts["review"] = _figure(review_progress(build, status) if build and status else None)
-    facts["audit"] = (release.facts.get("verification", {}) if release else status or {}).get("audit")
-    facts["usage"] = _figure(_usage(workspace, settings))
-    facts["whatif"] = _figure(whatif_figures(workspace, settings))
-    facts["designs"] = _figure(None if design.is_given else design_figures(workspace, settings))
-    facts["releases"] = _figure(list_rows(releases))
-    facts["difference"] = _figure(_difference(release_pair[0], release_pair[1], releases) if release_pair else None)
-    return facts
+            "splits": _figure(split_figures(connection)),
+            "given": _figure(given_figures(connection) if design.is_given else None),
+            "roles": _figure(role_figures(connection)),
+            "drawn_from_all": sql_rows(connection, _PARAMETRIC) if _train(release, settings) == "any" else [],
+            "passage": _figure(example_passage(workspace, connection, readers)),
+            "examples": _figure(examples(workspace, connection)),
+            "funnel": _figure(_funnel(build, releases) if build else []),
+            "small_pool": small_pool(build) if build else None,
+            "statistics": _figure(release.facts["statistics"] if release else _statistics(build) if build else None),
+            "readers_by_hints": [dict(zip(columns, row, strict=True)) for row in sorted(by_hints)],
+            "agreement": _figure(agreement_figures(answering, patterns)),
+            "asked": asked(workspace),
+            "type_agreement": dict(zip(("typed", "coarse", "fine"), type_agreement(workspace), strict=True)),
+            "judges": _figure(judge_figures(workspace, settings)),
+            "review": _figure(review_progress(build, status) if build and status else None),
+            "audit": (release.facts.get("verification", {}) if release else status or {}).get("audit"),
+            "usage": _figure(_usage(workspace, settings)),
+            "whatif": _figure(whatif_figures(workspace, settings)),
+            "designs": _figure(None if design.is_given else design_figures(workspace, settings)),
+            "releases": _figure(list_rows(releases)),
+            "difference": _figure(_difference(release_pair[0], release_pair[1], releases) if release_pair else None),
+        }
 
 
-def _figure(value: Any) -> Any:
+def _figure(value: Figure) -> Figure:
     advance("figures", 1, _FIGURES)
     return value
 
@@ -168,6 +171,22 @@ def _train(release: Release | None, settings: Settings) -> str:
     return release.content["settings"]["split"].get("train", "parametric") if release else settings.split.train
 
 
+LEAKS = """
+    WITH leaking AS (
+        SELECT question_id, count(DISTINCT hint_id) AS hints, bool_and(overridden) AS overridden,
+               string_agg(DISTINCT words, '; ' ORDER BY words) AS words
+        FROM (SELECT *, format('“{}” gives away “{}” ({})', span, answer, replace(method, '_', ' ')) AS words
+              FROM leak_findings) GROUP BY 1
+    ), gone AS (
+        SELECT DISTINCT question_id FROM rejects WHERE kind = 'question' AND question_id IS NOT NULL
+    )
+    SELECT l.question_id, q.question, l.hints AS leaking, count(h.hint_id) AS hints, l.words,
+           CASE WHEN l.question_id IN (FROM gone) THEN if(l.overridden, 'left out for another reason', 'left out')
+                WHEN l.overridden THEN 'kept: a person overruled it' ELSE 'kept without these hints' END AS outcome
+    FROM leaking l JOIN questions q USING (question_id) LEFT JOIN hints h USING (question_id)
+    GROUP BY ALL ORDER BY leaking DESC, l.question_id LIMIT $rows
+"""
+"""Questions with leaking hints, those with most first."""
 _PARAMETRIC = "SELECT split, count(*) AS questions, count(*) FILTER (parametric) AS parametric FROM splits GROUP BY 1"
 _SOURCES = "SELECT source, count(*) AS questions FROM questions GROUP BY 1 ORDER BY 2 DESC, 1"
 _REJECTS = """
@@ -193,7 +212,7 @@ def _histogram(connection: duckdb.DuckDBPyConnection, table: str, value: str, gr
     return bars
 
 
-def _convergence(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+def _convergence(connection: duckdb.DuckDBPyConnection) -> Convergence:
     use = "CASE WHEN selected THEN 'in passages' ELSE 'left aside' END"
     bars = _histogram(connection, "ranked_hints", "convergence", use)
     return {
@@ -208,7 +227,7 @@ def _convergence(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     }
 
 
-def _leakage(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settings: Settings) -> dict[str, Any]:
+def _leakage(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settings: Settings) -> Leakage:
     return {
         "losses": leakage_losses(workspace),
         "hints": sql_rows(connection, "SELECT count(*) AS count FROM hints")[0]["count"],
@@ -241,7 +260,7 @@ def _types(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     )
 
 
-def _difficulty(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+def _difficulty(connection: duckdb.DuckDBPyConnection) -> Difficulty:
     source = "(SELECT d.*, s.split FROM descriptions d JOIN splits s USING (question_id))"
     counts = ", ".join(f"count(*) FILTER (split = '{split}') AS {split}" for split in SPLITS)
     return {
@@ -263,7 +282,7 @@ def _statistics(workspace: Workspace) -> dict[str, Any] | None:
     return statistics_of(files).to_dict()
 
 
-def _usage(workspace: TableReader, settings: Settings) -> dict[str, Any]:
+def _usage(workspace: TableReader, settings: Settings) -> Usage:
     """What language models were asked and what that cost at the profile's prices (None: no price is given)."""
     prices = {model.name: model for model in settings.replying_models}
     usage = totals(workspace.path)

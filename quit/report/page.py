@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
 from quit.common.files import replacing, writing
 from quit.render.html import environment, template_text
+from quit.report.facts import Facts
 from quit.report.sections import sections
 
 
-def render(facts: dict[str, Any], rows: int, links: dict[str, str] | None = None) -> str:
+def render(facts: Facts, rows: int, links: dict[str, str] | None = None) -> str:
     """Return the page; the same for the same ``facts`` (of :func:`quit.report.data.gather`).
 
     ``rows``: of a list at most. ``links``: addresses of ``home`` (the search) and ``question`` (before an id); None: no

@@ -244,24 +244,29 @@ class Applied(TypedDict):
     questions_removed: dict[str, int]
 
 
-class ReviewStatus(TypedDict):
-    """How far a review is. ``decided`` and ``open``: decisions on the splits under review; ``coverage``: of each of
-    these splits, as of all pulls (:func:`quit.stages.labelling.verdicts.coverage`); ``problems``: in words, each with
-    what to do."""
+class ReviewFigures(TypedDict):
+    """What :func:`described` shows of a review, also in the report. ``decided`` and ``open``: decisions on the splits
+    under review; ``coverage``: of each of these splits, as of all pulls
+    (:func:`quit.stages.labelling.verdicts.coverage`)."""
 
-    project: ProjectStatus
     reviews: ReviewCounts
     annotators: list[dict[str, Any]]
     kinds: list[dict[str, Any]]
     flags: list[dict[str, Any]]
     agreement: dict[str, Any]
     controls: list[dict[str, Any]]
-    unclear: list[dict[str, Any]]
     decided: int
     open: int
     coverage: dict[str, dict[str, Any]]
-    disagreements: list[dict[str, Any]]
     applied: Applied
+
+
+class ReviewStatus(ReviewFigures):
+    """How far a review is. ``problems``: in words, each with what to do."""
+
+    project: ProjectStatus
+    unclear: list[dict[str, Any]]
+    disagreements: list[dict[str, Any]]
     problems: list[str]
     audit: NotRequired[dict[str, Any]]
 
@@ -361,7 +366,7 @@ def _set_aside(reviews: ReviewCounts) -> list[str]:
     return [sentence, *lines]
 
 
-def described(status: ReviewStatus, most: int = 0) -> list[Table | str]:
+def described(status: ReviewFigures, most: int = 0) -> list[Table | str]:
     """Return what people did, their agreement and its effects, as sentences and tables. ``most``: rows per table,
     0 for all."""
     reviews, agreement, applied = status["reviews"], status["agreement"], status["applied"]

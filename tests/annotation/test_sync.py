@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from quit.annotation.project import label_config, push
-from quit.annotation.sync import PullReport, _Rows, pull
+from quit.annotation.sync import TaskReader, pull
 from quit.annotation.tasks import make_task, next_version
+from quit.annotation.versions import Versions
+from quit.annotation.words import about_uncounted
 from quit.commands.review import _pull
 from quit.errors import InputError, ServerError, WorkspaceError
 from quit.flows import calling
@@ -40,11 +42,12 @@ def take(store: ReviewStore):
     task = make_task(item(0))
 
     def pull(*annotations: dict[str, Any], task: dict[str, Any] = task) -> list[str]:
-        report = PullReport(url="")
-        rows = _Rows(store, SimpleNamespace(email=EMAILS.__getitem__), report)  # type: ignore[arg-type]
-        rows.take(SimpleNamespace(id=7, meta=task["meta"], data=task["data"], annotations=list(annotations)))
-        store.append(rows.new)
-        return report.problems + rows.uncounted({7})
+        versions = Versions(store)
+        reader = TaskReader(SimpleNamespace(email=EMAILS.__getitem__), versions)  # type: ignore[arg-type]
+        task = SimpleNamespace(id=7, meta=task["meta"], data=task["data"], annotations=list(annotations))
+        problems = reader.read(task)
+        store.append(versions.new)
+        return problems + about_uncounted([*versions.latest.values()], versions.unknown_choices)
 
     return pull
 

@@ -91,7 +91,7 @@ def test_new_settings_run_only_what_they_change_and_going_back_runs_nothing(full
 
 def test_answers_are_counted_where_they_were_asked(exact: Path) -> None:
     """... in the summary, and in the agreement of readers, which leaves out labelers of later waves."""
-    from quit.report.quality import agreement_figures
+    from quit.report.readers import agreement_figures
     from quit.status.asked import asked
     from quit.status.replies import readers_table, reply_counts
 

@@ -9,9 +9,9 @@ import pytest
 from quit.common.rows import sql_rows
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
-from quit.report.data import gather, last_changed
+from quit.report.data import LEAKS, gather, last_changed
 from quit.report.examples import example
-from quit.report.quality import LEAKS, agreement_figures
+from quit.report.readers import agreement_figures
 from quit.report.sections import sections
 from quit.review.audit import draw_audit
 from quit.settings import Review

@@ -18,8 +18,9 @@ from quit.common.arithmetic import sum_in_order
 from quit.dataset.dataset import FULLY
 from quit.evaluate.metrics import Measure, under
 from quit.qa.benchmark.plugins import ORACLE
-from quit.qa.benchmark.results import Key, Scores, key_columns
+from quit.qa.benchmark.results import Key, Scores
 from quit.qa.benchmark.run import System
+from quit.qa.benchmark.task import Task
 from quit.qa.contracts.benchmark import FIGURES
 
 RETRIEVER, RERANKED, OPTIMAL = "retriever without reranker", "oracle retriever with reranker", "Optimal"
@@ -33,63 +34,71 @@ def figures(scores: Sequence[Scores], systems: Sequence[System], policy: str) ->
     A figure whose rows were not run has none: figure 4 needs metrics ``Hit(rel=2)@k``, figure 5 and 6 readers, figure 6
     also k = 1 among ``benchmark.k``.
     """
-    rows = [row for scored in scores for row in _corpus(scored, systems, policy)]
-    return FIGURES.from_rows([*rows, *_pipelines(scores[0]), *_hints(scores[0])])
+    rows = [row for scored in scores for row in _figure_4(scored, systems, policy)]
+    return FIGURES.from_rows([*rows, *_figure_5(scores[0]), *_figure_6(scores[0])])
 
 
 def _row(figure: str, key: Key, line: str, x: Any, y: float, passages: int = 0) -> dict[str, Any]:
-    return {"figure": figure, **key_columns(key), "line": line, "x": str(x), "y": y, "passages": passages}
+    return {"figure": figure, **key._asdict(), "line": line, "x": str(x), "y": y, "passages": passages}
 
 
-def _corpus(scores: Scores, systems: Sequence[System], policy: str) -> Iterable[dict[str, Any]]:
-    hits: dict[Key, dict[int, float]] = {}
-    for (key, metric), values in scores.values.items():
-        _, retriever, reranker, reader, _, _ = key
-        if retriever != ORACLE and not (reranker or reader):
-            measure = Measure.parse(metric)
-            if measure.name == "Hit" and measure.least == FULLY and not measure.by:
-                hits.setdefault(key, {})[measure.depth] = float(np.mean(under(values, policy) if len(values) else [0]))
+def _figure_4(scores: Scores, systems: Sequence[System], policy: str) -> Iterable[dict[str, Any]]:
+    hits = _hits(scores, policy)
     if not hits:
         return
-    shallow, deep = min(min(by) for by in hits.values()), max(max(by) for by in hits.values())
+    shallow, deep = min(map(min, hits.values())), max(map(max, hits.values()))
     best = max(hits, key=lambda key: hits[key][shallow])
     for depth, value in sorted(hits[best].items()):
         yield _row("4 left", best, scores.task.name, depth, value)
-    relevance = scores.task.relevance
-    assert relevance is not None
-    relevant = sum(
-        int((relevance.labels(query, ranking.rows[:deep]) == FULLY).sum())
-        for system in systems
-        if system.task is scores.task and not system.reranker and system.retriever != ORACLE
-        for query, ranking in enumerate(system.rankings)
-    )
+    relevant = _relevant_passages(scores.task, systems, deep)
     yield _row("4 right", best, scores.task.name, relevant, hits[best][deep], relevant)
 
 
-def _pipelines(scores: Scores) -> Iterable[dict[str, Any]]:
-    """Figure 5. As in table 8 a system has one strategy and one k for all readers; here that with the highest mean EM
-    (the paper does not say how it chose)."""
+def _hits(scores: Scores, policy: str) -> dict[Key, dict[int, float]]:
+    """Return of each retriever without reranker its mean Hit at label 2 by depth."""
+    hits: dict[Key, dict[int, float]] = {}
+    for (key, metric), values in scores.values.items():
+        if key.retriever != ORACLE and not (key.reranker or key.reader):
+            measure = Measure.parse(metric)
+            if measure.name == "Hit" and measure.least == FULLY and not measure.by:
+                hits.setdefault(key, {})[measure.depth] = float(np.mean(under(values, policy) if len(values) else [0]))
+    return hits
+
+
+def _relevant_passages(task: Task, systems: Sequence[System], depth: int) -> int:
+    """Return how many passages of label 2 the retrievers found down to ``depth``, added up."""
+    assert task.relevance is not None
+    return sum(
+        int((task.relevance.labels(query, ranking.rows[:depth]) == FULLY).sum())
+        for system in systems
+        if system.task is task and not system.reranker and system.retriever != ORACLE
+        for query, ranking in enumerate(system.rankings)
+    )
+
+
+def _figure_5(scores: Scores) -> Iterable[dict[str, Any]]:
+    """As in table 8 a system has one strategy and one k for all readers; here that with the highest mean EM (the paper
+    does not say how it chose)."""
     systems: dict[tuple[str, str], dict[tuple[str, int], dict[Key, float]]] = {}
     for (key, metric), values in scores.values.items():
-        _, retriever, reranker, reader, strategy, k = key
-        if metric == "EM" and reader and ORACLE not in (retriever, reranker):
-            contexts = systems.setdefault((retriever, reranker), {})
-            contexts.setdefault((strategy, k), {})[key] = float(values.mean()) if len(values) else 0.0
-    for (retriever, reranker), contexts in systems.items():
+        if metric == "EM" and key.reader and not key.is_oracle:
+            contexts = systems.setdefault((key.retriever, key.reranker), {})
+            contexts.setdefault((key.strategy, key.k), {})[key] = float(values.mean()) if len(values) else 0.0
+    for contexts in systems.values():
         best = max(contexts.values(), key=lambda by: sum_in_order(by.values()))
         for key, value in best.items():
-            yield _row("5", key, key[3], f"{retriever} + {reranker}" if reranker else retriever, value)
+            yield _row("5", key, key.reader, key.system, value)
 
 
-def _hints(scores: Scores) -> Iterable[dict[str, Any]]:
-    rows = {key[:4]: (key, counts) for key, counts in scores.right.items()}  # one passage: one context, by any strategy
+def _figure_6(scores: Scores) -> Iterable[dict[str, Any]]:
+    # One passage: one context, by any strategy.
+    rows = {key._replace(strategy="", k=0): (key, counts) for key, counts in scores.right.items()}
     for key, counts in rows.values():
-        _, retriever, reranker, _, strategy, _ = key
-        if strategy == "any":
+        if key.strategy == "any":
             line = OPTIMAL
-        elif retriever == ORACLE and reranker not in ("", ORACLE):
+        elif key.retriever == ORACLE and key.reranker not in ("", ORACLE):
             line = RERANKED
-        elif retriever != ORACLE and not reranker:
+        elif key.retriever != ORACLE and not key.reranker:
             line = RETRIEVER
         else:
             continue

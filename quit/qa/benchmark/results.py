@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +23,26 @@ from quit.qa.contracts.benchmark import COMPARISONS, RESULTS, VALUES
 from quit.qa.settings.benchmark import Benchmark
 from quit.retrieval.trec import qrels_line, run_line
 
-Key = tuple[str, str, str, str, str, int]
-"""corpus, retriever, reranker, reader, strategy, k."""
+
+class Key(NamedTuple):
+    """What a value was measured for; a ranking has no reader, strategy and k."""
+
+    corpus: str
+    retriever: str
+    reranker: str
+    reader: str = ""
+    strategy: str = ""
+    k: int = 0
+
+    @property
+    def system(self) -> str:
+        """Retriever and reranker, in words."""
+        return f"{self.retriever} + {self.reranker}" if self.reranker else self.retriever
+
+    @property
+    def is_oracle(self) -> bool:
+        """Whether one of both knows the labels."""
+        return ORACLE in (self.retriever, self.reranker)
 
 
 @dataclass
@@ -44,7 +62,7 @@ class Scores:
         MRR at label 2: the others would need the labels of all passages, and label 1 has no meaning there."""
         relevance = self.task.relevance
         assert relevance is not None
-        key = (self.task.name, system.retriever, system.reranker, "", "", 0)
+        key = Key(self.task.name, system.retriever, system.reranker)
         rows = (ranking.rows for ranking in system.rankings)
         by_unit = self._labels([(of_query, relevance.labels(query, of_query)) for query, of_query in enumerate(rows)])
         for text in metrics:
@@ -87,7 +105,7 @@ class Scores:
     def add_reading(self, reading: ReaderAnswers) -> None:
         """Add EM, F1 and cover-EM of a reader's answers, compared with the valid answers."""
         system = reading.system
-        key = (self.task.name, system.retriever, system.reranker, reading.reader, reading.strategy, reading.k)
+        key = Key(self.task.name, system.retriever, system.reranker, reading.reader, reading.strategy, reading.k)
         for name in READING:
             pairs = zip(reading.answers, self.task.queries, strict=True)
             values = [answer_value(name, answer, query.answers) for answer, query in pairs]
@@ -98,7 +116,7 @@ class Scores:
 
     def add_optimal(self, reader: str, answers: Sequence[Sequence[str]]) -> None:
         """Add the row Optimal: a question's best answer over all its own passages, one passage at a time."""
-        key = (self.task.name, ORACLE, ORACLE, reader, "any", 1)
+        key = Key(self.task.name, ORACLE, ORACLE, reader, "any", 1)
         for name in READING:
             values = [
                 max((answer_value(name, answer, query.answers) for answer in set(replies)), default=0.0)
@@ -134,14 +152,14 @@ class Scores:
             scores = under(values, settings.without_relevant)
             low, high = bounds[key, metric]
             means = {"value": float(scores.mean()) if len(scores) else 0.0, "low": low, "high": high}
-            rows.append({**key_columns(key), "metric": metric, **means, "questions": len(scores)})
+            rows.append({**key._asdict(), "metric": metric, **means, "questions": len(scores)})
         return RESULTS.from_rows(rows)
 
     def per_question(self) -> pa.Table:
         """Return the table ``values``."""
         pieces = [
             VALUES.from_columns(
-                {name: pa.repeat(part, len(values)) for name, part in {**key_columns(key), "metric": metric}.items()}
+                {name: pa.repeat(part, len(values)) for name, part in {**key._asdict(), "metric": metric}.items()}
                 | {"question_id": self.task.question_ids, "value": pa.array(values, mask=np.isnan(values))}
             )
             for (key, metric), values in self.values.items()
@@ -159,11 +177,9 @@ class Scores:
         for metric in settings.compare:
             families: dict[tuple[str, str, int], list[tuple[str, np.ndarray]]] = {}
             for (key, name), values in self.values.items():
-                _, retriever, reranker, reader, strategy, k = key
-                is_compared = not reader or (strategy == settings.strategies[0] and k == max(settings.k))
-                if name == metric and is_compared and ORACLE not in (retriever, reranker):
-                    system = f"{retriever} + {reranker}" if reranker else retriever
-                    families.setdefault((reader, strategy, k), []).append((system, values))
+                is_compared = not key.reader or (key.strategy == settings.strategies[0] and key.k == max(settings.k))
+                if name == metric and is_compared and not key.is_oracle:
+                    families.setdefault((key.reader, key.strategy, key.k), []).append((key.system, values))
             for (reader, strategy, k), systems in families.items():
                 family = {"corpus": self.task.name, "metric": metric, "reader": reader, "strategy": strategy, "k": k}
                 pairs = list(combinations(systems, 2))
@@ -175,11 +191,6 @@ class Scores:
                     p_values = asdict(test)
                     rows.append({**family, "a": a, "b": b, "p_holm": p_values.pop("holm"), **p_values})
         return COMPARISONS.from_rows(rows)
-
-
-def key_columns(key: Key) -> dict[str, Any]:
-    """Return a row's key as columns."""
-    return dict(zip(("corpus", "retriever", "reranker", "reader", "strategy", "k"), key, strict=True))
 
 
 def run_lines(system: System) -> Iterator[str]:
