@@ -23,6 +23,8 @@ from quit.text.words import counted
 
 def fitting_rows(workspace: TableReader, rows: pa.Table) -> pa.Table:
     """Return the rows, of decisions or of reviews, whose question still shows what its annotators saw."""
+    if not len(rows):
+        return rows
     ids = rows["question_id"].unique().to_pylist()
     questions = workspace.read("questions", question_ids=ids, columns=("question_id", "question", "answers"))
     hints = workspace.read("ranked_hints", question_ids=ids, columns=("question_id", "hint", "selected"))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from quit.common.arithmetic import arithmetic, unit
-from quit.common.files import file_checksum
+from quit.common.files import known_checksum
 from quit.models.folders import PUBLISHED, SHA256, minilm_folder
 
 DIMENSION = 384
@@ -22,7 +22,7 @@ MAX_PIECES = 256
 
 def minilm_identity(precision: str = "fp32", device: str = "cpu") -> str:
     """Return what MiniLM's vectors depend on: its weights, how they are rounded, and their arithmetic."""
-    return f"{PUBLISHED}@{SHA256[:12]}-{file_checksum(ROUNDING)[:6]}/{arithmetic(device)}/{precision}"
+    return f"{PUBLISHED}@{SHA256[:12]}-{known_checksum(ROUNDING)[:6]}/{arithmetic(device)}/{precision}"
 
 
 def word_pieces(longest: int | None = None) -> Any:
