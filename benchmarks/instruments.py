@@ -32,13 +32,7 @@ from quit.evaluate.significance import accuracy_interval
 from quit.models.convergence_scored import convergence
 from quit.models.factory import Models
 from quit.models.protocols import NO_ANSWER, HintSet, Pair, Prompt
-from quit.operations.instruments import (
-    Figures,
-    judged_pairs,
-    label_of,
-    labelled_rows,
-    rates,
-)
+from quit.operations.instruments import Figures, judged_pairs, label_of, labelled_rows, rates
 from quit.settings import Settings
 from quit.sources import SourceRef, parse_source, read_source
 from quit.sources.records import RawQuestion

@@ -30,16 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from quit.models.equivalence.crossencoder import CrossEncoder, Tokenizer
 from quit.models.equivalence.embedded import EnsembleClassifier
-from quit.models.equivalence.features import (
-    NAMES,
-    alike,
-    clean,
-    focus,
-    folded,
-    lexical,
-    rarity,
-    trigrams,
-)
+from quit.models.equivalence.features import NAMES, alike, clean, focus, folded, lexical, rarity, trigrams
 from quit.models.minilm.layers import load
 from quit.models.minilm.packed import Pieces
 from quit.models.protocols import Pair

@@ -32,6 +32,8 @@ from quit.export.card_facts import (
 from quit.render.table import short_identity, table_1
 from quit.review.audit import audit_pieces
 from quit.settings.card import Card
+from quit.settings.construction import Collect, Leakage, Probe, Split
+from quit.settings.section import Section
 from quit.text.words import counted
 
 LISTED = 6
@@ -42,6 +44,7 @@ _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "
 _ITEM = re.compile(r"^(?:-|\d+\.) |\n\n", re.MULTILINE)
 _BINS = ("easy", "medium", "hard")
 _TEMPLATES = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+_SECTIONS: Mapping[str, type[Section]] = {"collect": Collect, "leakage": Leakage, "probe": Probe, "split": Split}
 _UNKNOWN: Mapping[str, Any] = {
     **dict.fromkeys(("release", "content_id", "program_version", "imported", "reviews", "verification")),
     **{"settings": {}, "replies": {}, "waivers": ()},
@@ -80,47 +83,19 @@ def _plain(text: str) -> str:
     return unescape(" ".join(re.sub(r"`|\*\*|\\(?=[^\w\s])", "", without_links).split()))
 
 
-class _Choices(NamedTuple):
-    """The settings that the text names; None where it is not known how the dataset was made."""
-
-    questions: int | None
-    candidates: int | None
-    false_hints: bool | None
-    choose: str | None
-    leakage_method: str | None
-    leakage_mode: str | None
-    leakage_contained: bool
-    repetitions: int | None
-    train: str | None
-    seed: str | None
-
-    @classmethod
-    def of(cls, settings: Mapping[str, Mapping[str, Any]]) -> _Choices:
-        collect, leakage, probe, split = (settings.get(name, {}) for name in ("collect", "leakage", "probe", "split"))
-        return cls(
-            collect.get("questions"),
-            collect.get("candidates"),
-            collect.get("false_hints"),
-            collect.get("choose"),
-            leakage.get("method"),
-            leakage.get("mode"),
-            leakage.get("contained", True),
-            probe.get("repetitions"),
-            split.get("train"),
-            split.get("seed"),
-        )
-
-
 class _Context(NamedTuple):
-    """What ``card.md`` and ``responsible.md`` name. ``given``: the provenance, None for what is not known; ``pairs``:
-    kappa of two readers and their names; ``empty``: splits without questions; ``split``: the last one with passages."""
+    """What ``card.md`` and ``responsible.md`` name.
+
+    ``given``: the provenance, and ``settings``: those of :data:`_SECTIONS`; None for what is not known. ``pairs``:
+    kappa of two readers and their names. ``empty``: splits without questions; ``split``: the last one with passages.
+    """
 
     facts: CardFacts
     dataset: Dataset
     card: Card
     title: str
     given: Mapping[str, Any]
-    choices: _Choices
+    settings: Mapping[str, Mapping[str, Any]]
     sources: Sequence[Mapping[str, Any]]
     licences: Sequence[str]
     pairs: Sequence[tuple[float, str, str]]
@@ -139,7 +114,10 @@ def _context(facts: CardFacts) -> _Context:
         card=facts.card,
         title=title(dataset, facts.card),
         given=given,
-        choices=_Choices.of(given["settings"]),
+        settings={
+            name: {**dict.fromkeys(section.model_fields), **given["settings"].get(name, {})}
+            for name, section in _SECTIONS.items()
+        },
         sources=sources,
         licences=sorted({str(licence) for source in sources if (licence := source.get("licence"))}),
         pairs=sorted((pair.kappa, pair.first, pair.second) for pair in facts.agreement.pairs if pair.kappa is not None),

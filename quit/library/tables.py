@@ -352,6 +352,7 @@ class Tables:
             SettingsError: A setting is of another section.
         """
         from quit.library.progress import working
+        from quit.report.data import gather
         from quit.report.page import render, write
 
         opened = self._opened
@@ -361,16 +362,15 @@ class Tables:
         else:
             target = Path(out or opened.path / "report.html")
         with working("report", not progress):
-            rows = self._page_settings(settings).pages.rows
-            facts = self.figures(releases=releases, settings=settings)
-            write(render(facts, rows), target)
+            chosen = self._page_settings(settings)
+            write(render(gather(opened, chosen, [*map(Path, releases)]), chosen.pages.rows), target)
         return target
 
     def figures(self, *, releases: Sequence[str | Path] = (), settings: Overrides | None = None) -> dict[str, Any]:
         """Return what the report shows as JSON-like values. Arguments and errors: as of :meth:`report`."""
         from quit.report.data import gather
 
-        return gather(self._opened, self._page_settings(settings), [Path(release) for release in releases])
+        return {**gather(self._opened, self._page_settings(settings), [*map(Path, releases)])}
 
     def _page_settings(self, settings: Overrides | None) -> Settings:
         from quit.engine.reading import settings_of

@@ -12,12 +12,7 @@ import pyarrow as pa
 from quit.common.cache import equivalence_store, vector_store
 from quit.errors import InputError
 from quit.models.convergence import EmbeddedConvergence
-from quit.models.convergence_scored import (
-    CANDIDATES_FIELDS,
-    REFERS_FIELDS,
-    LLMCandidates,
-    LLMConvergence,
-)
+from quit.models.convergence_scored import CANDIDATES_FIELDS, REFERS_FIELDS, LLMCandidates, LLMConvergence
 from quit.models.encoders.cache import CachingEncoder
 from quit.models.encoders.published import PublishedMiniLM
 from quit.models.equivalence import BemEquivalence, CachedEquivalence, EmbeddedEquivalence

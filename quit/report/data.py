@@ -35,15 +35,7 @@ from quit.review.report import review_status
 from quit.settings import PassageDesign, Settings
 from quit.status.asked import asked
 from quit.status.replies import reply_counts
-from quit.status.summary import (
-    funnel,
-    leakage_losses,
-    left_out,
-    small_pool,
-    type_agreement,
-    usage_table,
-    ways_out,
-)
+from quit.status.summary import funnel, leakage_losses, left_out, small_pool, type_agreement, usage_table, ways_out
 from quit.version import __version__
 
 Figure = TypeVar("Figure")

@@ -245,9 +245,7 @@ class Applied(TypedDict):
 
 
 class ReviewFigures(TypedDict):
-    """What :func:`described` shows of a review, also in the report. ``decided`` and ``open``: decisions on the splits
-    under review; ``coverage``: of each of these splits, as of all pulls
-    (:func:`quit.stages.labelling.verdicts.coverage`)."""
+    """What :func:`described` shows of a review, also in the report."""
 
     reviews: ReviewCounts
     annotators: list[dict[str, Any]]
@@ -262,7 +260,9 @@ class ReviewFigures(TypedDict):
 
 
 class ReviewStatus(ReviewFigures):
-    """How far a review is. ``problems``: in words, each with what to do."""
+    """How far a review is. ``decided`` and ``open``: decisions on the splits under review; ``coverage``: of each of
+    these splits, as of all pulls (:func:`quit.stages.labelling.verdicts.coverage`); ``problems``: in words, each with
+    what to do."""
 
     project: ProjectStatus
     unclear: list[dict[str, Any]]

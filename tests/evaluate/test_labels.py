@@ -5,12 +5,7 @@ import pytest
 import pytrec_eval
 
 from quit.evaluate.agreement import cohen_kappa, krippendorff_alpha
-from quit.evaluate.labels import (
-    labels_by_split,
-    of_readers,
-    reader_agreement,
-    shared_answers,
-)
+from quit.evaluate.labels import labels_by_split, of_readers, reader_agreement, shared_answers
 
 SPLITS = pa.table({"question_id": ["a", "b", "c", "d"], "split": ["test", "test", "train", "test"]})
 LABELED = {

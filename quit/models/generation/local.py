@@ -17,14 +17,7 @@ from typing import Any
 
 from quit.common.rows import grouped
 from quit.errors import InputError
-from quit.models.generation.base import (
-    ChatRequest,
-    Completion,
-    ModelOptions,
-    OnReply,
-    before_stop,
-    free_memory,
-)
+from quit.models.generation.base import ChatRequest, Completion, ModelOptions, OnReply, before_stop, free_memory
 from quit.models.generation.ledger import Ledger
 from quit.models.generation.reply import answer_of
 from quit.models.loading import load_pretrained, once

@@ -35,14 +35,7 @@ from quit.models.factory import Models
 from quit.qa.benchmark.figures import figures
 from quit.qa.benchmark.leaderboard import page, wrong_zeros_in_words
 from quit.qa.benchmark.listwise import replies_in_words
-from quit.qa.benchmark.plugins import (
-    GROUPS,
-    ORACLE,
-    PluginContext,
-    check_name,
-    collection_of,
-    source_identity,
-)
+from quit.qa.benchmark.plugins import GROUPS, ORACLE, PluginContext, check_name, collection_of, source_identity
 from quit.qa.benchmark.relabel import known_verdicts
 from quit.qa.benchmark.results import Scores, file_name, qrels_lines, run_lines
 from quit.qa.benchmark.run import ReaderAnswers, Runner, System

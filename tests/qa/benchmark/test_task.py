@@ -7,14 +7,7 @@ import pytest
 
 from quit.dataset.paper_names import subset_mask
 from quit.errors import InputError
-from quit.qa.benchmark.task import (
-    DocumentPassages,
-    ReleaseRelevance,
-    expand,
-    mean_words,
-    open_documents,
-    release_task,
-)
+from quit.qa.benchmark.task import DocumentPassages, ReleaseRelevance, expand, mean_words, open_documents, release_task
 from quit.qa.indexes.built import BuiltCorpus
 from quit.retrieval.corpus import Corpus
 from quit.retrieval.protocols import Documents
