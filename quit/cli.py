@@ -14,17 +14,17 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from quit.commands import build
-from quit.commands.declaring import Group
+from quit.commands.declaring import Command, Group
 from quit.common.estimate import span
 from quit.common.logs import without_secrets_in_logs
 from quit.common.progress import is_heard, saying
 from quit.common.stopping import end_with, exit_code, handling_interrupts
 from quit.common.telemetry import without_telemetry
 from quit.common.terminal import echo, say
-from quit.errors import QuitError, SettingsError, fault_of_the_machine
+from quit.errors import QuitError, SettingsError, fault_of_a_file, fault_of_the_machine
 from quit.text.secrets import without_secrets
 from quit.version import __version__
 
@@ -75,7 +75,7 @@ def assembled(command: str = "") -> Group:
         if isinstance(member, typer.Typer):
             app.add_typer(member, name=name, rich_help_panel=panel)
         else:
-            named = build.SourceCommand if name in ("build", "plan", "check") else TyperCommand
+            named = build.SourceCommand if name in ("build", "plan", "check") else Command
             app.command(name, cls=named, rich_help_panel=panel)(member)
     return app
 
@@ -134,7 +134,7 @@ def main(arguments: list[str] | None = None) -> None:
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (what it still holds cannot be written)
         if isinstance(error, BrokenPipeError):  # who reads the output has read enough
             raise SystemExit(1) from None
-        fault = error if isinstance(error, QuitError) else fault_of_the_machine(error)
+        fault = error if isinstance(error, QuitError) else fault_of_the_machine(error) or fault_of_a_file(error)
         if fault and not debug:
             say(f"quit: {fault}", err=True)
             raise SystemExit(fault.exit_code) from None

@@ -5,6 +5,7 @@ The command line prints ``str(error)`` as one clean line and exits with ``exit_c
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -181,6 +182,15 @@ def fault_of_the_machine(error: BaseException) -> QuitError | None:
     if isinstance(error, OSError) and error.filename is None and error.errno in (ENOSPC, EIO, EBADF):
         return WorkspaceError(f"The output cannot be written ({error.strerror}): name another place for it.")
     return None
+
+
+def fault_of_a_file(error: BaseException) -> QuitError | None:
+    """Return what the system says of a file or folder that it does not open, write or find. None for other errors."""
+    if not isinstance(error, OSError) or not isinstance(error.filename, str | bytes) or not error.strerror:
+        return None
+    path = os.fsdecode(error.filename)
+    path = path if len(path) < 200 else f"{path[:100]}... ({len(path)} characters)"
+    return WorkspaceError(f"{path}: {error.strerror}. Name another file or folder; --debug shows where it failed.")
 
 
 def without_secrets_in_errors(work: Callable[_P, _T]) -> Callable[_P, _T]:

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from quit.commands import options
+from quit.commands.declaring import Command
 from quit.commands.options import complete_sources, print_json, show
 from quit.errors import SettingsError
 from quit.text.words import counted
 
 
-class SourceCommand(TyperCommand):
+class SourceCommand(Command):
     """A command of sources, which says so where they are named as another such command takes them."""
 
     allow_extra_args = True

@@ -11,16 +11,38 @@ value) is ``Annotated``: ``Annotated[Path, typer.Option("-o")]``.
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable
 from copy import copy
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import typer
+from typer.core import TyperCommand
 from typer.models import OptionInfo
 
+from quit.errors import SettingsError
 from quit.text.words import documented
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Command(TyperCommand):
+    """A command that reads each value it is given: typer takes the last of two, and an empty one for none."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Raise ``SettingsError`` for an empty value, and for an option with one value that is given twice."""
+        values, _, order = self.make_parser(ctx).parse_args(args=[*args])
+        for parameter, times in Counter(order).items():
+            name = parameter.opts[0] if parameter.param_type_name == "option" else str(parameter.name).upper()
+            value = values.get(parameter.name)
+            if value == "" or (isinstance(value, list | tuple) and "" in value):
+                raise SettingsError(f"{name} is empty: give it a value, or leave it out.")
+            if times > 1 and value not in (True, False) and parameter.nargs == 1 and not parameter.multiple:
+                raise SettingsError(
+                    f"{name} is given {times} times and takes one value. "
+                    f"{ctx.command_path} --help says whether commas separate several."
+                )
+        return super().parse_args(ctx, args)
 
 
 class Group(typer.Typer):
@@ -38,7 +60,7 @@ class Group(typer.Typer):
             annotations = function.__annotations__
             for parameter in inspect.signature(function, eval_str=True).parameters.values():
                 annotations[parameter.name] = _look(parameter, helps.get(parameter.name))
-            return register(name, help=text, **options)(function)
+            return register(name, help=text, **{"cls": Command, **options})(function)
 
         return add
 

@@ -1,4 +1,4 @@
-"""Reading Parquet files, whatever holds them: some columns, and the rows of some questions, a piece at a time."""
+"""Parquet files, whatever holds them: a writer, and reading of some columns and some questions, a piece at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +33,18 @@ class Owner(NamedTuple):
 NOBODY = Owner()
 
 
+def parquet_writer(path: Path, schema: pa.Schema, **options: Any) -> pq.ParquetWriter:
+    """Return a writer that packs by Zstandard. Arrow takes the start of a relative path such as ``a:b/c`` for a scheme,
+    so the path is absolute."""
+    return pq.ParquetWriter(path.absolute(), schema, compression="zstd", **options)
+
+
+def write_parquet(path: Path, table: pa.Table) -> None:
+    """Write a table as one file."""
+    with parquet_writer(path, table.schema) as file:
+        file.write_table(table)
+
+
 @contextmanager
 def opened(
     path: Path, encoded: Sequence[str] = (), owner: Owner = NOBODY, *, check_pages: bool = False
@@ -42,7 +54,7 @@ def opened(
     Raises the error of its ``owner`` where the file cannot be read, also in the block.
     """
     try:
-        with pq.ParquetFile(path, read_dictionary=encoded, page_checksum_verification=check_pages) as file:
+        with pq.ParquetFile(path.absolute(), read_dictionary=encoded, page_checksum_verification=check_pages) as file:
             yield file
     except UNREADABLE as cause:
         fault = owner.error(f"{path} cannot be read: {' '.join(str(cause).split())}. {owner.advice}".rstrip())

@@ -16,7 +16,18 @@ import pyarrow.parquet as pq
 
 from quit import contracts
 from quit.common.columns import plain, positions_in
-from quit.common.parquet import ALL, KEYS, NOBODY, ROWS_AT_ONCE, Owner, Questions, joined, opened, pieces
+from quit.common.parquet import (
+    ALL,
+    KEYS,
+    NOBODY,
+    ROWS_AT_ONCE,
+    Owner,
+    Questions,
+    joined,
+    opened,
+    parquet_writer,
+    pieces,
+)
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
@@ -303,7 +314,7 @@ class TableWriter:
         target.parent.mkdir(parents=True, exist_ok=True)
         self.rows = 0
         self._schema, self._held = schema, schema.empty_table()
-        self._writer = pq.ParquetWriter(target, schema, compression="zstd", store_schema=True)
+        self._writer = parquet_writer(target, schema, store_schema=True)
 
     def __enter__(self) -> TableWriter:
         return self

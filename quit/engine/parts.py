@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from quit import contracts
 from quit.common.columns import plain, rows_hash
 from quit.common.files import file_checksum, file_mark, is_settled, known_checksum
-from quit.common.parquet import UNREADABLE, Owner, opened
+from quit.common.parquet import UNREADABLE, Owner, opened, parquet_writer
 from quit.common.ranges import Range
 from quit.errors import WorkspaceError
 
@@ -34,9 +34,9 @@ def part_name(shard: Range) -> str:
 def write_part(target: Path, rows: pa.Table, schema: pa.Schema) -> None:
     """Write rows as ``schema`` has them, decoded a row group at a time; every page carries a checksum (CRC-32), so that
     damage is found where no manifest knows the file's."""
-    with pq.ParquetWriter(target, schema, compression="zstd", write_page_checksum=True) as writer:
+    with parquet_writer(target, schema, write_page_checksum=True) as file:
         for first in range(0, len(rows) or 1, _GROUP):
-            writer.write_table(rows.slice(first, _GROUP).cast(schema), _GROUP)
+            file.write_table(rows.slice(first, _GROUP).cast(schema), _GROUP)
 
 
 def describe(path: Path, table: str) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def damage(path: Path, part: Mapping[str, Any] | None) -> str | None:
     """
     try:
         if part is None:
-            with pq.ParquetFile(path, page_checksum_verification=True) as parquet:
+            with pq.ParquetFile(path.absolute(), page_checksum_verification=True) as parquet:
                 for _ in parquet.iter_batches(_ROWS):
                     pass
             return None

@@ -22,6 +22,7 @@ from quit import contracts
 from quit.common.columns import one_array, plain
 from quit.common.files import json_bytes
 from quit.common.ids import draw
+from quit.common.parquet import parquet_writer
 from quit.common.progress import advance
 from quit.dataset.dataset import FULLY, SPLITS, Block, Dataset
 from quit.dataset.files import questions_at_once
@@ -316,10 +317,9 @@ class ParquetShard:
             return
         table = table.cast(_keep_dictionaries(self.schema, table.schema))
         if self.writer is None:
-            self.writer = pq.ParquetWriter(
+            self.writer = parquet_writer(
                 self.folder.path(self.name),
                 table.schema,
-                compression="zstd",
                 compression_level=1,
                 store_schema=False,
                 use_dictionary=[name for name in self.schema.names if name not in self.distinct],

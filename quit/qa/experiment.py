@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from quit.common.files import replacing, write_lines, writing
+from quit.common.parquet import write_parquet
 
 
 def write_table(path: Path, table: pa.Table) -> None:
     """Write a table as Parquet. Raises :class:`quit.errors.WorkspaceError` where the disk refuses."""
     with writing(path), replacing(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd")
+        write_parquet(temporary, table)
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

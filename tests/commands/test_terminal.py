@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from quit import errors
+from quit.cli import main
 from quit.common.terminal import SafeConsole, wrapped
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
@@ -59,6 +60,33 @@ def test_every_command_has_help_with_an_example_that_names_it_and_says_what_its_
         assert any(example.startswith(f"quit {name}") for example in examples), name
         for parameter in command.params:
             assert parameter.name == "help" or getattr(parameter, "help", ""), f"{name} {parameter.name}"
+
+
+@pytest.mark.parametrize("name", commands())
+def test_each_value_that_is_given_is_read(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """None is empty, and none is replaced by a later one."""
+    before: list[str] = []  # arguments before this one
+    for parameter in (each for each in commands()[name].params if not getattr(each, "is_flag", False)):
+        if parameter.param_type_name == "argument":
+            cases = {f"{parameter.name.upper()} is empty": [*before, ""]}
+            before.append("a")
+        else:
+            option = parameter.opts[0]
+            cases = {f"{option} is empty": [option, ""]}
+            if not parameter.multiple:
+                cases[f"{option} is given 2 times and takes one value"] = [option, "a", option, "b"]
+        for message, words in cases.items():
+            with pytest.raises(SystemExit) as end:
+                main([*name.split(), *words])
+            assert (end.value.code, message in capsys.readouterr().err) == (SettingsError.exit_code, True)
+
+
+@pytest.mark.parametrize("words", ["status -w {}", "build -s {}", "build -s starter --profile {}", "release show {}"])
+def test_a_name_that_the_system_refuses_is_one_line(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(words.format("x" * 300).split())
+    written = capsys.readouterr().err
+    assert end.value.code and "File name too long" in written and "Traceback" not in written
 
 
 def test_the_page_has_the_exit_codes_of_the_code() -> None:

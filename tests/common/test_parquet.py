@@ -6,9 +6,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from quit.common.parquet import ALL, Owner, Questions, opened, pieces, rows_of
+from quit.common.parquet import ALL, Owner, Questions, opened, parquet_writer, pieces, rows_of, write_parquet
 from quit.common.ranges import Range
 from quit.errors import InputError, WorkspaceError
+from tests.paths import ROOT
 
 IDS = [f"q{number:03d}" for number in range(100)]
 
@@ -53,3 +54,25 @@ def test_a_file_is_read_as_it_was_written_or_named_in_one_line(path: Path) -> No
         rows_of(path)
     with pytest.raises(WorkspaceError, match=r"Copy it\.$"), opened(path, (), Owner(WorkspaceError, "Copy it.")):
         pass
+
+
+@pytest.mark.parametrize("folder", ["a:b", "file:x", "%41", "[a]", "{b}", "a'b", "s3:x"])
+def test_a_relative_path_is_a_path_whatever_its_name(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(folder).mkdir()
+    table = pa.table({"place": [1, 2]})
+    write_parquet(Path(folder) / "whole.parquet", table)
+    with parquet_writer(Path(folder) / "pieces.parquet", table.schema) as file:
+        file.write_table(table)
+    for name in ("whole.parquet", "pieces.parquet"):
+        with opened(Path(folder) / name) as parquet:
+            assert parquet.read() == table
+
+
+def test_every_parquet_file_of_ours_has_that_writer() -> None:
+    texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / "quit").rglob("*.py")}
+    assert [path.name for path, text in texts.items() if "ParquetWriter(" in text or "pq.write_table(" in text] == [
+        "parquet.py"
+    ]

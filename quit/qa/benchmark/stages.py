@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from quit.common.files import write_json
 from quit.common.ids import content_hash
 from quit.common.manifests import fault
-from quit.common.parquet import rows_of
+from quit.common.parquet import rows_of, write_parquet
 from quit.common.progress import note
 from quit.common.steps import MANIFEST, Steps
 from quit.contracts.tables import TableContract
@@ -64,7 +63,7 @@ class CheckpointedTables:
                 rows = contract.from_rows(make(places))
                 facts = {"seconds": round(time.monotonic() - began, 3), "counts": Counter(counter) - before}
                 with steps.adding(number) as new:
-                    pq.write_table(rows, new / "rows.parquet", compression="zstd")
+                    write_parquet(new / "rows.parquet", rows)
                     write_json(new / "facts.json", facts)
             if problem := fault(folder / MANIFEST):
                 raise WorkspaceError(f"{problem}. Delete {folder} and run the same command.")

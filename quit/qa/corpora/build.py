@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from quit.common.files import read_json, remove_leftovers, replacing, write_json
 from quit.common.ids import content_hash, question_id
 from quit.common.manifests import fault, write_manifest
-from quit.common.parquet import rows_of
+from quit.common.parquet import parquet_writer, rows_of, write_parquet
 from quit.common.progress import note
 from quit.common.rows import grouped
 from quit.common.steps import Steps, remove_steps
@@ -140,7 +140,7 @@ class _Work:
         step = {"source": source, "records": len(records), "counts": dict(counts)}
         with self.folders.adding(len(self.steps)) as folder:
             for name, table_rows in rows.items():
-                pq.write_table(corpus_table(name).from_rows(table_rows), folder / f"{name}.parquet", compression="zstd")
+                write_parquet(folder / f"{name}.parquet", corpus_table(name).from_rows(table_rows))
             write_json(folder / "step.json", step)
         self.steps.append(step)
 
@@ -269,7 +269,7 @@ def _finish(out: Path, work: _Work, fingerprint: str, sources: list[dict[str, An
         "identity": identity.hexdigest(),
         "fingerprint": fingerprint,
         "settings": settings,
-        "counts": {**work.counts(), "documents": pq.read_metadata(out / "documents.parquet").num_rows},
+        "counts": {**work.counts(), "documents": pq.read_metadata((out / "documents.parquet").absolute()).num_rows},
         "sources": [
             {**source, **ref.terms(), "counts": work.counts(number)}
             for number, (source, ref) in enumerate(zip(sources, work.refs, strict=True))
@@ -283,7 +283,7 @@ def _finish(out: Path, work: _Work, fingerprint: str, sources: list[dict[str, An
 def _write_documents(work: _Work, parquet: Path, arrow: Path, identity: Any) -> None:
     schema = corpus_table("documents").schema
     with (
-        pq.ParquetWriter(parquet, schema, compression="zstd") as whole,
+        parquet_writer(parquet, schema) as whole,
         pa.OSFile(str(arrow), "wb") as file,
         ipc.new_file(file, schema) as mapped,
     ):
@@ -294,9 +294,9 @@ def _write_documents(work: _Work, parquet: Path, arrow: Path, identity: Any) -> 
 
 
 def _write(pieces: Iterator[pa.Table], target: Path, name: str) -> None:
-    with pq.ParquetWriter(target, corpus_table(name).schema, compression="zstd") as writer:
+    with parquet_writer(target, corpus_table(name).schema) as file:
         for piece in _even(pieces):
-            writer.write_table(piece, row_group_size=ROWS)
+            file.write_table(piece, row_group_size=ROWS)
 
 
 def _even(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:

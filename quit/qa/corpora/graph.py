@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from quit.common.files import read_json, remove_leftovers, replacing, write_json
 from quit.common.ids import content_hash, draw
 from quit.common.manifests import fault, write_manifest
+from quit.common.parquet import parquet_writer
 from quit.common.progress import note
 from quit.common.steps import remove_steps
 from quit.errors import InputError, SettingsError, importing, refuse_newer, shell_word
@@ -279,7 +279,7 @@ def _write_parquet(target: Path, ids: list[str], edges: np.ndarray, weights: np.
     names = pa.array(ids, pa.string())
     k = edges.shape[1]
     schema = EDGES.schema
-    with replacing(target) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+    with replacing(target) as temporary, parquet_writer(temporary, schema) as file:
         step = max(1, ROWS_A_GROUP * 10 // k)
         for start in range(0, len(edges), step):
             block = np.asarray(edges[start : start + step]).astype(np.int64)
@@ -289,4 +289,4 @@ def _write_parquet(target: Path, ids: list[str], edges: np.ndarray, weights: np.
             weight = np.asarray(weights[start : start + step], dtype=np.float32).ravel()[real]
             ends = [names.take(pa.array(rows[real])) for rows in (self_rows, block.ravel())]
             table = pa.table([*ends, pa.array(rank), pa.array(weight)], schema=schema)
-            writer.write_table(table, row_group_size=len(table) or 1)
+            file.write_table(table, row_group_size=len(table) or 1)
