@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.paths import DATA, ROOT
 pytest_plugins = ("tests.speed", "tests.building", "tests.label_studio", "tests.servers.real_model")
 SKIPS = ROOT / "tests" / "skips.txt"
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it; tests wait for it
 hypothesis.settings.register_profile("any machine", deadline=None)  # the first example may import a library
 hypothesis.settings.load_profile("any machine")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test needs a hub; a missing model would be looked for at length

@@ -25,6 +25,7 @@ ALONE = ("test_processors", "flows/test_serve", "engine/test_cluster", "test_fro
 SLOWEST = (
     ("tests/annotation/", "tests/docs/test_notebook.py"),
     ("tests/engine/test_language_models.py", "tests/qa/test_real_model.py"),
+    tuple(f"tests/flows/test_{name}.py" for name in ("build", "nothing_new", "on_server", "secrets")),
     *((f"tests/{name}.py",) for name in ALONE),
 )
 """Files that share a server, and what takes longest: each group goes to one worker, in this order, before all other

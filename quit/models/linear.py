@@ -22,6 +22,9 @@ from torch.nn import functional
 LEVELS = 63
 """Highest whole weight. Processors without VNNI add two products of 8 bits in 16 bits: higher ones would overflow."""
 
+TRIAL = (32, 384)
+"""Rows and outputs of the product by which the ways to compute one are compared."""
+
 _ONEDNN = torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability() == "AVX512"
 _whole_of: WeakKeyDictionary[nn.Linear, tuple[int, _Whole]] = WeakKeyDictionary()
 
@@ -79,8 +82,8 @@ _WAYS = (_signed, _unsigned, _floats)
 def _fastest() -> Callable[[torch.Tensor], Callable[[torch.Tensor], torch.Tensor]]:
     """Return the way that takes the least time here among those whose products are exact."""
     numbers = torch.Generator().manual_seed(0)
-    rows = torch.randint(-128, 128, (32, 1536), generator=numbers).float()
-    weights = torch.randint(-LEVELS, LEVELS + 1, (384, 1536), dtype=torch.int8, generator=numbers)
+    rows = torch.randint(-128, 128, (TRIAL[0], 1536), generator=numbers).float()
+    weights = torch.randint(-LEVELS, LEVELS + 1, (TRIAL[1], 1536), dtype=torch.int8, generator=numbers)
     rows[0], weights[0] = -128, LEVELS  # the highest sum
     exact = rows.double() @ weights.double().t()
     seconds = {}

@@ -109,6 +109,12 @@ PRINTED = {
 """What the page calls the folders that its commands print -> where they are."""
 REPLACED = {"paper": "paper.toml", "convergence": "convergence.toml", "ID": "musique-2hop_1", "NAME": "llama-31-8b"}
 """What is given in place of a word."""
+REPLACED_SETTINGS = {
+    'equivalence = "bem"': 'equivalence = "embedded"',
+    "human_coverage = 1.0": "human_coverage = 0.0",
+    "rerank_first = 1000": "rerank_first = 30\nc = 30\nm = 3",
+}
+"""What the profile ``paper`` has -> what serves here."""
 SMALLER = """
 [passages]
 hints = 2
@@ -129,8 +135,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with RudeServer(reply=_reply) as server:
         text = (PROFILES / "paper.toml").read_text(encoding="utf-8")
         text = re.sub(r"https?://[\w.:]+/v1", server.base_url, text)
-        for key, paper, here in (("equivalence", '"bem"', '"embedded"'), ("human_coverage", "1.0", "0.0")):
-            text = text.replace(f"{key} = {paper}", f"{key} = {here}")
+        for paper, here in REPLACED_SETTINGS.items():
+            text = text.replace(paper, here)
         (tmp_path / "paper.toml").write_text(text + SMALLER, encoding="utf-8")
         own = re.sub("(?m)^(description|profile) = .*", "", (PROFILES / "convergence.toml").read_text(encoding="utf-8"))
         (tmp_path / "convergence.toml").write_text(text + own, encoding="utf-8")

@@ -153,10 +153,10 @@ def test_a_lost_worker_and_a_lost_head_lose_the_replies_of_a_portion(few_source:
         finally:
             process.kill()
         assert "start it and run the same command again, or use --runner threads" in log.read_text()
-        run_process(*QUIT, *arguments(folder, "threads"), **cache)
+        call_quit(*arguments(folder, "threads"), **cache)
         twice = len(server.requests) - len({json.dumps(request.payload) for request in server.requests})
         assert 0 < twice <= 2 * FIRST
-        run_process(*QUIT, *arguments(tmp_path / "same", "threads"), **cache)
+        call_quit(*arguments(tmp_path / "same", "threads"), **cache)
     assert files_of(folder / "tables") == files_of(tmp_path / "same" / "tables")
 
 

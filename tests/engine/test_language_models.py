@@ -1,5 +1,5 @@
-"""A build whose reader and judge are a real language model on a real vLLM: killed, resumed, counted on the server's
-side. What the model says is not asserted, only what the program makes of it."""
+"""A build whose reader and judge are a language model on a real vLLM: killed, resumed, counted on the server's side.
+What the model says is not asserted, only what the program makes of it."""
 
 from pathlib import Path
 

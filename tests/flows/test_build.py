@@ -19,7 +19,7 @@ from quit.library import jobs
 from quit.stages.order import STAGES
 from tests.comparing import files_of
 from tests.paths import FEW, ROOT
-from tests.running import QUIT, run_process
+from tests.running import QUIT, call_quit, run_process, until
 from tests.servers.serving import serving
 
 pytestmark = pytest.mark.slow
@@ -38,8 +38,8 @@ def test_a_command_is_a_run_of_the_named_server_with_a_task_per_stage(few_built,
         tasks = sorted(client.read_task_runs(), key=lambda task: task.start_time)
     assert run.state_name == "Completed" and run.parameters["workspace"] == str(tmp_path / "W")
     assert [task.name for task in tasks] == [stage.name for stage in STAGES]
-    process = run_process(*QUIT, "benchmark", "run", "-r", str(tmp_path / "W"), "--split", "valid", code=4)
-    assert process.err.startswith("quit: split: ") and "Traceback" not in process.err
+    refusal = call_quit("benchmark", "run", "-r", tmp_path / "W", "--split", "valid", code=4).err
+    assert refusal.startswith("quit: split: ") and "Traceback" not in refusal
 
 
 def test_a_run_takes_the_settings_of_the_last_build_and_replaces_no_labels_by_those_of_others(
@@ -47,7 +47,7 @@ def test_a_run_takes_the_settings_of_the_last_build_and_replaces_no_labels_by_th
 ) -> None:
     """Except of a command, whose user has named the settings."""
     workspace = Workspace.open(shutil.copytree(few_built, tmp_path / "W"))
-    run_process(*QUIT, "build", "-w", workspace, "--set", "judge.threshold=0.25")
+    call_quit("build", "-w", workspace, "--set", "judge.threshold=0.25")
     tables, last = files_of(workspace.path / "tables"), workspace.build
     state = build(str(workspace), return_state=True)
     assert (state.name, workspace.build, files_of(workspace.path / "tables")) == ("Nothing new", last, tables)
@@ -79,13 +79,13 @@ def test_a_server_that_does_not_answer_is_named_before_anything_is_done(few_sour
 def test_a_server_that_dies_ends_the_process_with_a_message() -> None:
     """A stand-in that answers Prefect's question for its health, then nothing any more."""
     program = "import time\nimport quit.flows.server as s\nwith s.server_watched(1): time.sleep(60)"
-    with serving(lambda method, path, headers, body: (200, b"true", {})) as url:
+    checks: list[str] = []
+    with serving(lambda method, path, headers, body: (200, b"true", checks.append(path) or {})) as url:
         variables = {**os.environ, "PREFECT_API_URL": f"{url}/api"}
         process = subprocess.Popen(
             [sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, cwd=ROOT, env=variables
         )
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(10)
+        until(lambda: len(checks) > 2, process)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 6 and "has not answered for 1 s. What is done stays done." in errors
 

@@ -1,7 +1,5 @@
-"""SUNAR and bandits ask a real language model: SmolLM2-135M-Instruct on a real vLLM.
-
-What it says may differ between machines; counts that add up, shapes, and that a second run asks nothing may not.
-"""
+"""SUNAR and bandits ask a language model on a real vLLM: counts that add up, shapes, and that a second run asks
+nothing."""
 
 import json
 from dataclasses import replace
@@ -105,4 +103,4 @@ def test_a_prompt_that_is_too_long_has_no_answer(real_model: VllmServer) -> None
     settings = _settings(real_model, sunar={"language_model": NAME, "max_tokens": 8})
     generator = language_model(NAME, Models(settings), settings, "sunar.language_model")
     reader = LanguageModelAnswers(Asker(generator, load_prompt("sub_answer"), settings.sunar))
-    assert reader.answer("Who?", ["word " * 5000]) == "NO ANSWER"
+    assert reader.answer("Who?", ["word " * 20_000]) == "NO ANSWER"

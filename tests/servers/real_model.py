@@ -1,4 +1,4 @@
-"""A real language model on a real vLLM: SmolLM2-135M-Instruct, as ``quit models fetch smollm2`` makes it."""
+"""The vLLM that tests share, and SmolLM2-135M-Instruct, as ``quit models fetch smollm2`` makes it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from quit.errors import InputError, MissingDependency
+from tests.servers.checkpoints import checkpoint
 from tests.servers.vllm import VllmServer
 
 
@@ -24,12 +25,12 @@ def fetched_model() -> Path:
 
 @pytest.fixture(scope="session")
 def real_model() -> Iterator[VllmServer]:
-    """A vLLM that serves it as ``smollm2-135m`` with contexts of 4096 tokens, the same one for all tests of a worker.
+    """A vLLM that serves an untaught checkpoint with contexts of 8192 tokens, the same one for all tests of a worker.
 
-    What it says is the same on every run of one machine, and may differ on another. Prompts are computed whole: vLLM
-    0.32 on CPU dies of a sampled request with a seed whose prompt is computed in pieces ("CPU Generator does not use
-    offset").
+    No test asserts what it says, and SmolLM2 takes seconds per prompt to say as little. Prompts are computed whole:
+    vLLM 0.32 on CPU dies of a sampled request with a seed whose prompt is computed in pieces ("CPU Generator does not
+    use offset").
     """
     whole = ("--no-enable-chunked-prefill", "--max-num-batched-tokens", "8192")
-    with VllmServer(fetched_model(), "smollm2-135m", max_seqs=32, more=whole) as server:
+    with VllmServer(checkpoint("llama", 1), "untaught", max_len=8192, max_seqs=32, more=whole) as server:
         yield server
