@@ -45,7 +45,7 @@ def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:
     """Print how far each stage is, what readers were asked and replied, and who replied."""
     pieces: list[Table | str] = [stages_table(workspace, pipeline)]
     readers = readers_table(workspace)
-    if any(cut or sentences or filtered for *_, cut, sentences, filtered in readers):
+    if any(replies.cut or replies.sentences or replies.filtered for replies in readers.values()):
         pieces += [replies_table(readers), *cut_replies(readers)]
     lines = origin_lines(origins(workspace.path))
     pieces += filter(None, [embedded_labels(workspace, pipeline.settings) if pipeline else None])

@@ -61,7 +61,6 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
         readers = _figure(_readers(workspace, settings, connection))
         answering = [reader for reader in readers if f"read:{reader['name']}" in workspace.state]
         by_hints, patterns = reply_counts(workspace, [reader["name"] for reader in answering])
-        columns = ("reader", "hints", "passages", "no_answer", "correct", "cut", "sentences", "filtered")
         status = review_status(build, settings.review) if build else None
         return {
             "name": release.name if release else settings.card.name or workspace.name,
@@ -92,7 +91,9 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
             "funnel": _figure(_funnel(build, releases) if build else []),
             "small_pool": small_pool(build) if build else None,
             "statistics": _figure(release.facts["statistics"] if release else _statistics(build) if build else None),
-            "readers_by_hints": [dict(zip(columns, row, strict=True)) for row in sorted(by_hints)],
+            "readers_by_hints": [
+                {"reader": reader, "hints": hints, **counts._asdict()} for reader, hints, counts in sorted(by_hints)
+            ],
             "agreement": _figure(agreement_figures(answering, patterns)),
             "asked": asked(workspace),
             "type_agreement": dict(zip(("typed", "coarse", "fine"), type_agreement(workspace), strict=True)),

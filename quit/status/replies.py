@@ -4,9 +4,9 @@ filtered."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from quit.common.files import write_json
 from quit.common.ids import content_hash
 from quit.common.parquet import KEYS
 from quit.common.ranges import Range, ranges
+from quit.common.rows import grouped
 from quit.common.state_files import read_state
 from quit.dataset.files import QUESTIONS_A_CHUNK, questions_at_once
 from quit.engine.reading import TableReader
@@ -31,23 +32,39 @@ from quit.version import __version__
 
 CUT_SHARE = 0.1
 """Share of a reader's replies that ran into the token limit, above which a build says so."""
-ByHints = tuple[str, int, int, int, int, int, int, int]
-"""(reader, number of hints, passages, NO ANSWER, correct, cut, sentences, filtered): see :func:`reply_counts`."""
 
 
-def reply_counts(workspace: TableReader, readers: Sequence[str] | None = None) -> tuple[list[ByHints], Patterns]:
+class Replies(NamedTuple):
+    """Counts of the ``passages`` that a reader was asked about.
+
+    ``cut``: replies that ran into the token limit. ``sentences``: replies that are NO ANSWER and do not say so; nearly
+    all are sentences (:func:`quit.models.readers.cleaning.is_sentence`). ``filtered``: replies that the vendor
+    withheld. An answer without a verdict is not correct.
+    """
+
+    passages: int
+    no_answer: int
+    correct: int
+    cut: int
+    sentences: int
+    filtered: int
+
+
+ByHints = list[tuple[str, int, Replies]]
+"""Rows of reader, number of hints and counts."""
+
+
+def reply_counts(workspace: TableReader, readers: Sequence[str] | None = None) -> tuple[ByHints, Patterns]:
     """Return counts per reader and number of hints, and how many passages of the questions in ``splits`` have which
     readers asked and right; bit 0 of a pattern is the first reader.
 
-    ``readers``: names; all that have answers, sorted, if not given. Counts are of the passages that a reader was asked
-    about. ``cut``: replies that ran into the token limit. ``sentences``: replies that are NO ANSWER and do not say so;
-    nearly all are sentences (:func:`quit.models.readers.cleaning.is_sentence`). ``filtered``: replies that the vendor
-    withheld. An answer without a verdict is not correct.
+    ``readers``: names; all that have answers, sorted, if not given.
     """
     counts = _kept_counts(workspace)
     names = list(counts["readers"])
     chosen = names if readers is None else list(readers)
-    by_hints: list[ByHints] = [tuple(row) for name in chosen for row in counts["by_hints"] if row[0] == name]
+    rows = grouped((name, (name, hints, Replies(*figures))) for name, hints, *figures in counts["by_hints"])
+    by_hints = [row for name in chosen for row in rows.get(name, ())]
     patterns = Counter({(asked, right): passages for asked, right, passages in counts["patterns"]})
     return by_hints, of_readers(patterns, [names.index(name) for name in chosen])
 
@@ -77,21 +94,23 @@ def _all_counts(workspace: TableReader) -> dict[str, Any]:
     size = questions_at_once(QUESTIONS_A_CHUNK, len(question_ids), passages)
     for shard in ranges(question_ids, -(-len(question_ids) // size)):
         by_hints, some = _counts(workspace, readers, shard)
-        for reader, hints, *figures in by_hints:
-            counts[reader, hints] = counts.get((reader, hints), 0) + np.array(figures)
+        for key, figures in by_hints.items():
+            counts[key] = counts.get(key, 0) + figures
         patterns.update(some)
     rows = [[*key, *counts[key].tolist()] for key in sorted(counts)]
     return {"readers": readers, "by_hints": rows, "patterns": [[*sets, number] for sets, number in patterns.items()]}
 
 
-def _counts(workspace: TableReader, readers: Sequence[str], shard: Range) -> tuple[list[ByHints], Patterns]:
+def _counts(
+    workspace: TableReader, readers: Sequence[str], shard: Range
+) -> tuple[dict[tuple[str, int], np.ndarray], Patterns]:
     ids = plain(workspace.read("splits", shard, columns=["question_id"])["question_id"])
     verdicts = workspace.read("verdicts", shard, columns=["question_id", "answer_key", "correct"])
     table = workspace.read("passages", shard, columns=[*KEYS])
     own_ids = plain(table["question_id"]).unique()
     passages = PassageRows.of([table], own_ids)
     in_splits = pc.is_in(own_ids, ids).to_numpy(zero_copy_only=False)[passages.owner]
-    by_hints: list[ByHints] = []
+    by_hints: dict[tuple[str, int], np.ndarray] = {}
     # One element per passage; bit 0 is the first reader.
     is_row, asked_bits, right_bits = (np.zeros(len(passages), np.int64) for _ in range(3))
     for position, reader in enumerate(readers):
@@ -102,7 +121,8 @@ def _counts(workspace: TableReader, readers: Sequence[str], shard: Range) -> tup
         answers = Answers(rows, workspace.read("distinct_answers", shard, run, columns))
         correct = accepted_answers(answers.distinct, verdicts)
         cells, _, _ = passages.places(rows, own_ids)
-        by_hints += _by_hints(reader, answers, correct, passages.hints[cells])
+        figures = _by_hints(answers, correct, passages.hints[cells])
+        by_hints |= {(reader, hints): row for hints, row in enumerate(figures) if row[0]}
         was_asked = rows["asked"].to_numpy()
         is_row[cells] = in_splits[cells]
         asked_bits[cells] |= was_asked.astype(np.int64) << position
@@ -110,8 +130,9 @@ def _counts(workspace: TableReader, readers: Sequence[str], shard: Range) -> tup
     return by_hints, _patterns(asked_bits[is_row > 0], right_bits[is_row > 0])
 
 
-def _by_hints(reader: str, answers: Answers, correct: np.ndarray, hints: np.ndarray) -> list[ByHints]:
-    """Return a row per number of hints. ``correct``: bool, shape (distinct answers,); ``hints``: shape (rows,)."""
+def _by_hints(answers: Answers, correct: np.ndarray, hints: np.ndarray) -> np.ndarray:
+    """Return :class:`Replies` per number of hints from 0, int64, shape (numbers, columns). ``correct``: bool, shape
+    (distinct answers,); ``hints``: shape (rows,)."""
     is_asked = answers.rows["asked"].to_numpy()
     size = int(hints.max(initial=0)) + 1
     cells = answers.index * size + hints
@@ -130,8 +151,7 @@ def _by_hints(reader: str, answers: Answers, correct: np.ndarray, hints: np.ndar
         counts[no_answer[pc.fill_null(sentence, False).to_numpy()]].sum(axis=0),
         np.bincount(hints[is_asked & filtered], minlength=size),
     )
-    rows = zip(range(size), *(column.tolist() for column in columns), strict=True)
-    return [(reader, *row) for row in rows if row[1]]
+    return np.stack(columns, axis=1)
 
 
 def _patterns(asked_bits: np.ndarray, right_bits: np.ndarray) -> Patterns:
@@ -144,36 +164,31 @@ def _patterns(asked_bits: np.ndarray, right_bits: np.ndarray) -> Patterns:
     return Counter({(int(asked_sets[a]), int(right_sets[b])): count for a, b, count in places})
 
 
-Replies = tuple[str, int, int, int, int, int, int]
-"""(reader, passages, NO ANSWER, correct, cut, sentences, filtered): see :func:`reply_counts`."""
-
-
-def readers_table(workspace: TableReader) -> list[Replies]:
+def readers_table(workspace: TableReader) -> dict[str, Replies]:
     """Return the counts of each reader of the current answers."""
-    totals: dict[str, list[int]] = {}
-    for reader, _, *counts in reply_counts(workspace)[0]:
-        totals[reader] = [sum(pair) for pair in zip(totals.get(reader, [0] * len(counts)), counts, strict=True)]
-    return [(reader, *counts) for reader, counts in totals.items()]  # type: ignore[misc]
+    rows = grouped((reader, counts) for reader, _, counts in reply_counts(workspace)[0])
+    return {reader: Replies(*map(sum, zip(*counts, strict=True))) for reader, counts in rows.items()}
 
 
-def replies_table(readers: Sequence[Replies]) -> Table:
+def replies_table(readers: Mapping[str, Replies]) -> Table:
     """Return a row per reader: its passages, and each count as a share of them, without columns of zeros."""
-    heads = ("NO ANSWER", "correct", "cut", "sentences", "filtered")
-    columns = [place for place in range(len(heads)) if place < 2 or any(counts[place] for _, _, *counts in readers)]
+    found = {name for counts in readers.values() for name, count in counts._asdict().items() if count}
+    columns = ["no_answer", "correct", *(name for name in ("cut", "sentences", "filtered") if name in found)]
     rows = [
-        (name, f"{passages:,}", *(f"{counts[place] / passages:.1%}" for place in columns))
-        for name, passages, *counts in readers
+        (name, f"{counts.passages:,}", *(f"{getattr(counts, column) / counts.passages:.1%}" for column in columns))
+        for name, counts in readers.items()
     ]
-    return Table("Readers", ("reader", "passages", *(heads[place] for place in columns)), rows)
+    return Table("Readers", ("reader", "passages", "NO ANSWER", *columns[1:]), rows)
 
 
-def cut_replies(readers: Sequence[Replies]) -> list[str]:
+def cut_replies(readers: Mapping[str, Replies]) -> list[str]:
     """Return a line for each reader of :func:`readers_table` whose replies often ran into the token limit."""
     return [
-        f"{reader}: {cut / passages:.0%} of its replies were cut at the token limit, and {sentences / passages:.0%} of "
-        "its replies are sentences, which are no answers. If it goes on after its answer, give it stop strings "
-        '(stop = ["\\n"] in its block of the profile); if its answers are long, raise labels.max_new_tokens; if it '
-        "writes sentences, have its prompt ask for the answer alone, or set labels.sentences=judge."
-        for reader, passages, _, _, cut, sentences, _ in readers
-        if cut > CUT_SHARE * passages
+        f"{reader}: {counts.cut / counts.passages:.0%} of its replies were cut at the token limit, and "
+        f"{counts.sentences / counts.passages:.0%} of its replies are sentences, which are no answers. If it goes on "
+        'after its answer, give it stop strings (stop = ["\\n"] in its block of the profile); if its answers are long, '
+        "raise labels.max_new_tokens; if it writes sentences, have its prompt ask for the answer alone, or set "
+        "labels.sentences=judge."
+        for reader, counts in readers.items()
+        if counts.cut > CUT_SHARE * counts.passages
     ]

@@ -257,10 +257,7 @@ def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
             {"hints": hints, "passages": passages, "label_2": right}
             for hints, passages, right in labels_by_hints(workspace)
         ],
-        "readers": [
-            dict(zip(("reader", "passages", "no_answer", "correct", "cut", "sentences", "filtered"), row, strict=True))
-            for row in readers_table(workspace)
-        ],
+        "readers": [{"reader": name, **counts._asdict()} for name, counts in readers_table(workspace).items()],
         "asked": asked(workspace),
         "language_models": totals(workspace.path),
         "origins": origins(workspace.path),

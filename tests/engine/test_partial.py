@@ -97,7 +97,7 @@ def test_answers_are_counted_where_they_were_asked(exact: Path) -> None:
 
     workspace = Workspace.open(exact)
     counts = {reader: len(asked_of(workspace, reader)) for reader in READERS}
-    assert {name: passages for name, passages, *_ in readers_table(workspace)} == counts
+    assert {name: replies.passages for name, replies in readers_table(workspace).items()} == counts
     assert {row["reader"]: row["asked"] for row in asked(workspace)} == counts
     roles = [{"name": name, "role": "labeler" if name in LABELERS else "reader"} for name in counts]
     agreement = agreement_figures(roles, reply_counts(workspace, list(counts))[1])

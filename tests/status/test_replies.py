@@ -16,7 +16,8 @@ def test_patterns_tell_who_was_asked_and_who_is_right(tmp_path: Path) -> None:
     workspace = tiny.workspace(tmp_path / "W", rows, shards=2)
     by_hints, patterns = reply_counts(workspace, ["one", "two"])
     assert patterns == {(0b11, 0b01): 6, (0b01, 0b01): 1, (0b11, 0): 5}
-    assert [row[:4] for row in by_hints] == [("one", 1, 6, 0), ("one", 2, 6, 0), ("two", 1, 6, 6), ("two", 2, 5, 5)]
+    rows = [(reader, hints, counts.passages, counts.no_answer) for reader, hints, counts in by_hints]
+    assert rows == [("one", 1, 6, 0), ("one", 2, 6, 0), ("two", 1, 6, 6), ("two", 2, 5, 5)]
     assert reply_counts(workspace, ["two"])[1] == {(1, 0): 11, (0, 0): 1}
 
 

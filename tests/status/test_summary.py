@@ -11,7 +11,7 @@ from quit.common.ids import content_hash
 from quit.common.ranges import WHOLE
 from quit.engine.workspace import Workspace
 from quit.stages.labelling.answers import number_answers
-from quit.status.replies import cut_replies, readers_table
+from quit.status.replies import Replies, cut_replies, readers_table
 from quit.status.summary import beyond_limits, funnel, leakage_losses, markdown_summary, stages_table
 from tests.report import tiny
 from tests.running import call_quit
@@ -47,12 +47,10 @@ def test_replies_that_ran_into_the_token_limit_and_sentences_are_counted_and_sai
     raw = ["It is the", "It is the Nile.", "It is the", "NO ANSWER", "(no answer", "..."]
     workspace = _workspace(tmp_path / "W", raw, ["length", "stop", "length", "stop", "stop", "content_filter"])
     readers = readers_table(workspace)
-    counts = [
-        (name, passages, none, cut, sentences, filtered)
-        for name, passages, none, _, cut, sentences, filtered in readers
-    ]
-    assert counts == [("one", 12, 6, 2, 3, 1), ("two", 12, 12, 0, 0, 0)]
-    assert cut_replies([("a", 10, 0, 0, 1, 0, 0), ("b", 10, 0, 0, 0, 10, 0)]) == []  # a tenth is not worth a line
+    correct = readers["one"].correct
+    assert readers == {"one": (12, 6, correct, 2, 3, 1), "two": (12, 12, 0, 0, 0, 0)}
+    few = {"a": Replies(10, 0, 0, 1, 0, 0), "b": Replies(10, 0, 0, 0, 10, 0)}
+    assert cut_replies(few) == []  # a tenth is not worth a line
     [line] = cut_replies(readers)
     assert line.startswith("one: 17% of its replies were cut at the token limit, and 25% of its replies are sentences")
     summary = markdown_summary(workspace)
