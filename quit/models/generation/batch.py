@@ -20,6 +20,7 @@ from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from itertools import filterfalse
 from typing import Any
 
 import aiohttp
@@ -170,12 +171,11 @@ class BatchGenerator:
             ) from None
         if what == "ended":
             lines = [line for content in contents for line in content.split(b"\n") if line.strip()]
-            rows = [row for row in map(self._row_of, lines) if row]
+            rows, broken = [row for row in map(self._row_of, lines) if row], [*filterfalse(self._row_of, lines)]
             why = f"the batch is {state} {json.dumps(batch['errors']) if batch.get('errors') else ''}".strip()
-            if broken := len(lines) - len(rows):
-                line = next(line for line in lines if not self._row_of(line))
-                what = f"{counted(broken, 'line')} of the replies in the batch {shown(identity)} cannot be read"
-                note(f"{self.name}: {what}, such as {shown(line.decode(errors='replace'), 60)!r}.", loud=True)
+            if broken:
+                what = f"{counted(len(broken), 'line')} of the replies in the batch {shown(identity)} cannot be read"
+                note(f"{self.name}: {what}, such as {shown(broken[0].decode(errors='replace'), 60)!r}.", loud=True)
             is_full = not rows and refusal(why) == "waiting" and self._lower(notes, tag, why)
             self._close(notes, tag, rows, None if is_full else shown(why), are_all_read=not broken)
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,14 @@ QUESTIONS_AT_ONCE = 64
 ANSWERS_AT_ONCE = 2000
 """Answers whose tokens are compared in one go, so that a pool of any size fits."""
 
-Key = tuple[str, str | None, str | None, tuple[str, ...] | None]
-"""Question, its types and its choices: prompts with the same key share their answers and scores."""
+
+class Key(NamedTuple):
+    """What prompts that share their answers and scores have in common: question, its types and its choices."""
+
+    question: str
+    coarse: str | None
+    fine: str | None
+    choices: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +67,15 @@ class EmbeddedReader:
     def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
         """Return one reply per prompt, in order. ``sample`` is ignored: the same prompt always gets the same reply."""
         groups = grouped(
-            ((prompt.question, prompt.coarse, prompt.fine, prompt.choices), row) for row, prompt in enumerate(prompts)
+            (Key(prompt.question, prompt.coarse, prompt.fine, prompt.choices), row)
+            for row, prompt in enumerate(prompts)
         )
         replies: list[Reply | None] = [None] * len(prompts)
         keys = list(groups)
         for start in range(0, len(keys), QUESTIONS_AT_ONCE):
             part = keys[start : start + QUESTIONS_AT_ONCE]
             self._warm([text for key in part for text in _parts(key, [prompts[row].hints for row in groups[key]])])
-            self._choice_vectors([choice for key in part if key[3] for choice in self._answers(key).surfaces])
+            self._choice_vectors([choice for key in part if key.choices for choice in self._answers(key).surfaces])
             for key in part:
                 passages = [prompts[row].hints for row in groups[key]]
                 for row, reply in zip(groups[key], self._replies(key, passages), strict=True):
@@ -143,17 +150,16 @@ class EmbeddedReader:
         return template_vectors(self.encoder.encode, choices, self.method.templates)
 
     def _answers(self, key: Key) -> AnswerSet:
-        _, coarse, fine, choices = key
-        if choices is None:
-            rows = self.pool.rows(coarse, fine)
+        if key.choices is None:
+            rows = self.pool.rows(key.coarse, key.fine)
             return AnswerSet(tuple(self.pool.answers[row] for row in rows), rows)
         surfaces: dict[str, str] = {}
-        for choice in choices:
+        for choice in key.choices:
             form = answer_key(choice)
             surfaces[form] = min(choice, surfaces.get(form, choice))
         surfaces.pop("", None)
         if not surfaces:
-            raise InputError(f"The question {key[0]!r} has no choice to pick from: expected at least one answer.")
+            raise InputError(f"The question {key.question!r} has no choice to pick from: expected at least one answer.")
         return AnswerSet(tuple(surfaces[form] for form in sorted(surfaces)), None)
 
     def _replies(self, key: Key, passages: Sequence[tuple[str, ...]]) -> list[Reply]:
@@ -207,7 +213,7 @@ class EmbeddedReader:
         """Yield the reply to each passage; ``scores``: shape (passages, answers); ``hints``: of each passage."""
         best = scores.argmax(axis=1)
         surfaces = [answers.surfaces[row] for row in best.tolist()]
-        if key[3] is not None or len(answers.surfaces) == 1:
+        if key.choices is not None or len(answers.surfaces) == 1:
             yield from (Reply(raw=answer, answer=answer) for answer in surfaces)
             return
         least = self.method.no_answer_margin + self.method.thin_evidence * max(0, 5 - hints)
@@ -275,4 +281,4 @@ class _AnswerWords:
 
 def _parts(key: Key, passages: Sequence[tuple[str, ...]]) -> list[str]:
     """Return the question and the distinct hints of its passages."""
-    return [key[0], *dict.fromkeys(hint for passage in passages for hint in passage)]
+    return [key.question, *dict.fromkeys(hint for passage in passages for hint in passage)]

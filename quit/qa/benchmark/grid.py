@@ -16,6 +16,7 @@ from quit.common.rows import grouped
 from quit.errors import SettingsError
 from quit.evaluate.metrics import answer_value
 from quit.qa.benchmark.benchmark import BenchmarkRequest, prepare, systems_of
+from quit.qa.benchmark.run import ContextKind
 from quit.qa.contracts.benchmark import GRID
 from quit.qa.experiment import write_table
 from quit.qa.settings import QaSettings
@@ -31,18 +32,19 @@ def run_grid(request: BenchmarkRequest, settings: QaSettings, out: Path) -> pa.T
     if not request.readers or not sizes:
         raise SettingsError("The grid needs at least one --reader, and a k above 1 in benchmark.k.")
     weights = [(alpha, round(1 - alpha, 6)) for alpha in dict.fromkeys(settings.benchmark.grid)]
-    points = [(k, alpha, beta) for k in sizes for alpha, beta in weights]
-    kinds = [("freq", *point, settings.benchmark.freq_sentences) for point in points]
+    limit = settings.benchmark.freq_sentences
+    kinds = [ContextKind("freq", k, alpha, beta, limit) for k in sizes for alpha, beta in weights]
     rows: list[dict[str, Any]] = []
     with prepare(request, settings, out) as (runner, task):
         for system in systems_of(runner, task, request):
             for reader in dict.fromkeys(request.readers):
-                for (k, alpha, beta), answers in zip(points, runner.read_contexts(system, reader, kinds), strict=True):
+                for kind, answers in zip(kinds, runner.read_contexts(system, reader, kinds), strict=True):
                     pairs = zip(answers, task.queries, strict=True)
                     matches = [answer_value("EM", answer, query.answers) for answer, query in pairs]
                     names = {"retriever": system.retriever, "reranker": system.reranker, "reader": reader}
                     value = {"value": float(np.mean(matches)), "questions": len(matches)}
-                    rows.append({"corpus": task.name, **names, "k": k, "alpha": alpha, "beta": beta, **value})
+                    point = {"k": kind.k, "alpha": kind.alpha, "beta": kind.beta}
+                    rows.append({"corpus": task.name, **names, **point, **value})
         table = GRID.from_rows(rows)
         write_table(out / "grid.parquet", table)
     return table

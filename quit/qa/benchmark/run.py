@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -49,9 +49,17 @@ from quit.retrieval.protocols import Ranking, Scorer
 from quit.text.words import counted
 
 VERSION = 1
-ContextKind = tuple[str, int, float, float, int]
-"""Strategy, k, alpha, beta, most sentences (see :func:`quit.qa.benchmark.contexts.context_of`)."""
 ORACLE_IDENTITY = "oracle/1"
+
+
+class ContextKind(NamedTuple):
+    """See :func:`quit.qa.benchmark.contexts.context_of`; ``limit``: sentences at most."""
+
+    strategy: str
+    k: int
+    alpha: float
+    beta: float
+    limit: int
 
 
 @dataclass
@@ -277,18 +285,18 @@ class Runner:
         """
         settings = self.settings
         numbers = (settings.alpha, settings.beta, settings.freq_sentences)
-        kinds = [(strategy, k) for k in settings.k for strategy in settings.strategies]
-        answers = self.read_contexts(system, name, [(strategy, k, *numbers) for strategy, k in kinds])
-        return [ReaderAnswers(system, name, *kind, replies) for kind, replies in zip(kinds, answers, strict=True)]
+        kinds = [ContextKind(strategy, k, *numbers) for k in settings.k for strategy in settings.strategies]
+        answers = zip(kinds, self.read_contexts(system, name, kinds), strict=True)
+        return [ReaderAnswers(system, name, kind.strategy, kind.k, replies) for kind, replies in answers]
 
     def read_contexts(self, system: System, name: str, kinds: Sequence[ContextKind]) -> list[list[str]]:
         """Return a reader's answers to some kinds of context of a system: of each kind one per question."""
         task = system.task
         reader = self._plugin(make_reader, name, self.context.passages)
-        deepest = max(k for _, k, *_ in kinds)
+        deepest = max(kind.k for kind in kinds)
         sentences = [task.passages.sentences(ranking.rows[:deepest].tolist()) for ranking in system.rankings]
         contexts = [
-            [context_of(strategy, of_question[:k], alpha, beta, limit) for strategy, k, alpha, beta, limit in kinds]
+            [context_of(kind.strategy, of_question[: kind.k], kind.alpha, kind.beta, kind.limit) for kind in kinds]
             for of_question in sentences
         ]
         answers_of = self._answers(f"{task.name}: {system.name}: {name}", reader, task.queries, contexts)

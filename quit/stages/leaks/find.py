@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -46,10 +47,17 @@ class Finding:
 
 Findings = Sequence[Sequence[Sequence[Finding]]]
 """By item and hint."""
-Candidate = tuple[int, int, str, str]
-"""For the equivalence model: item, hint, span and answer."""
 _HitsOf = Callable[[str, str, str], list[tuple[str, str]]]
 """Hint, answer and question -> spans and methods."""
+
+
+class Candidate(NamedTuple):
+    """For the equivalence model. ``item``, ``hint``: positions."""
+
+    item: int
+    hint: int
+    span: str
+    answer: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +202,7 @@ def _words_for_model(
 ) -> list[Candidate]:
     """Return (item, hint, word, answer) for the equivalence model: every word of every hint with each answer."""
     return [
-        (position, row, word, answer)
+        Candidate(position, row, word, answer)
         for position, item in enumerate(items)
         for row, hint in enumerate(item.hints)
         for word in content_words(hint)
@@ -247,9 +255,9 @@ def _spans_for_model(
                     if words <= question_stems or words <= answer_stems or close.isdisjoint(words_of(span)):
                         continue
                     if not rules_only(span, answer):
-                        spans.append((position, row, span, answer))
-    screen.learn([span for _, _, span, _ in spans])
-    return [one for one in spans if screen.close(one[2], one[3])]
+                        spans.append(Candidate(position, row, span, answer))
+    screen.learn([candidate.span for candidate in spans])
+    return [candidate for candidate in spans if screen.close(candidate.span, candidate.answer)]
 
 
 class _Nearness:

@@ -2,47 +2,19 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 from quit.text.normalize import stem, strip_accents, word_spans
 
+_LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+TITLES, AMBIGUOUS, GIVEN_NAMES = (frozenset(_LISTS[name].split()) for name in ("titles", "ambiguous", "given_names"))
+"""Lists of ``reading.toml``."""
 FUNCTION_WORDS = frozenset("a an the of and for in on at by to from with about de la le".split())
 """Words that a name may lack or have more of."""
-TITLES = frozenset(
-    """mount mountain lake river sea ocean island islands city town county state republic kingdom house palace
-    castle church university college school company band team club saint sir lord lady king queen prince
-    princess president emperor pope doctor great new old north south east west northern southern eastern
-    western upper lower big little red white black blue green world war battle day days first second third
-    united national international royal grand prime minister high street park square bridge tower desert bay
-    gulf cape fort port san santa los las""".split()
-)
-"""Capitalised words that name a kind, not a thing: alone they give nothing away."""
-AMBIGUOUS = frozenset(
-    """april august bath bill bush chad chase china cook cork dick frank grant guy hope hunter jack jersey job
-    jordan march mark mason may miller mobile nice orange page pat polish pope prince queen reading rice rob
-    rose rush split summer sue turkey turner wall ward west will winter wood young""".split()
-)
-"""Names that are common words too: in lower case they give nothing away."""
-GIVEN_NAMES = frozenset(
-    """adam alan albert alexander alfred alice andrew angela anna anne anthony antonio arthur barbara benjamin
-    bernard bill bob brian bruce carl carlos carol caroline catherine charles charlie charlotte chris
-    christian christopher claude daniel david deborah dennis diana dick donald dorothy douglas edgar edith
-    edmund edward edwin elizabeth ellen emily emma eric ernest eugene eva evelyn florence frances francis
-    frank franz fred frederick friedrich gary geoffrey george gerald gilbert giovanni gordon grace graham
-    hans harold harriet harry heinrich helen henri henry herbert herman howard hugh isaac isabella ivan jack
-    jackie jacob jacques james jane janet jason jean jeff jeffrey jennifer jerry jessica jim jimmy joan
-    johann john johnny jon jonathan jose joseph juan judith julia julie karen karl kate katherine keith
-    kenneth kevin larry laura lawrence leonard leon lewis linda lisa louis louise lucy ludwig luke marcus
-    margaret maria marie mark martha martin mary matthew michael michel michelle mike nancy neil nicholas
-    nick nicolas norman oliver oscar otto patricia patrick paul peter philip pierre rachel ralph raymond
-    rebecca richard robert roger roland ronald rose roy russell ruth samuel sandra sarah scott sharon sidney
-    simon sophia stanley stephen steve steven stuart susan theodore teresa thomas timothy tommy tony victor
-    victoria vincent virginia walter wayne wilhelm william wolfgang""".split()
-)
-"""Lower-case English and western European given names, so common that sharing one gives nobody away (John Ruskin says
-nothing of John Millais)."""
 
 
 class Word(NamedTuple):
