@@ -34,59 +34,10 @@ COARSE = {
 }
 """TREC coarse code -> the sources' spelling."""
 
-FINE = {
-    "ABBR:abb": "abb:Abbreviation",
-    "ABBR:exp": "exp:Expression abbreviated",
-    "DESC:def": "def:Definition of something",
-    "DESC:desc": "desc:Description of something",
-    "DESC:manner": "manner:Manner of an action",
-    "DESC:reason": "reason:Reason",
-    "ENTY:animal": "animal:Animal",
-    "ENTY:body": "body:Organ of body",
-    "ENTY:color": "color:Color",
-    "ENTY:cremat": "cremat:Invention, book and other creative piece",
-    "ENTY:currency": "currency:Currency name",
-    "ENTY:dismed": "dismed:Disease and medicine",
-    "ENTY:event": "event:Event",
-    "ENTY:food": "food:Food",
-    "ENTY:instru": "instru:Musical instrument",
-    "ENTY:lang": "lang:Language",
-    "ENTY:letter": "letter:Letter like a-z",
-    "ENTY:other": "other:Other entity",
-    "ENTY:plant": "plant:Plant",
-    "ENTY:product": "product:Product",
-    "ENTY:religion": "religion:Religion",
-    "ENTY:sport": "sport:Sport",
-    "ENTY:substance": "substance:Element and substance",
-    "ENTY:symbol": "symbol:Symbols and sign",
-    "ENTY:techmeth": "techmeth:Techniques and method",
-    "ENTY:termeq": "termeq:Equivalent term",
-    "ENTY:veh": "veh:Vehicle",
-    "ENTY:word": "word:Word with a special property",
-    "HUM:desc": "desc:Description of a person",
-    "HUM:gr": "gr:Group or organization of person",
-    "HUM:ind": "ind:Individual",
-    "HUM:title": "title:Title of a person",
-    "LOC:city": "city:City",
-    "LOC:country": "country:Country",
-    "LOC:mount": "mount:Mountain",
-    "LOC:other": "other:Other location",
-    "LOC:state": "state:State",
-    "NUM:code": "code:Postcode or other code",
-    "NUM:count": "count:Number of something",
-    "NUM:date": "date:Date",
-    "NUM:dist": "dist:Distance, linear measure",
-    "NUM:money": "money:Price",
-    "NUM:ord": "ord:Order, rank",
-    "NUM:other": "other:Other number",
-    "NUM:period": "period:Lasting time of something",
-    "NUM:perc": "perc:Percent, fraction",
-    "NUM:speed": "speed:Speed",
-    "NUM:temp": "temp:Temperature",
-    "NUM:volsize": "volsize:Size, area and volume",
-    "NUM:weight": "weight:Weigh",
-}
-"""TREC label -> the sources' spelling of its fine type (``Weigh`` and ``person`` are theirs). All are distinct."""
+_LINES = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines()
+FINE = {label: f"{label.partition(':')[2]}:{words}" for label, words in (line.split(" ", 1) for line in _LINES)}
+"""TREC label -> the sources' spelling of its fine type (``Weigh`` and ``person`` are theirs). All are distinct: a line
+of ``question_type.txt`` each."""
 
 WEIGHTS = Path(__file__).parent / "weights" / "question_type.npz"
 BUCKETS = 1 << 14
