@@ -190,24 +190,31 @@ def push(
         for item in updates
         if (task := tasks[item.question_id]).total_annotations and has_new_answers(item, task)
     ]
+    report.problems += _about_tasks(report, done_ids)
+    return report
+
+
+def _about_tasks(report: PushReport, done_ids: Sequence[int]) -> list[str]:
+    """Return what to know about finished tasks with new answers (``done_ids``), those made again and those left."""
+    lines = []
     if done_ids:
         numbers = ", ".join([*map(str, done_ids[:20]), *(["..."] if done_ids[20:] else [])])
-        report.problems.append(
+        lines.append(
             f"New answers in {counted(len(done_ids), 'finished task')}, which nobody has judged: {numbers}. Ask the "
-            f"annotators to open each of them ({server.url}/projects/{number}/data?task={done_ids[0]}, ...), tick "
-            "what is correct and press Update."
+            f"annotators to open each of them ({report.url}/projects/{report.project}/data?task={done_ids[0]}, ...), "
+            "tick what is correct and press Update."
         )
     if report.remade:
-        report.problems.append(
+        lines.append(
             f"{report.remade} tasks had been deleted on the server and were created again; reviews pulled before "
             "still count."
         )
     if report.gone:
-        report.problems.append(
+        lines.append(
             f"{report.gone} tasks are about questions that are no longer reviewed (left the splits, or the collection "
             "changed): they stay on the server, and their reviews change nothing."
         )
-    return report
+    return lines
 
 
 def _chunks(values: Sequence[Any], review: Review) -> Iterator[Sequence[Any]]:

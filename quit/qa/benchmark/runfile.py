@@ -9,6 +9,7 @@ ones by id, later ids first; the column ``rank`` is not read. A JSON array is a 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -30,7 +31,7 @@ from quit.qa.benchmark.plugins import ORACLE
 from quit.qa.benchmark.published import PublishedResults, read_results
 from quit.qa.benchmark.results import Scores
 from quit.qa.benchmark.run import ReaderAnswers, System
-from quit.qa.benchmark.task import ReleasePassages, ReleaseRelevance, release_task
+from quit.qa.benchmark.task import ReleasePassages, ReleaseRelevance, Task, release_task
 from quit.qa.contracts.benchmark import RESULTS
 from quit.qa.experiment import write_table
 from quit.qa.settings.benchmark import Benchmark
@@ -81,16 +82,7 @@ def score_run(
     task = release_task(dataset, split)
     passages, relevance = task.passages, task.relevance
     assert isinstance(passages, ReleasePassages) and isinstance(relevance, ReleaseRelevance)
-    spellings = [
-        [*map(clean_id, (safe_id(own), own, paper_id(own), query.question))]
-        for own, query in zip(task.question_ids, task.queries, strict=True)
-    ]
-    exact, ends = {*chain.from_iterable(spellings)}, Counter(own.partition("-")[2] for own in dataset.ids)
-    of_source = grouped((question_id("", name)[1:], name) for name in lines if name not in exact)
-    for identity, of_one in zip(task.question_ids, spellings, strict=True):  # the source's, where no other can be meant
-        end = identity.partition("-")[2]
-        of_one += of_source[end] if len(of_source.get(end, ())) == ends[end] == 1 else []
-    question_ids = [next((name for name in names if name in lines), names[0]) for names in spellings]
+    question_ids = _names_in_run(dataset, task, lines)
     names = {*question_ids}
     if not lines.keys() & names:
         raise InputError(
@@ -138,6 +130,20 @@ def score_run(
         ideal=ideal.results(settings),
         sets=scores.sets_in_words() if settings.by == "subset" else "",
     )
+
+
+def _names_in_run(dataset: Dataset, task: Task, lines: Collection[str]) -> list[str]:
+    """Return how the run's ``lines`` name each question of a task; the first spelling where they do not."""
+    spellings = [
+        [*map(clean_id, (safe_id(own), own, paper_id(own), query.question))]
+        for own, query in zip(task.question_ids, task.queries, strict=True)
+    ]
+    exact, ends = {*chain.from_iterable(spellings)}, Counter(own.partition("-")[2] for own in dataset.ids)
+    of_source = grouped((question_id("", name)[1:], name) for name in lines if name not in exact)
+    for identity, of_one in zip(task.question_ids, spellings, strict=True):  # the source's, where no other can be meant
+        end = identity.partition("-")[2]
+        of_one += of_source[end] if len(of_source.get(end, ())) == ends[end] == 1 else []
+    return [next((name for name in names if name in lines), names[0]) for names in spellings]
 
 
 def ranking_of(scores: dict[str, float], passages: ReleasePassages, question: str) -> Ranking:
