@@ -9,9 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import yaml
+from jinja2 import UndefinedError
 
 from quit.errors import InputError
 from quit.export import export
+from quit.export.card import fill_template
 from quit.export.card_facts import code
 from quit.export.huggingface import CONFIGS
 from quit.settings import load_card
@@ -70,6 +72,12 @@ def test_the_publisher_s_settings(tables, tmp_path):
     identities = [f"{info.name}: {info.identity}" for info in tables.ordered_readers]
     assert (beside["models"]["readers"], beside["card"]["name"]) == (identities, ABOUT.name)
     assert '"y"' not in text and not any(info.identity in text for info in tables.readers)
+
+
+@pytest.mark.parametrize("name", ["card.md", "mteb.md", "eval.jinja", "lm_eval.jinja", "mteb_task.jinja"])
+def test_a_name_that_a_template_lacks_is_an_error(name):
+    with pytest.raises(UndefinedError):
+        fill_template(name)
 
 
 def test_without_settings_nothing_is_made_up(plain):

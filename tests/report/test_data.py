@@ -11,9 +11,11 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.report.data import LEAKS, gather, last_changed
 from quit.report.examples import example
+from quit.report.people import review_progress
 from quit.report.readers import agreement_figures
 from quit.report.sections import sections
 from quit.review.audit import draw_audit
+from quit.review.report import review_status
 from quit.settings import Review
 from quit.status.replies import reply_counts
 from quit.status.story import story
@@ -99,6 +101,13 @@ def test_people_among_themselves_and_against_the_judge(facts) -> None:
     assert (pair["items"], pair["agreement"]) == (4, 0.75)
     assert pair["kappa"] == pytest.approx((0.75 - 0.5) / 0.5)  # ada 3 of 4 yes, bob 2 of 4: chance 0.5
     assert "x.org" not in json.dumps(facts)  # nobody is named
+
+
+def test_of_a_review_only_what_is_listed_is_shown(tmp_path) -> None:
+    workspace = tiny.workspace(tmp_path / "W")
+    status = review_status(workspace, Review())
+    progress = review_progress(workspace, {**status, "contact": "ada@x.org"})  # type: ignore[typeddict-unknown-key]
+    assert progress == review_progress(workspace, status) and "x.org" not in json.dumps(progress)
 
 
 def test_the_audit_is_in_the_chapter_on_what_labels_rest_on(tmp_path, facts) -> None:
