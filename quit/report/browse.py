@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import uvicorn
@@ -203,16 +203,24 @@ def _error_page(request: Request, error: Exception) -> Response:
     return _answer(environment().get_template("said.html").render(values).lstrip(), status=status)
 
 
+class NodeAnswer(NamedTuple):
+    """A reader's answer from a passage. ``correct``: None where there is no verdict that can be read."""
+
+    reader: str
+    answer: str
+    correct: bool | None
+    is_labeler: bool
+
+
 @dataclass
 class Node:
-    """One passage. ``hint``: what it adds to its parent, the longest passage that it begins with; ``answers``: reader,
-    answer, whether it is correct (None: no verdict that can be read), whether the reader is a labeler; ``below``,
+    """One passage. ``hint``: what it adds to its parent, the longest passage that it begins with; ``below``,
     ``fully``: passages under it, of these label 2."""
 
     permutation: str
     hint: str
     label: int | None
-    answers: list[tuple[str, str, bool | None, bool]]
+    answers: list[NodeAnswer]
     children: list[Node] = field(default_factory=list)
     below: int = 0
     fully: int = 0
@@ -232,7 +240,9 @@ def tree(story: Mapping[str, Any], labelers: Sequence[str], readers: Sequence[st
     for passage in sorted(story["passages"], key=lambda row: row["permutation"]):
         permutation = passage["permutation"]
         pairs = sorted(passage["answers"].items(), key=lambda item: (order.get(item[0], len(order)), item[0]))
-        answers = [(reader, answer, verdicts.get(answer_key(answer)), reader in labelers) for reader, answer in pairs]
+        answers = [
+            NodeAnswer(reader, answer, verdicts.get(answer_key(answer)), reader in labelers) for reader, answer in pairs
+        ]
         above = [nodes[start] for end in range(1, len(permutation)) if (start := permutation[:end]) in nodes]
         suffix = permutation[len(above[-1].permutation) :] if above else permutation
         node = Node(permutation, " ".join(passage_hints(hints, suffix)), passage["label"], answers)
