@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import httpx
 
 from quit.annotation.server import stored_account
-from quit.common.endpoints import is_local
+from quit.common.endpoints import UNTRUSTED, is_local
 from quit.common.retries import with_retries
 from quit.errors import InputError, ServerError, SettingsError, importing, shell_word
 from quit.settings import Review
@@ -69,6 +69,8 @@ class Server:
                 problem = self._problem(error)
             except (httpx.HTTPError, OSError) as error:
                 problem = f"could not be reached ({type(error).__name__})"
+                if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                    raise SettingsError(f"{self.url} {problem}. {UNTRUSTED}") from None
             self._studio = self._connection()  # what broke may lead to a broken process again
             own = f"it is the workspace's own, start it in another terminal ({self._start}), then " * bool(self._start)
             raise ServerError(

@@ -184,7 +184,9 @@ def reconcile(planned: Sequence[Planned]) -> tuple[list[RunnerDeployment], list[
             name=DeploymentFilterName(any_=[each.name for each in planned]),
             tags=DeploymentFilterTags(any_=[f"workspace:{each.folder}" for each in planned]),
         )
-        responses = client.read_deployments(deployment_filter=mine)
+        responses: list[DeploymentResponse] = []
+        while page := client.read_deployments(deployment_filter=mine, offset=len(responses)):
+            responses += page
         on_server = {f"{client.read_flow(each.flow_id).name}/{each.name}": each for each in responses}
         for name, each in on_server.items():
             workspace = _workspace_of(each.parameters)

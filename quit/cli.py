@@ -24,7 +24,7 @@ from quit.common.progress import is_heard, saying
 from quit.common.stopping import end_with, exit_code, handling_interrupts
 from quit.common.telemetry import without_telemetry
 from quit.common.terminal import echo, say
-from quit.errors import QuitError, SettingsError, fault_of_a_file, fault_of_the_machine
+from quit.errors import InputError, QuitError, SettingsError, fault_of_a_file, fault_of_the_machine
 from quit.text.secrets import without_secrets
 from quit.version import __version__
 
@@ -122,6 +122,8 @@ def main(arguments: list[str] | None = None) -> None:
         with nullcontext() if lasting else handling_interrupts(quiet_after=not debug):
             try:
                 _check_order(arguments)
+                if bad := [word for word in arguments if word != word.encode(errors="replace").decode()]:
+                    raise InputError(f"{bad[0]!a} is not UTF-8: rename the file or folder.")
                 command, is_quiet = arguments[:1], lasting or {"-q", "--quiet"} & {*arguments}
                 with saying(lambda seconds: "" if is_quiet or is_heard() else f"{''.join(command)}: {span(seconds)}"):
                     assembled(*command)(arguments)

@@ -79,8 +79,12 @@ def override_list(
     """
     from quit.commands.question import override_line
     from quit.review.overrides import listed
+    from quit.status.story import story
 
-    rows, of_question = listed(open_workspace(workspace), question), f" of the question {question!r}" * bool(question)
+    opened = open_workspace(workspace)
+    rows, of_question = listed(opened, question), f" of the question {question!r}" * bool(question)
+    if question and not rows:
+        story(opened, question)  # refuses an unknown question
     show(rows, as_json, [override_line(row) for row in rows] or [f"There are no overrides{of_question}."])
 
 

@@ -6,6 +6,9 @@ import re
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+UNTRUSTED = "Name the file of its certificate, or of who signed it, in SSL_CERT_FILE: it is not trusted here."
+"""The remedy where a server's certificate cannot be verified."""
+
 
 def address(url: str) -> str:
     """Return a URL without user, password, query and fragment; nothing for what is no URL."""

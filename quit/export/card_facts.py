@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,9 +23,10 @@ from quit.evaluate.labels import ReaderAgreement, SharedAnswers, SplitLabels
 from quit.evaluate.metrics import with_largest_k
 from quit.render.table import markdown_cell
 from quit.settings.card import Card
+from quit.settings.construction import PassageDesign
 
 METRICS = ("Hit(rel=2)@1", "Hit(rel=2)@10", "MRR(rel=2)@100", "nDCG@10", "EM", "F1")
-"""Metrics of a card's table, where a benchmark has them."""
+"""Metrics of a card's table, where a benchmark has one of them; else its first."""
 CITATION = """@inproceedings{mozafari2026inferential,
   title     = {Inferential Question Answering},
   author    = {Mozafari, Jamshid and Zamani, Hamed and Zuccon, Guido and Jatowt, Adam},
@@ -84,10 +86,12 @@ def read_baselines(folder: Path, content_id: str | None) -> Baselines:
 def _rows(results: Sequence[Mapping[str, Any]], circular: Circularity) -> dict[str, dict[str, float]]:
     """Return what :class:`Baselines` has: below a marked system its scores on labels that do not rest on it."""
     rows: dict[tuple[str, str], dict[str, float]] = {}
+    names = list(dict.fromkeys(row["metric"] for row in results))
+    metrics = [name for name in METRICS if name in names] or names[: len(METRICS)]
     for row in with_largest_k(results):
         models = (row["retriever"], row["reranker"], row["reader"])
         independent = circular.corpus(models)
-        if row["metric"] not in METRICS or row["corpus"] not in ("release", independent):
+        if row["metric"] not in metrics or row["corpus"] not in ("release", independent):
             continue
         system = row["retriever"] + (f" + {row['reranker']}" if row["reranker"] else "")
         if row["reader"]:
@@ -210,7 +214,9 @@ def title(dataset: Dataset | Origin, card: Card) -> str:
     """Return the dataset's name; where the publisher gives none, one with the files of its sources."""
     files = list(dict.fromkeys(str(source["file"]) for source in source_list(dataset) if source.get("file")))
     names = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
-    return card.name or "Inferential question answering" + (f" from {names}" if files else "")
+    given = PassageDesign(**dataset.provenance.get("settings", {}).get("passages", {})).is_given
+    what = "Question answering with labelled passages" if given else "Inferential question answering"
+    return card.name or what + (f" from {names}" if files else "")
 
 
 def cell(value: Any) -> str:
@@ -220,7 +226,7 @@ def cell(value: Any) -> str:
 
 def code(value: Any) -> str:
     """Return an id or a name as code: as :func:`cell`, without the characters that could end it."""
-    return f"`{cell(re.sub('[`<>]', '', str(value)))}`"
+    return f"`{unescape(cell(re.sub('[`<>]', '', str(value))))}`"
 
 
 def prose(value: str) -> str:

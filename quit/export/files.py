@@ -56,7 +56,8 @@ _READ_BY = {
     "paper_keys": ("paper-keys", ("release-json", "paper-index", "tevatron")),
     "benchmark": ("benchmark", ("huggingface",)),
     "evaluation": ("eval", ("huggingface",)),
-    "fine_tuning": ("a choice of positives and negatives", ("tevatron", "colbert", "monot5", "huggingface")),
+    "fine_tuning": ("a choice of positives and negatives", ("tevatron", "colbert", "monot5", "huggingface --eval")),
+    "card": ("card", ("huggingface", "mteb")),
 }
 """Field of ``Options`` -> what users call it, and the formats that read it."""
 
@@ -179,8 +180,9 @@ def requested_formats(formats: Sequence[str], known_names: Collection[str]) -> l
 
 def _check_options(options: Options, names: Sequence[str]) -> None:
     """Raise ``SettingsError`` for an option that none of the named formats reads."""
+    chosen = {*names, *["huggingface --eval"] * options.evaluation}
     for field_name, (option, readers) in _READ_BY.items():
-        if getattr(options, field_name) != getattr(Options(), field_name) and not {*readers} & {*names}:
+        if getattr(options, field_name) != getattr(Options(), field_name) and not {*readers} & chosen:
             raise SettingsError(f"{option} is for {' or '.join(readers)}: name that format too, or leave it out.")
 
 

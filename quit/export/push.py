@@ -30,6 +30,7 @@ _REFUSED = {
     401: f"it refused the token in {TOKEN}. Make one with write access (on the hub: Settings, Access Tokens)",
     403: f"the token in {TOKEN} may not write there. Use one with write access to that account or organisation",
     404: "there is no such account or organisation, or the token may not see it",
+    412: "another push came in between. Run it again",
 }
 
 
@@ -101,7 +102,8 @@ def push(folder: Path, target: Target) -> Published:
     api = HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None, token=token())
     with _refusals(api.endpoint, target, "What was there before is unchanged"):
         url = api.create_repo(target.repository, repo_type="dataset", private=not target.public, exist_ok=True)
-        public = not api.dataset_info(target.repository).private
+        there = api.dataset_info(target.repository)
+        public, head = not there.private, there.sha
         if public and not target.public:
             raise SettingsError(
                 f"{target.repository} exists and is public: pass public (--public) to publish there, or name another."
@@ -111,13 +113,13 @@ def push(folder: Path, target: Target) -> Published:
     without_tag = ", without the tag" if target.tag else ""
     with _refusals(api.endpoint, target, f"The new files may be there{without_tag}"):
         if is_new:
-            api.upload_file(
+            head = api.upload_file(
                 repo_id=target.repository,
                 repo_type="dataset",
                 path_or_fileobj=folder / MANIFEST,
                 path_in_repo=MANIFEST,
                 commit_message="Manifest of the dataset by QUIT builder",
-            )
+            ).oid
         commit = api.upload_folder(
             repo_id=target.repository,
             repo_type="dataset",
@@ -125,6 +127,7 @@ def push(folder: Path, target: Target) -> Published:
             allow_patterns=[MANIFEST, *(entry.path for entry in manifest.files)],
             delete_patterns=[*(f"{config}/*.parquet" for config in CONFIGS), *evaluation.FILES],
             commit_message=f"Dataset by QUIT builder{target.tag and f', release {target.tag}'}",
+            parent_commit=head,  # another push in between is refused: its files would stay
         )
         if not has_tag:
             api.create_tag(target.repository, tag=target.tag, revision=commit.oid, repo_type="dataset")

@@ -23,6 +23,7 @@ from quit.library.arguments import Format, Overrides, Split, override_texts
 from quit.models.protocols import Encoder
 from quit.release.view import open_to_read
 from quit.settings import Settings, load_card, of_section
+from quit.settings.card import Card
 from quit.text.words import counted
 
 if TYPE_CHECKING:
@@ -255,6 +256,10 @@ class Tables:
         with working("export", not progress):
             labelled, settings, about = self._labelled(Path(card) if card else None)
             names = default_formats(labelled) if names is None else names
+            if not (card or {"huggingface", "mteb"} & {*names}):
+                about = Card()  # the profile's, which no format reads
+            if target:
+                about = about.model_copy(update={"repository": target.repository})
             manifests = export_tables(
                 labelled,
                 names,
@@ -264,7 +269,7 @@ class Tables:
                 paper_keys=paper_keys,
                 encoder=_encoder(settings, mining) if mining or "huggingface" in names else None,
                 fine_tuning=choices,
-                card=about.model_copy(update={"repository": target.repository}) if target else about,
+                card=about,
                 benchmark=Path(benchmark) if benchmark else None,
                 evaluation=evaluation,
             )

@@ -26,6 +26,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from quit.common.ids import is_given
 from quit.dataset.release import Release
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, QuitError, SettingsError
@@ -146,6 +147,7 @@ class Pages:
         return self._html(
             "question.html",
             story=life,
+            given=any(is_given(identity, hint["hint_id"]) for hint in life["hints"]),
             ways_out=ways_out(life["rejects"], self._workspace),
             nodes=tree(life, self._labelers, self._readers),
             probe=Counter((answer["reader"], answer["answer"], answer["correct"]) for answer in life["probe"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from typing import Any
 
 from pydantic import Field, field_validator
@@ -73,7 +74,7 @@ class Card(Section):
     @field_validator("published")
     @classmethod
     def _is_a_date(cls, value: str) -> str:
-        if value and not _DATE.fullmatch(value):
+        if value and not (_DATE.fullmatch(value) and date.fromisoformat(value)):
             raise ValueError("write the date as 2026-11-22")
         return value
 

@@ -316,7 +316,8 @@ class RunSettings(Section):
     """The same for their tokens, of prompts and replies."""
     max_refused: float = Field(0.02, ge=0, le=1)
     """Share of a stage's prompts that a server may refuse, for their content or length, until the build stops; five are
-    always allowed. A refused prompt's reply is `NO ANSWER`."""
+    always allowed. A refused prompt's reply is `NO ANSWER`, as is one at which the server always
+    fails (HTTP 500) while it answers others."""
     generation_cache: bool = True
     """Keep every LLM reply, for this and all later runs."""
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, PrivateAttr
 
+from quit.common.endpoints import UNTRUSTED
 from quit.errors import SettingsError
 from quit.settings.section import File, Prompt, Section, Variable
 from quit.text.secrets import register_secret
@@ -183,7 +184,7 @@ class ServerSettings(Section):
     def remedy_for(self, fault: str = "") -> str:
         """Return the advice for a server that does not answer, for messages."""
         if "CERTIFICATE_VERIFY_FAILED" in fault:
-            return "Name the file of its certificate, or of who signed it, in SSL_CERT_FILE: it is not trusted here."
+            return UNTRUSTED
         vendors = self.flavour == "openai" and self.api_key_env and self.api_key_needed
         how = "quit models serve prints the command" if self.flavour == "vllm" else "Ollama: ollama serve"
         start = "See whether this machine reaches it" if vendors else f"Start it ({how})"

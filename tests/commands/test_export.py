@@ -67,6 +67,8 @@ def test_it_is_published_and_told(release, monkeypatch) -> None:
             "paper-keys is for release-json or paper-index or tevatron",
         ),
         (["--benchmark", "DIR", "-f", "csv"], "benchmark is for huggingface: name that format too"),
+        (["--card", "card.toml", "-f", "csv"], "card is for huggingface or mteb: name that format too"),
+        (["--positives", "7", "-f", "huggingface"], "or huggingface --eval: name that format too"),
         (["--negatives", "5", "-f", "beir"], "a choice of positives and negatives is for tevatron or colbert or"),
         (["--public"], "public goes with push"),
         (["--dry-run"], "dry-run goes with push"),
@@ -75,6 +77,7 @@ def test_it_is_published_and_told(release, monkeypatch) -> None:
 )
 def test_what_cannot_be_is_refused_before_anything_is_written(release, monkeypatch, arguments, message) -> None:
     monkeypatch.delenv("HF_TOKEN", raising=False)
+    Path("card.toml").write_text("[card]\nname = 'A name'\n")
     result = call_quit("export", "--release", release, "--out", "E", *arguments, code=4)
     assert message in result.err and len(result.err.splitlines()) == 1
     assert not Path("E").exists()

@@ -15,7 +15,7 @@ TOKEN = "hf_right0123456789abcdef"
 class Hub:
     """Repositories by name: ``private``, ``files`` (path -> bytes) and ``tags`` (name -> files of its commit).
     ``asked``: method and path of every request. ``failing``: the status that it answers to every request, or to those
-    with ``failing_at`` in their path, after ``failing_after`` of these."""
+    with ``failing_at`` in their path, after ``failing_after`` of these. ``head``: the commit that others have made."""
 
     def __init__(self) -> None:
         self.repositories: dict[str, dict[str, Any]] = {}
@@ -23,6 +23,7 @@ class Hub:
         self.failing = 0
         self.failing_at = ""
         self.failing_after = 0
+        self.head = "1" * 40
         self.address = ""
 
     def answer(self, method: str, path: str, token: str, body: bytes) -> tuple[int, Any]:
@@ -65,6 +66,8 @@ class Hub:
             mode = {"uploadMode": "regular", "shouldIgnore": False}
             return 200, {"files": [{**mode, "path": file["path"]} for file in json.loads(body)["files"]]}
         for line in body.decode().splitlines():
+            if json.loads(line)["value"].get("parentCommit", self.head) != self.head:
+                return 412, {"error": "A commit has happened since."}
             self._commit(files, json.loads(line))
         return 200, {"commitUrl": f"{self.address}/datasets/{repository}/commit/1", "commitOid": "1" * 40}
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from quit.errors import InputError, SettingsError, WorkspaceError
-from quit.export import FORMATS, export, release_json, verify
+from quit.export import FORMATS, FineTuning, export, release_json, verify
+from quit.settings.card import Card
 from tests.comparing import files_of
 from tests.export.conftest import as_dictionaries, make_tables
 from tests.release import small
@@ -24,6 +25,30 @@ def test_the_same_release_gives_the_same_bytes(tables, tmp_path, name):
     export(as_dictionaries(tables, 777), [name], tmp_path / "three")  # other chunks, other encoding
     assert files_of(tmp_path / "one") == files_of(tmp_path / "two") == files_of(tmp_path / "three")
     assert list((tmp_path / "one").iterdir()) == [tmp_path / "one" / name], "nothing temporary is left"
+
+
+CHOICES = {
+    "paper_keys": True,
+    "fine_tuning": FineTuning(positives=1, negatives=1, seed="another"),
+    "card": Card(name="Another name", description="And what it is."),
+    "evaluation": True,
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("option", CHOICES)
+def test_an_option_changes_what_is_written_or_is_refused(tables, tmp_path, name, option):
+    try:
+        export(tables, [name], tmp_path / "with", **{option: CHOICES[option]})
+    except SettingsError as error:
+        assert "name that format too, or leave it out" in str(error) and not (tmp_path / "with").exists()
+    else:
+        export(tables, [name], tmp_path / "without")
+        assert files_of(tmp_path / "with") != files_of(tmp_path / "without")
+    if name == "huggingface" and option == "fine_tuning":
+        export(tables, [name], tmp_path / "one", evaluation=True)
+        export(tables, [name], tmp_path / "other", evaluation=True, fine_tuning=CHOICES[option])
+        assert files_of(tmp_path / "one") != files_of(tmp_path / "other")
 
 
 def test_the_manifest_names_every_file_with_its_checksum(tables, tmp_path):

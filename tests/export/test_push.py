@@ -127,6 +127,15 @@ def test_a_push_that_is_cut_off_between_two_commits_is_made_whole_by_another(fol
     assert server.repositories["org/data"]["files"] == files_of(folder)
 
 
+def test_a_push_in_between_is_not_mixed_with_this_one(folder, server) -> None:
+    push(folder, Target("org/data"))
+    before = dict(server.repositories["org/data"]["files"])
+    server.head = "2" * 40
+    with pytest.raises(SettingsError, match=r"\(412\): another push came in between. Run it again"):
+        push(folder, Target("org/data", tag="v1"))
+    assert server.repositories["org/data"]["files"] == before and not server.repositories["org/data"]["tags"]
+
+
 def test_a_changed_file_is_not_published(folder, server, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "huggingface")
     with (copy / "README.md").open("a") as card:

@@ -100,8 +100,8 @@ def test_a_list_says_which_override_has_no_hint_any_more(workspace, source: Path
         (LEAKY, True, True),
         (CLEAN, True, False),
     ]
-    nothing = call_quit("override", "list", "--question", "jsonl-laeky", "-w", workspace.path).out
-    assert nothing == "There are no overrides of the question 'jsonl-laeky'.\n"
+    refused = call_quit("override", "list", "--question", "jsonl-laeky", "-w", workspace.path, code=3).err
+    assert "There is no question 'jsonl-laeky'. The nearest: jsonl-leaky" in refused
     for command in (("override", "list"), ("show", "jsonl-leaky")):
         words = " ".join(call_quit(*command, "-w", workspace.path).out.split())
         assert words.count("No hint of the question has that text now") == 1

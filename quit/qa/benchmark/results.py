@@ -137,21 +137,22 @@ class Scores:
         return np.bincount(hints, minlength=units.sizes.max() + 1)[1:]
 
     def results(self, settings: Benchmark) -> pa.Table:
-        """Return the table ``results``: means under the policy, with bootstrap intervals."""
+        """Return the table ``results``: means under the policy, with bootstrap intervals; none over no question."""
         # Columns over the same questions share their resamples, and one draw serves them all.
-        columns: dict[bytes, list[tuple[Key, str]]] = {}
-        for name, values in self.values.items():
+        policy, columns = settings.without_relevant, dict[bytes, list[tuple[Key, str]]]()
+        measured = {name: values for name, values in self.values.items() if len(under(values, policy))}
+        for name, values in measured.items():
             columns.setdefault(np.isnan(values).tobytes(), []).append(name)
         bounds: dict[tuple[Key, str], list[float]] = {}
         for names in columns.values():
-            scores = np.stack([under(self.values[name], settings.without_relevant) for name in names], axis=1)
+            scores = np.stack([under(self.values[name], policy) for name in names], axis=1)
             interval = intervals(scores, settings.resamples, settings.seed)
             bounds |= dict(zip(names, interval.tolist(), strict=True))
         rows: list[dict[str, Any]] = []
-        for (key, metric), values in self.values.items():
-            scores = under(values, settings.without_relevant)
+        for (key, metric), values in measured.items():
+            scores = under(values, policy)
             low, high = bounds[key, metric]
-            means = {"value": float(scores.mean()) if len(scores) else 0.0, "low": low, "high": high}
+            means = {"value": float(scores.mean()), "low": low, "high": high}
             rows.append({**key._asdict(), "metric": metric, **means, "questions": len(scores)})
         return RESULTS.from_rows(rows)
 
@@ -178,6 +179,7 @@ class Scores:
             families: dict[tuple[str, str, int], list[tuple[str, np.ndarray]]] = {}
             for (key, name), values in self.values.items():
                 is_compared = not key.reader or (key.strategy == settings.strategies[0] and key.k == max(settings.k))
+                is_compared = is_compared and len(under(values, settings.without_relevant)) > 0
                 if name == metric and is_compared and not key.is_oracle:
                     families.setdefault((key.reader, key.strategy, key.k), []).append((key.system, values))
             for (reader, strategy, k), systems in families.items():

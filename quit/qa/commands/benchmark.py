@@ -209,9 +209,10 @@ def _table(rows: list[dict[str, Any]]) -> Table:
     for row in with_largest_k(rows):  # the page has every k
         key = (row["corpus"], row["retriever"], row["reranker"], row["reader"], row["strategy"], row["k"] or "")
         systems.setdefault(key, {})[row["metric"]] = row["value"]
-    columns = [name for name in metrics if any(name in scores for scores in systems.values())]
+    scored = dict.fromkeys(name for scores in systems.values() for name in scores)
+    columns = [name for name in metrics if name in scored] or [*scored][:6]
     table_rows = [
-        (*map(as_text, key), *(f"{100 * scores[name]:.2f}" if name in scores else "" for name in columns))
+        (*map(as_text, key), *(f"{100 * scores[name]:.2f}" if name in scores else "–" for name in columns))
         for key, scores in systems.items()
     ]
     heads = ("corpus", "retriever", "reranker", "reader", "context", "k", *columns)

@@ -269,7 +269,7 @@ def _graph_lines(facts: dict[str, Any]) -> list[str]:
         quality = f"recall@{recall['at']} {recall['value']:.4f} on {recall['sample']:,} documents against "
         quality += recall["against"]
     return [
-        f"{facts['documents']:,} documents, {facts['k']} neighbours each, {facts['edges']:,} edges "
+        f"{facts['documents']:,} documents, {facts['k']} neighbours each at most, {facts['edges']:,} edges "
         f"({facts['identity'][:12]})",
         f"  encoder {plan['encoder']}, method {plan['method']}; {quality}",
         f"  in-degree: median {statistics['in_degree'].get('50%', 0):g}, highest "

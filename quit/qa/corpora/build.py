@@ -173,8 +173,8 @@ class _Work:
             if [self.queries.get(_key(row["query_id"])) for row in query_rows] == digests:
                 counts["repeated_queries"] += len(query_rows)
                 return []
-            detail = f"an earlier question has the id {record.record_id!r} and other words, answers, kind or relevant "
-            detail += "documents; that one is kept"
+            detail = f"record {record.position + 1}: an earlier question has the id {record.record_id!r} and other "
+            detail += "words, answers, kind or relevant documents"
             where = (record.source, record.file, record.position, record.record_id)
             return [Reject(STAGE, "record", "duplicate_id", detail, *where)]
         if query_rows:

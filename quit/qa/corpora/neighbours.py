@@ -20,9 +20,12 @@ from quit.qa.indexes.vectors import encode_corpus
 from quit.qa.settings import FirstStages, Graph
 from quit.retrieval.protocols import Ranking
 from quit.sources.fields import plain
+from quit.text.words import counted
 
 HIGHEST_HALF = 65504.0
 """The largest float16: BM25's weights are cut there."""
+LOWEST_HALF = 2.0**-14
+"""The smallest float16 of full precision."""
 EXACT_UP_TO = 600_000
 """Documents up to which the method ``auto`` searches exactly."""
 HNSW_LINKS, HNSW_BUILD, HNSW_SEARCH = 32, 200, 256
@@ -71,15 +74,19 @@ def read_neighbours(corpus: BuiltCorpus, path: Path, encoder: str, out: Path) ->
     documents = rankings.documents | rankings.by_id.keys()
     neighbours = _FromFile(corpus, encoder, k, out, Graph(), FirstStages())
     highest = max(float(np.abs(near.scores).max(initial=0)) for near in lists.values())
-    divisor = 2.0 ** max(0, math.ceil(math.log2(highest / HIGHEST_HALF))) if highest else 1.0
-    if divisor > 1:
+    divisor = 1.0
+    if highest > HIGHEST_HALF or 0 < highest < LOWEST_HALF:
+        divisor = 2.0 ** math.ceil(math.log2(highest / HIGHEST_HALF))
         note(
-            f"{path.name}: its highest score is {highest:g}, above float16's {HIGHEST_HALF:g}; all weights are "
-            f"divided by {divisor:g}.",
+            f"{path.name}: its highest score is {highest:g}, and float16 goes from {LOWEST_HALF:g} to "
+            f"{HIGHEST_HALF:g}; all weights are divided by {divisor:g}.",
             loud=True,
         )
         neighbours.facts["weights_divided_by"] = divisor
     neighbours.lists = {row: Ranking(near.rows, near.scores / np.float32(divisor)) for row, near in lists.items()}
+    sizes = [np.abs(near.scores[near.scores != 0]) for near in neighbours.lists.values()]
+    if small := sum(int((size.astype(np.float16) == 0).sum()) for size in sizes):
+        note(f"{path.name}: {counted(small, 'score')} too small for float16: weight 0.", loud=True)
     neighbours.facts |= {
         "method": "imported",
         "file": plain(path.name),

@@ -80,6 +80,8 @@ def _natural(record: dict[str, Any]) -> list[str]:
             start, end = (fields.as_object(span, "short_answers[]").get(name) for name in ("start_token", "end_token"))
             if type(start) is not int or type(end) is not int:
                 raise fields.wrong_type("short_answers", "a list of {start_token, end_token}", span)
+            if not 0 <= start <= end <= len(tokens) and (start, end) != (-1, -1):
+                raise BadRecord("bad_value", f"A short answer is of tokens {start} to {end} of {len(tokens)}.")
             answers.append(" ".join(tokens[start:end]))
         if (word := str(annotation.get("yes_no_answer", "")).lower()) in ("yes", "no"):
             answers.append(word)

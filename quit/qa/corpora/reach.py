@@ -41,12 +41,18 @@ def reach(
     share of queries with every relevant document in the list) and, with a graph, ``recall@depth+1``,
     ``recall@depth+2``, ``all@depth+1``, ``all@depth+2``, ``pool@depth+1``, ``pool@depth+2`` (mean documents that one
     and two hops make reachable, the list included) and the control ``recall@same+1``, ``recall@same+2``: the first
-    stage's own recall when its list is as long as those pools. Queries without a relevant document are left out.
+    stage's own recall when its list is as long as those pools. Queries without a relevant document are left out, and of
+    BEIR's data (ArguAna) the document that has the query's own id, as its tools do.
     Raises :class:`InputError` where no query is of the ``kind``.
     """
     relevant = corpus.relevant_rows()
     rows = [row for row in corpus.queries.to_pylist() if row["query_id"] in relevant]
-    groups = grouped((query_set(row), (row["query_id"], row["text"])) for row in rows if kind in (None, row["kind"]))
+    own = {row["query_id"]: corpus.rows_by_id.get(row["record_id"], -1) for row in rows if row["source"] == "beir"}
+    groups = grouped(
+        (query_set(row), (row["query_id"], row["text"], own.get(row["query_id"], -1)))
+        for row in rows
+        if kind in (None, row["kind"])
+    )
     if kind is not None and not groups:
         kinds = sorted({row["kind"] for row in rows} - {None})
         known = did_you_mean(kind, kinds) if kinds else " Leave --kind out: this corpus has none."
@@ -57,7 +63,7 @@ def reach(
 
 def _measure(
     stage: FirstStage,
-    queries: list[tuple[str, str]],
+    queries: list[tuple[str, str, int]],
     relevant: dict[str, dict[int, int]],
     graph: NeighbourhoodGraph | None,
 ) -> dict[str, Any]:
@@ -65,16 +71,17 @@ def _measure(
     shares: dict[str, list[float]] = {}
     for start in range(0, len(queries), STEP):
         some = queries[start : start + STEP]
-        for (query, text), ranking in zip(
-            some, stage.search([text for _, text in some], max(depth, SHALLOW)), strict=True
-        ):
+        longest = max(depth, SHALLOW)
+        rankings = stage.search([text for _, text, _ in some], longest + 1)
+        for (query, text, own), ranking in zip(some, rankings, strict=True):
+            rows = ranking.rows[ranking.rows != own][:longest]
             grades = relevant[query]
             gold = np.array(sorted(grades), dtype=np.int64)
-            ranked = [grades.get(row, 0) for row in ranking.rows[:SHALLOW].tolist()]
+            ranked = [grades.get(row, 0) for row in rows[:SHALLOW].tolist()]
             shares.setdefault(str(_NDCG), []).append(_NDCG.value(ranked, list(grades.values())))
-            pools = {f"@{SHALLOW}": ranking.rows[:SHALLOW], f"@{depth}": ranking.rows[:depth]}
+            pools = {f"@{SHALLOW}": rows[:SHALLOW], f"@{depth}": rows[:depth]}
             if graph is not None:
-                pools |= hops(graph, ranking.rows[:depth], WIDTH, f"@{depth}")
+                pools |= hops(graph, rows[:depth], WIDTH, f"@{depth}")
                 # The control: what the first stage itself finds when it may list as many documents.
                 deep = stage.search([text], max(map(len, pools.values())))[0].rows
                 pools |= {f"@same{way}": deep[: len(pools[f"@{depth}{way}"])] for way in ("+1", "+2")}

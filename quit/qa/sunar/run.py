@@ -109,12 +109,13 @@ def by_substring(path: Path) -> bool:
 def read_trace(path: Path, query_id: str) -> dict[str, Any]:
     """Return a trace of the run in a folder. Raises :class:`InputError` where there is no run or trace, the run is of
     another version, or the trace is not as it was written."""
-    _checked_run(path)
-    file = trace_path(path, query_id)
+    run_hash, file = content_hash(_checked_run(path)), trace_path(path, query_id)
     if not file.is_file():
         raise InputError(f"{path} has no trace of the question {query_id!r}.{_traces_note(path)}")
     if (trace := as_written(read_json(file))) is None:
         raise InputError(f"{file} was altered since it was written. Run quit sunar run again: it makes the trace anew.")
+    if trace.get("run") != run_hash:
+        raise InputError(f"{file} is of an earlier run in {path}, not of this one.{_traces_note(path)}")
     return trace
 
 

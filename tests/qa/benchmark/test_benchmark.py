@@ -198,6 +198,13 @@ def test_a_question_without_a_relevant_passage_follows_the_policy(world) -> None
         by_metric = {row["metric"]: (row["value"], row["questions"]) for row in scores.results(settings).to_pylist()}
         assert by_metric["Hit@1"] == (1.0, 3)
         assert by_metric["Hit(rel=2)@1"] == by_metric["MRR(rel=2)@100"] == (pytest.approx(value), questions)
+    world.task.relevance.own[:] = 1
+    scores = Scores(world.task)
+    scores.add_system(System(world.task, "own", "", "", "", own), ["Hit@1", "Hit(rel=2)@1", "MRR(rel=2)@100"])
+    scores.add_system(System(world.task, "other", "", "", "", own), ["Hit@1", "Hit(rel=2)@1", "MRR(rel=2)@100"])
+    assert {row["metric"] for row in scores.results(settings).to_pylist()} == {"Hit@1"}, "a mean over nothing is none"
+    compared = settings.model_copy(update={"compare": ("Hit@1", "Hit(rel=2)@1")})
+    assert {row["metric"] for row in scores.comparisons(compared).to_pylist()} == {"Hit@1"}
 
 
 def test_reranked_passages_stay_in_front_of_the_rest() -> None:
@@ -366,6 +373,7 @@ def test_bad_requests(release: Path, tmp_path: Path, changes, overrides, error, 
     arguments = {"release": release, "split": "test", "retrievers": ("bm25",), **changes}
     with pytest.raises(error, match=message):
         run_benchmark(BenchmarkRequest(**arguments), load("embedded", [*QUICK, *overrides]).settings, tmp_path / "out")
+    assert not (tmp_path / "out" / "stages").exists(), "before any work"
 
 
 def test_results_do_not_go_into_a_file(release: Path, tmp_path: Path) -> None:

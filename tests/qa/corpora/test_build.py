@@ -108,7 +108,7 @@ def test_a_question_again_with_other_relevant_documents_is_named(tmp_path: Path,
         built(tmp_path / "C", f"musique:{path}")
     corpus = built(tmp_path / "C", f"musique:{path}")
     [reject] = corpus.rejects.to_pylist()
-    assert (reject["position"], reject["reason"]) == (2, "duplicate_id") and "relevant documents" in reject["detail"]
+    assert (reject["position"], reject["reason"]) == (2, "duplicate_id") and "record 3: an earlier" in reject["detail"]
     assert corpus.manifest["counts"]["repeated_queries"] == 3
     assert relevant_titles(corpus)["musique-q"] == {"Nile": 1, "Cairo": 1}
 

@@ -140,6 +140,22 @@ def test_weights_beyond_float16_are_divided_and_named(tmp_path: Path, capsys: py
     assert weights == pytest.approx([190000, 80000, 1.5], rel=1e-2)
 
 
+@pytest.mark.parametrize(
+    ("scores", "weights", "said"),
+    [
+        ({"1": 4e-9, "2": 1e-9}, [4e-9, 1e-9], "all weights are divided by"),
+        ({"1": 2, "2": 1e-9}, [2, 0], "1 score too"),
+    ],
+)
+def test_weights_below_float16_are_scaled_or_named(tmp_path: Path, scores, weights, said, capsys) -> None:
+    corpus = corpus_of([f"document {row}" for row in range(3)], tmp_path)
+    (tmp_path / "g.json").write_text(json.dumps({"0": scores}))
+    graph, _ = import_graph(corpus, tmp_path / "g.json", "late:x", tmp_path / "G")
+    divisor = graph.facts["plan"].get("weights_divided_by", 1)
+    assert np.asarray(graph.weights, dtype=np.float64)[0] * divisor == pytest.approx(weights, rel=1e-3)
+    assert said in capsys.readouterr().err
+
+
 def test_what_a_graph_is_not(tmp_path: Path, monkeypatch) -> None:
     corpus, encoder, _ = _world(tmp_path, monkeypatch)
     write_lines(tmp_path / "home" / "letter.txt", ["dear"])

@@ -52,6 +52,11 @@ def test_questions_and_answers(tmp_path: Path, kind: str, record: dict, text: st
         ("cwq", COMPLEX | {"answers": [{"answer": 3}]}, r"'answers\[0\].answer' must be a text"),
         ("strategyqa", STRATEGY | {"answer": "yes"}, "'answer' must be true or false"),
         ("nq", NATURAL | {"annotations": [{"short_answers": [{"start_token": 1}]}]}, "'short_answers' must be"),
+        *(
+            ("nq", NATURAL | {"annotations": [{"short_answers": [{"start_token": start, "end_token": end}]}]}, said)
+            for start, end, said in ((-3, -1, "-3 to -1 of 7"), (4, 99, "4 to 99 of 7"), (3, 1, "3 to 1 of 7"))
+        ),
+        ("nq", NATURAL | {"annotations": [{"short_answers": [{"start_token": -1, "end_token": -1}]}]}, "has no answer"),
         ("nq", {"question": " ", "answer": "x"}, "question is blank"),
     ],
 )

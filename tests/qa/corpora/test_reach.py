@@ -59,3 +59,14 @@ def test_recall_by_hand(tmp_path: Path) -> None:
         reach(_corpus(tmp_path), "fixed", FIXED, None, "3hop1")
     table = reach_table([whole, steps])
     assert len(table.rows) == 2 and table.rows[0][:3] == ["musique", "fixed", 1]
+
+
+def test_a_document_with_the_querys_own_id_is_left_out_of_beirs_data(tmp_path: Path) -> None:
+    """ArguAna: queries are documents. The list is 0, 2, 5, 1, and the query is document 0."""
+    texts = [{"_id": f"a{row}", "text": f"text {row}"} for row in range(6)]
+    write_lines(tmp_path / "b" / "corpus.jsonl", texts)
+    write_lines(tmp_path / "b" / "queries.jsonl", texts[:1])
+    (tmp_path / "b" / "qrels").mkdir()
+    (tmp_path / "b" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\na0\ta2\t1\na0\ta5\t1\n")
+    [row] = reach(built(tmp_path / "C", f"beir:{tmp_path / 'b'}"), "fixed", FIXED, None)
+    assert (row["recall@2"], row["nDCG@10"]) == (1.0, 1.0)

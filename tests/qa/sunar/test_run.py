@@ -112,6 +112,8 @@ def test_traces_of_two_systems_are_not_mixed(tmp_path: Path) -> None:
     (run.path / "run.json").unlink()
     assert Run(run.path, {"settings": {"c": 2}}).missing(QUERIES) == QUERIES
     assert trace_ids(run.path) == []
+    with pytest.raises(InputError, match="is of an earlier run"):
+        read_trace(run.path, "a")
 
 
 def test_a_trace_that_is_not_there_or_broken_is_said(tmp_path: Path) -> None:
