@@ -256,10 +256,7 @@ class Tables:
         with working("export", not progress):
             labelled, settings, about = self._labelled(Path(card) if card else None)
             names = default_formats(labelled) if names is None else names
-            if not (card or {"huggingface", "mteb"} & {*names}):
-                about = Card()  # the profile's, which no format reads
-            if target:
-                about = about.model_copy(update={"repository": target.repository})
+            about = about if card or {"huggingface", "mteb"} & {*names} else Card()  # the profile's, which none reads
             manifests = export_tables(
                 labelled,
                 names,
@@ -269,7 +266,7 @@ class Tables:
                 paper_keys=paper_keys,
                 encoder=_encoder(settings, mining) if mining or "huggingface" in names else None,
                 fine_tuning=choices,
-                card=about,
+                card=about.model_copy(update={"repository": target.repository}) if target else about,
                 benchmark=Path(benchmark) if benchmark else None,
                 evaluation=evaluation,
             )

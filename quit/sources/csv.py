@@ -198,10 +198,7 @@ def _header(path: Path, text: str) -> tuple[int, list[str], str]:
     number, header = headers[mark]
     counts = Counter(filter(None, map(_column, header)))
     if counts["hint"] and counts["passage"]:
-        raise InputError(
-            f"{path}, row {number} names hints and passages: a question is labelled on one of them. Rename the column "
-            "that is not to be read."
-        )
+        raise InputError(f"{path}, row {number} names hints and passages. One of them is labelled: rename the other.")
     if missing := [name for name in REQUIRED if not counts[name] and not (name == "hint" and counts["passage"])]:
         near = get_close_matches(missing[0], [name for name in header if not _column(name)], n=1, cutoff=0.7)
         meant = f" Is {quote(near[0])} meant?" if near else ""

@@ -58,6 +58,14 @@ def test_only_a_server_in_trouble_is_tried_again_and_then_said(monkeypatch, code
         assert len(paths) == (3 if kind is ServerError else 1) and "t" * 40 not in str(error.value)
 
 
+def test_a_certificate_that_is_not_trusted_names_its_remedy() -> None:
+    def untrusted(_: LabelStudio) -> None:
+        raise httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate")
+
+    with answering(200, b"{}") as (url, _), pytest.raises(SettingsError, match="could not be reached.*SSL_CERT_FILE"):
+        Server(url, "t" * 40, QUICK).ask(untrusted)
+
+
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize(
     ("location", "target"),

@@ -56,3 +56,8 @@ def test_faults_of_csv_name_rows_as_a_spreadsheet_counts():
     assert "q.csv, row 8 (2): The question has 1 distinct hint" in shown.out
     assert "q.csv, row 9: The column 'id' is blank" in shown.out
     assert shown.out.splitlines()[-1] == "3 records: 1 usable question with 6 hints; 2 faults"
+
+
+def test_a_name_that_is_no_utf_8_is_refused_by_every_command() -> None:
+    for command in (("check", "h\udcefnts.jsonl"), ("build", "-w", "w\udcef"), ("export", "--out", "e\udcef")):
+        assert "udcef" in (refused := call_quit(*command, code=3).err) and "is not UTF-8: rename" in refused

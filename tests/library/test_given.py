@@ -7,12 +7,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from starlette.testclient import TestClient
 
 import quit
 from quit.common.ids import HINT_CHARACTERS
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
-from quit.settings import PassageDesign
+from quit.report.browse import application
+from quit.settings import PassageDesign, load
 from quit.sources import parse_source, read_sources
 from quit.stages.collect import collect
 from quit.stages.labelling.passages import PassageRows
@@ -59,6 +61,17 @@ def test_passages_are_labelled_as_they_are_and_all_stay(built: Path) -> None:
         contains[row["hint_id"].partition(":")[2].rpartition("/")[2]].add((row["convergence"], row["producer"]))
     assert contains["said"] == {(1.0, "exact")} and contains["noise"] == {(0.0, "none")}
     assert {row["hint"] for row in rows if row["hint_id"].endswith(":noise")} == {NOISE}
+
+
+def test_pages_and_card_say_what_the_passages_are(built: Path, tmp_path: Path) -> None:
+    workspace = Workspace.open(built)
+    identity = workspace.read("questions").column("question_id")[0].as_py()
+    pages = TestClient(application(workspace, load(FEW).settings), base_url="http://127.0.0.1")
+    page = pages.get(f"/question/{identity}").text
+    assert "<h2>Given passages</h2>" in page and "3 given passages." in page and "ordered selections" not in page
+    call_quit("export", "--release", built / "releases" / "v1", "-f", "huggingface", "--out", tmp_path)
+    card = (tmp_path / "huggingface" / "README.md").read_text(encoding="utf-8")
+    assert "pretty_name: Question answering with labelled passages from given.jsonl" in card.replace('"', "")
 
 
 def test_own_ids_stay_in_exports_and_a_run_is_scored(built: Path, tmp_path: Path) -> None:

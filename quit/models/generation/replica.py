@@ -411,8 +411,8 @@ class Replica:
             )
         if status in _AGAIN:
             wait = min(retry_after(headers.get("Retry-After")) or 0.0, _RETRY_AFTER_CAP)
-            overloaded, is_free = status in OVERLOADED, status in _NOT_BEGUN
-            return PassingFault(message, after=wait, overloaded=overloaded, is_free=is_free, of_prompt=status == 500)
+            is_free, of_prompt = status in _NOT_BEGUN, status == 500
+            return PassingFault(message, wait, status in OVERLOADED, is_free=is_free, of_prompt=of_prompt)
         if is_about_key(status, content):
             return SettingsError(f"{self.url} refuses the API key of {self.name} ({message}). {self.server.key_remedy}")
         if status == 404:

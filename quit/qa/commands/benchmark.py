@@ -140,9 +140,8 @@ def _positives(texts: list[str]) -> tuple[tuple[int, ...], dict[int, float]]:
             raise ValueError
         return numbers, epochs
     except ValueError:
-        raise SettingsError(
-            f"--positives {' '.join(texts)}: write numbers, each once, or N:EPOCHS, as 1:10,5:5,50."
-        ) from None
+        message = f"--positives {' '.join(texts)}: write numbers, each once, or N:EPOCHS, as 1:10,5:5,50."
+        raise SettingsError(message) from None
 
 
 @app.command()

@@ -48,23 +48,20 @@ def reach(
     relevant = corpus.relevant_rows()
     rows = [row for row in corpus.queries.to_pylist() if row["query_id"] in relevant]
     own = {row["query_id"]: corpus.rows_by_id.get(row["record_id"], -1) for row in rows if row["source"] == "beir"}
-    groups = grouped(
-        (query_set(row), (row["query_id"], row["text"], own.get(row["query_id"], -1)))
-        for row in rows
-        if kind in (None, row["kind"])
-    )
+    groups = grouped((query_set(row), (row["query_id"], row["text"])) for row in rows if kind in (None, row["kind"]))
     if kind is not None and not groups:
         kinds = sorted({row["kind"] for row in rows} - {None})
         known = did_you_mean(kind, kinds) if kinds else " Leave --kind out: this corpus has none."
         raise InputError(f"No question with a relevant document is of the kind {kind!r}.{known}")
-    figures = {key: _measure(stage, queries[:count], relevant, graph) for key, queries in groups.items()}
+    figures = {key: _measure(stage, queries[:count], relevant, own, graph) for key, queries in groups.items()}
     return [{"dataset": key, "stage": name, **row} for key, row in figures.items()]
 
 
 def _measure(
     stage: FirstStage,
-    queries: list[tuple[str, str, int]],
+    queries: list[tuple[str, str]],
     relevant: dict[str, dict[int, int]],
+    own: dict[str, int],
     graph: NeighbourhoodGraph | None,
 ) -> dict[str, Any]:
     depth = DEPTH
@@ -72,9 +69,9 @@ def _measure(
     for start in range(0, len(queries), STEP):
         some = queries[start : start + STEP]
         longest = max(depth, SHALLOW)
-        rankings = stage.search([text for _, text, _ in some], longest + 1)
-        for (query, text, own), ranking in zip(some, rankings, strict=True):
-            rows = ranking.rows[ranking.rows != own][:longest]
+        rankings = stage.search([text for _, text in some], longest + 1)
+        for (query, text), ranking in zip(some, rankings, strict=True):
+            rows = ranking.rows[ranking.rows != own.get(query, -1)][:longest]
             grades = relevant[query]
             gold = np.array(sorted(grades), dtype=np.int64)
             ranked = [grades.get(row, 0) for row in rows[:SHALLOW].tolist()]

@@ -221,8 +221,7 @@ def building(out: Path, kind: str) -> Iterator[None]:
         out.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(lock, timeout=0):
-                if not is_own(out, kind):
-                    write_json(mark, {"made_by": "QUIT builder", "kind": kind})
+                write_json(mark, {"made_by": "QUIT builder", "kind": kind})
                 try:
                     yield
                 finally:
