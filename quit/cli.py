@@ -29,7 +29,7 @@ from quit.text.secrets import without_secrets
 from quit.version import __version__
 
 COMMANDS = {
-    "From sources to a published dataset": "build:build status:show review qa/release export:export",
+    "From sources to a published dataset": "build:build status:show review release export:export",
     "Look closer": "build:check build:plan status:status report:report report:browse query:query overrides:override",
     "Run and measure QA systems": (
         "qa/corpora:corpus qa/corpora:index qa/corpora:graph qa/benchmark qa/evaluate qa/complexity qa/sunar "

@@ -13,7 +13,7 @@ from quit.commands.export import CardOption
 from quit.commands.options import open_workspace, show, working
 from quit.errors import GateError, SettingsError, shell_word
 from quit.render.table import Table
-from quit.text.words import counted
+from quit.text.words import counted, split_names
 
 app = Group("Freeze versions of the dataset, check, verify and compare them.")
 
@@ -284,3 +284,42 @@ def rejudge(
         )
         pieces = [line if facts["new"] else f"Nothing new. {line}"]
     show(facts, as_json, [] if quiet else pieces)
+
+
+@app.command("what-if")
+def what_if(
+    place: Path,
+    labelers: str = "",
+    without: str = "",
+    least: Annotated[int | None, typer.Option(min=1)] = None,
+    judge: str | None = None,
+    limit: Annotated[int, typer.Option(min=0)] = 10,
+    as_json: options.Json = False,
+) -> None:
+    """Say which labels flip under another rule, from kept answers and verdicts; no model is asked.
+
+    Without options: leaving out each labeler in turn, and two labelers instead of one. Nothing is changed.
+
+    Example: `quit release what-if workspace/releases/v1 --without minilm-late`
+
+    Args:
+        place: Folder of a release, or folder of a finished workspace.
+        labelers: Only these labelers: NAME,NAME.
+        without: Without these labelers: NAME,NAME.
+        least: Labelers that must be right; 1 if not given.
+        judge: The judge whose verdicts decide: of `quit release rejudge`, or a second one of the build.
+        limit: Questions that are listed.
+    """
+    from quit.release.whatif import opened, pieces, shares_of_people, summary
+
+    with working("what-if", as_json):
+        answered = opened(place, judge)
+        if not (labelers or without or least or judge):
+            effects = answered.effects(answered.standard_rules())
+            none = "No labeler can be left out, and no second one asked for. Name a rule: --least or --judge."
+            output: list[Table | str] = [summary(effects) if effects else none]
+        else:
+            effects = answered.effects([answered.rule(split_names(labelers), split_names(without), least or 1)])
+            effects[0]["people"] = shares_of_people(place, effects[0])
+            output = pieces(effects[0], limit)
+    show(effects, as_json, output)

@@ -63,17 +63,6 @@ def _chunks(resamples: int, questions: int) -> Iterator[int]:
         yield min(at_once, resamples - start)
 
 
-def tau_b(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return Kendall's tau-b of each pair of rows, shape (rows,); NaN where all values of one row are equal.
-
-    Kendall, The treatment of ties in ranking problems (1945).
-    """
-    low, high = np.triu_indices(first.shape[1], 1)
-    a, b = (np.sign(values[:, low] - values[:, high]) for values in (first, second))
-    with np.errstate(invalid="ignore"):
-        return (a * b).sum(axis=1) / np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
-
-
 def share_interval(right: np.ndarray, of: np.ndarray) -> tuple[float, float]:
     """Return the 95% percentile bootstrap interval of sum(right) / sum(of); whole questions are drawn, 2,000 times.
 

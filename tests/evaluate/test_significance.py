@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from quit.evaluate.significance import Comparison, compare, holm, intervals, share_interval, tau_b
+from quit.evaluate.significance import Comparison, compare, holm, intervals, share_interval
 
 
 def test_randomisation_is_exact_for_few_questions() -> None:
@@ -81,11 +81,3 @@ def test_holm_by_hand() -> None:
     # Sorted 0.01, 0.02, 0.04 times 3, 2, 1: 0.03, 0.04, 0.04.
     assert holm([0.04, 0.01, 0.02]) == pytest.approx([0.04, 0.03, 0.04])
     assert holm([0.6, 0.7]) == [1.0, 1.0] and holm([]) == []
-
-
-def test_tau_b_is_scipy_s_also_with_ties_and_undefined_where_all_are_equal() -> None:
-    generator = np.random.default_rng(0)
-    first, second = generator.integers(0, 4, (2, 200, 5)).astype(float)
-    theirs = [stats.kendalltau(a, b).statistic for a, b in zip(first, second, strict=True)]
-    assert tau_b(first, second) == pytest.approx(np.array(theirs), nan_ok=True)
-    assert np.isnan(tau_b(np.ones((1, 3)), first[:1, :3])).all()

@@ -33,6 +33,7 @@ from quit.evaluate.circularity import CORPUS, Circularity
 from quit.evaluate.metrics import READING, Measure, measures
 from quit.models.factory import Models
 from quit.qa.benchmark.figures import figures
+from quit.qa.benchmark.independent import task_without
 from quit.qa.benchmark.leaderboard import page, wrong_zeros_in_words
 from quit.qa.benchmark.listwise import replies_in_words
 from quit.qa.benchmark.plugins import GROUPS, ORACLE, PluginContext, check_name, collection_of, source_identity
@@ -41,7 +42,6 @@ from quit.qa.benchmark.results import Scores, file_name, qrels_lines, run_lines
 from quit.qa.benchmark.run import ReaderAnswers, Runner, System
 from quit.qa.benchmark.stages import CheckpointedTables
 from quit.qa.benchmark.task import DocumentPassages, Passages, Task, mean_words, open_documents, release_task
-from quit.qa.benchmark.whatif import task_without
 from quit.qa.experiment import write_table
 from quit.qa.indexes.built import building
 from quit.qa.settings import QaSettings

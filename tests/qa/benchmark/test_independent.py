@@ -1,0 +1,44 @@
+"""Labels without some labelers, against a benchmark of a release that these did not label."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from quit.dataset.release import open_release
+from quit.export.card_facts import read_baselines
+from quit.qa.benchmark.benchmark import BenchmarkRequest, run_benchmark
+from quit.qa.settings import load
+from tests.release import small
+from tests.release.test_whatif import READERS, drawn, world
+
+
+def _release(folder: Path, right: dict, least: int, **identities: str) -> Path:
+    content = {"settings": {"passages": {"hints": 2}, "split": {"near_duplicate": 0.8}}}
+    content["settings"] |= {"review": {"splits": ["dev", "test"]}, "release": {}}
+    readers = [{**asdict(reader), "identity": identities.get(reader.name, reader.identity)} for reader in READERS]
+    return small.freeze(folder, world(right, least), readers=readers, **content).path
+
+
+def test_a_system_of_a_labelers_family_is_marked_and_scored_without_its_labels(tmp_path: Path) -> None:
+    """Labeler b is of the retriever's family. Scores without b are those of a release that b did not label."""
+    right, settings = drawn(5), load("embedded", ["benchmark.resamples=100"]).settings
+    without_b = {key: [a, False, c] for key, (a, _, c) in right.items()}
+    values = {}
+    for name, labels in (("all", right), ("without", without_b)):
+        place = _release(tmp_path / name, labels, 1, b="minilm-x@1/all-MiniLM-L6-v2")
+        request = BenchmarkRequest(place, "all", ("bm25", "minilm"), (), ("minilm-names",))
+        run_benchmark(request, settings, tmp_path / f"out-{name}")
+        for row in pq.read_table(tmp_path / f"out-{name}" / "results.parquet").to_pylist():
+            key = tuple(row[column] for column in ("retriever", "reranker", "reader", "strategy", "k", "metric"))
+            values.setdefault((name, row["corpus"]), {})[key] = row["value"]
+    truth = {key: value for key, value in values["without", "release"].items() if "oracle" not in key}
+    assert values["all", "release, without b"] == pytest.approx(truth)
+    assert any(values["all", "release"][key] != value for key, value in truth.items())
+    html = (tmp_path / "out-all" / "leaderboard.html").read_text()
+    assert "<td>minilm †</td>" in html and "<td>bm25</td>" in html
+    assert "</strong> minilm is of the family of b; minilm-names is of the family of b. Such scores" in html
+    baselines = read_baselines(tmp_path / "out-all", open_release(tmp_path / "all").content_id)
+    systems = [name for name in baselines.rows if "oracle" not in name and "names" not in name]
+    assert systems == ["bm25", "minilm †", "minilm †, labels without b"]
