@@ -248,7 +248,6 @@ def rejudge(
     judge: Annotated[str, typer.Option()],
     profile: options.Profile = None,
     set_: options.Set = None,
-    repeat: Annotated[int | None, typer.Option(min=1)] = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -264,26 +263,18 @@ def rejudge(
         judge: Name of the judge (`judge.name` of the profile), or equivalence.
         profile: Profile with the judge; that of the workspace's last build if not given.
         set_: Override a setting: judge.model=NAME, run.max_cost=5.
-        repeat: Have the judge judge so many of its answers again, drawn at random: which share of verdicts and labels
-            changes.
     """
     from quit.release.rejudge import rejudge as judge_anew
     from quit.release.rejudge import settings_for
-    from quit.release.repeat import repeat as judge_again
-    from quit.release.repeat import repeat_table
 
     with working("rejudge", quiet):
-        settings = settings_for(place, profile, set_ or ())
-        facts = judge_again(place, judge, settings, repeat) if repeat else judge_anew(place, judge, settings)
-    pieces: list[Table | str] = [repeat_table(facts)] if repeat else []
-    if not repeat:
-        line = (
-            f"{facts['path']}: {counted(facts['answers'], 'distinct answer')}, {facts['by_the_judge']:,} by {judge} "
-            f"({facts['unread']:,} unread). What they change: quit release what-if {shell_word(place)} --judge "
-            f"{shell_word(judge)}"
-        )
-        pieces = [line if facts["new"] else f"Nothing new. {line}"]
-    show(facts, as_json, [] if quiet else pieces)
+        facts = judge_anew(place, judge, settings_for(place, profile, set_ or ()))
+    line = (
+        f"{facts['path']}: {counted(facts['answers'], 'distinct answer')}, {facts['by_the_judge']:,} by {judge} "
+        f"({facts['unread']:,} unread). What they change: quit release what-if {shell_word(place)} --judge "
+        f"{shell_word(judge)}"
+    )
+    show(facts, as_json, [] if quiet else [line if facts["new"] else f"Nothing new. {line}"])
 
 
 @app.command("what-if")

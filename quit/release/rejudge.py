@@ -48,7 +48,7 @@ def settings_for(place: str | Path, profile: str | None, overrides: Sequence[str
     return as_built(Workspace(place), *arguments, files=["-p"]).settings
 
 
-def judge_folder(source: Release | Workspace, name: str) -> Path:
+def _judge_folder(source: Release | Workspace, name: str) -> Path:
     """Return where a judge's verdicts are. Raises ``SettingsError`` for a name that no folder can have."""
     if not name or name.startswith(".") or set(name) & set("/\\\0"):
         raise SettingsError(f"{name!r} cannot name a folder: give the judge another name, --set judge.name=NAME.")
@@ -65,14 +65,14 @@ def rejudge(place: str | Path, name: str, settings: Settings) -> dict[str, Any]:
     ``CapReached``, ``Waiting`` for a batch, ``ServerError``.
     """
     source = open_to_read(place)
-    folder = judge_folder(source, name)
-    models, judge = judge_of(settings, name)
+    folder = _judge_folder(source, name)
+    models, judge = _judge_of(settings, name)
     _refuse_others(source, judge)
     facts = _facts(judge, settings)
     rows = _verdicts_of(source, name)
     if is_new := not len(rows):
         rows = contracts.table("second_verdicts").from_rows(
-            ask(folder, _distinct_answers(source), judge, models, settings)
+            _ask(folder, _distinct_answers(source), judge, models, settings)
         )
         path = folder / "verdicts.parquet"
         with writing(path), replacing(path) as temporary:
@@ -96,7 +96,7 @@ def _distinct_answers(source: Release | Workspace) -> DistinctAnswers:
     return DistinctAnswers.judged(source.read("questions"), verdicts)
 
 
-def judge_of(settings: Settings, name: str) -> tuple[Models, Judge]:
+def _judge_of(settings: Settings, name: str) -> tuple[Models, Judge]:
     """Return the models of a profile and its judge of this name. Raises ``SettingsError`` where it has none."""
     models = Models(settings)
     models.meter = _Progress()
@@ -130,8 +130,8 @@ class _Progress(Meter):
             advance("replies of the judge", replies, self.snapshot()[name]["expected"])
 
 
-def ask(
-    folder: Path, answers: DistinctAnswers, judge: Judge, models: Models, settings: Settings, sample: int = 0
+def _ask(
+    folder: Path, answers: DistinctAnswers, judge: Judge, models: Models, settings: Settings
 ) -> list[dict[str, Any]]:
     """Return the rows of ``verdicts`` (:meth:`DistinctAnswers.rows`), after a note on what is asked and may cost.
 
@@ -140,7 +140,7 @@ def ask(
     items = [item for item in answers.items if basis_of(item) == "model"]
     text = f"{counted(len(answers.items), 'distinct answer')}, of which {judge.name} judges {len(items):,}."
     if isinstance(judge, GptEvalJudge):
-        requests = [judge.request(item, sample * judge.attempts) for item in items]
+        requests = [judge.request(item) for item in items]
         keys = [cache_key(judge.generator.identity, request) for request in requests]
         replies = models.cache.find(keys) if models.cache else {}
         open_requests = [request for key, request in zip(keys, requests, strict=True) if key not in replies]
@@ -158,7 +158,7 @@ def ask(
                 f"Another command asks {judge.name} for {folder.parent.parent} now. Wait until it ends."
             )
         try:
-            return answers.rows(judge, sample)
+            return answers.rows(judge)
         finally:
             record(folder, "rejudge", {}, models.meter.snapshot(), 1)
 

@@ -95,9 +95,9 @@ class DistinctAnswers:
         items = [JudgeItem(key[0], row_of[key[0]][0], tuple(row_of[key[0]][1]), forms[key]) for key in keys]
         return cls([key for _, key in keys], items, [passages[key] for key in keys])
 
-    def rows(self, judge: Judge, sample: int = 0) -> list[dict[str, Any]]:
-        """Return the rows of ``verdicts`` that hold a judge's rulings; ``sample``: number of the repetition."""
-        rulings = rule(self.items, judge, sample)
+    def rows(self, judge: Judge) -> list[dict[str, Any]]:
+        """Return the rows of ``verdicts`` that hold a judge's rulings."""
+        rulings = rule(self.items, judge)
         return [
             {
                 "question_id": item.question_id,

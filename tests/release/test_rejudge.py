@@ -13,10 +13,8 @@ import pytest
 
 from quit.common.folders import locked
 from quit.dataset.release import verify
-from quit.release.repeat import hinging_labels
 from tests.release import small
 from tests.release.test_whatif import NAMES, READERS
-from tests.rows import table_of
 from tests.running import call_quit, start_quit
 from tests.servers.batches import batch_server
 from tests.servers.builds import served, write_profile
@@ -176,46 +174,6 @@ def test_the_equivalence_model_beside_a_judge_has_its_own_settings(release: Path
     assert facts["settings"]["judge"] == {"kind": "equivalence", "threshold": 0.5}
 
 
-def test_a_sample_is_judged_again_once(release: Path, tmp_path: Path) -> None:
-    fickle = {("q1", "Rhine"), ("q2", "Amazon")}
-    with RudeServer(reply=accepts()) as server:
-        path = profile(tmp_path / "p.toml", server.base_url)
-        options = ("release", "rejudge", release, "--judge", "new", "-p", path)
-        assert "Judge first" in call_quit(*options, "--repeat", 5, code=4).err
-        call_quit(*options)
-        first = len(server.answered)
-        same, again = (call_quit(*options, "--repeat", 5, "--json").json() for _ in range(2))
-        assert len(server.answered) == first + 5 and same == again
-        assert [row["estimate"] for row in same["shares"]] == [0, 0]
-        assert same["shares"][0]["high"] == pytest.approx(0.4345, abs=1e-4)  # Wilson's of 0 of 5
-        server.reply = lambda payload: "Yes" if asked(payload) in fickle else "No"
-        every = call_quit(*options, "--repeat", 99, "--json").json()
-        assert Counter(map(asked, server.answered[first:])).keys() == ASKED - {("q1", "Volga")}  # people's stays
-    first_answers = {*map(asked, server.answered[first : first + 5])}
-    shares = {row["of"]: row for row in every["shares"]}
-    assert every["sampled"] == every["judged"] == len(ASKED) - 1
-    assert shares["verdicts"]["changed"] == len(fickle - first_answers)
-    assert shares["verdicts"]["estimate"] == pytest.approx(len(fickle - first_answers) / (len(ASKED) - 1))
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_labels_hinge_on_the_answers_whose_verdict_alone_changes_them(tmp_path: Path, seed: int) -> None:
-    data = world(seed)
-    subject = small.Subject(small.write(tmp_path, data), READERS, small.settings())
-    verdicts = table_of("verdicts", data["verdicts"])
-    counts, passages = hinging_labels(subject, verdicts, verdicts)
-    accepted = {(row["question_id"], row["answer"]) for row in data["verdicts"] if row["correct"]}
-    answers_of: dict[tuple[str, str], set[tuple[str, str]]] = {}
-    for row in (row for name in NAMES for row in data[f"answers/{name}"]):
-        answers_of.setdefault((row["question_id"], row["permutation"]), set()).add((row["question_id"], row["answer"]))
-    for row, count in zip(data["verdicts"], counts.tolist(), strict=True):
-        answer = {(row["question_id"], row["answer"])}
-        assert count == sum(
-            bool(answers & accepted) != bool(answers & (accepted ^ answer)) for answers in answers_of.values()
-        )
-    assert passages == len(answers_of) and counts.any()
-
-
 def test_a_batch_is_submitted_then_collected(release: Path, tmp_path: Path) -> None:
     with batch_server(lambda _number, _body: "No") as server:
         path = profile(tmp_path / "p.toml", server.base_url)
@@ -253,8 +211,6 @@ def test_a_workspaces_own_judge_changes_nothing_and_a_lenient_one_some(full: Pat
     own, lenient = ((folder, "--judge", name) for name in ("equivalence", "lenient"))
     call_quit("release", "rejudge", *own)
     assert not call_quit("release", "what-if", *own, "--json").json()[0]["changed"]
-    again = call_quit("release", "rejudge", *own, "--repeat", 20, "--json").json()
-    assert [row["changed"] for row in again["shares"]] == [0, 0] and again["sampled"] == 20
     options = ("--set", "judge.name=lenient", "--set", "judge.threshold=0")
     call_quit("release", "rejudge", *lenient, *options)
     row = call_quit("release", "what-if", *lenient, "--json").json()[0]["labels"][-1]
