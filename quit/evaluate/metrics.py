@@ -2,11 +2,10 @@
 
 Rankings are sequences of relevance labels in rank order, so a metric never sees an id. nDCG's gain is the label, as in
 trec_eval and ir_measures; ``nDCG(exp)``, of the QUIT paper's scripts, has the gain 2^label - 1. The discount of both is
-log2(rank + 1). With ``by=subset`` sets of hints are ranked: a set stands where its first order is, with that order's
-label; the ideal list has each set once, with its best label. **Questions without a relevant passage** are treated alike
-by every metric, by one of two policies: ``zero`` (they count, with the value 0) or ``skip`` (they are left out of every
-mean). ``zero`` is the default: it keeps one denominator for all metrics, systems and corpora, also where only retrieved
-passages have labels and "no relevant passage" is the system's own doing.
+log2(rank + 1). **Questions without a relevant passage** are treated alike by every metric, by one of two policies:
+``zero`` (they count, with the value 0) or ``skip`` (they are left out of every mean). ``zero`` is the default: it keeps
+one denominator for all metrics, systems and corpora, also where only retrieved passages have labels and "no relevant
+passage" is the system's own doing.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,15 +25,12 @@ from quit.text.normalize import squad_normalised
 POLICIES = ("zero", "skip")
 RANKING = ("Hit", "Recall", "MRR", "nDCG", "nDCG(exp)")
 READING = ("EM", "F1", "cover-EM")
-_MEASURE = re.compile(
-    r"(?P<name>[A-Za-z]+(\(exp\))?)(\((rel=(?P<least>\d+))?((?(least),)by=(?P<by>subset))?(?<!\()\))?@(?P<depth>\d+)"
-)
+_MEASURE = re.compile(r"(?P<name>[A-Za-z]+(\(exp\))?)(\(rel=(?P<least>\d+)\))?@(?P<depth>\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A ranking metric at a depth. ``least``: the lowest label that counts as relevant (nDCG uses every label's gain);
-    ``by``: ``subset`` where sets of hints are ranked, empty for passages.
+    """A ranking metric at a depth. ``least``: the lowest label that counts as relevant (nDCG uses every label's gain).
 
     >>> str(Measure.parse("Hit(rel=2)@10")), Measure.parse("nDCG@10").least
     ('Hit(rel=2)@10', 1)
@@ -43,11 +39,10 @@ class Measure:
     name: str
     depth: int
     least: int = 1
-    by: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Measure:
-        """Read ``Hit@1``, ``Recall@50``, ``MRR@100``, ``nDCG@10``, ``nDCG(exp)@10``, ``Hit(rel=2,by=subset)@1``.
+        """Read ``Hit@1``, ``Recall@50``, ``MRR@100``, ``nDCG@10``, ``nDCG(exp)@10``, ``Hit(rel=2)@1``.
 
         Raises ``SettingsError`` for anything else.
         """
@@ -55,19 +50,13 @@ class Measure:
         name = parts["name"] if parts else text.partition("@")[0]
         if parts is None or name not in RANKING or not int(parts["depth"]) or parts["least"] == "0":
             raise SettingsError(
-                f"{text!r} is not a ranking metric. Write NAME@DEPTH or NAME(rel=LABEL,by=subset)@DEPTH, such as "
-                f"nDCG@10.{did_you_mean(name, RANKING)}"
+                f"{text!r} is not a ranking metric. Write NAME@DEPTH or NAME(rel=LABEL)@DEPTH, such as nDCG@10."
+                f"{did_you_mean(name, RANKING)}"
             )
-        return cls(name, int(parts["depth"]), int(parts["least"] or 1), parts["by"] or "")
+        return cls(name, int(parts["depth"]), int(parts["least"] or 1))
 
     def __str__(self) -> str:
-        options = []
-        if self.least != 1:
-            options.append(f"rel={self.least}")
-        if self.by:
-            options.append(f"by={self.by}")
-        name = f"{self.name}({','.join(options)})" if options else self.name
-        return f"{name}@{self.depth}"
+        return f"{self.name}(rel={self.least})@{self.depth}" if self.least != 1 else f"{self.name}@{self.depth}"
 
     @property
     def needs_all(self) -> bool:
@@ -90,12 +79,6 @@ def with_largest_k(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, An
     with the most passages."""
     largest = max((row["k"] for row in results if row["strategy"] != "any"), default=0)
     return [row for row in results if not row["reader"] or row["strategy"] == "any" or row["k"] == largest]
-
-
-def measures(metrics: Sequence[str], by: str) -> list[str]:
-    """Return ranking metrics; with ``by`` = ``subset`` each also over sets of hints. Raises as ``Measure.parse``."""
-    sets = [str(replace(Measure.parse(text), by="subset")) for text in metrics]
-    return list(dict.fromkeys([*metrics, *(sets if by == "subset" else ())]))
 
 
 def hit(ranked: Sequence[int] | np.ndarray, depth: int, least: int = 1) -> float:
@@ -138,28 +121,18 @@ def run_values(
     """Return question -> value for every question of ``qrels``: None where no passage is relevant, 0 where nothing was
     retrieved.
 
-    ``run``: question -> passage ids, best first; an id without a label has label 0. With ``by=subset``, ids are those
-    of ``quit export``: the set is what stands before the last underscore. Raises ``InputError`` for a passage twice in
-    one ranking.
+    ``run``: question -> passage ids, best first; an id without a label has label 0. Raises ``InputError`` for a
+    passage twice in one ranking.
     """
     values: dict[str, float | None] = {}
     for question, labels in qrels.items():
         ranking = run.get(question, ())
         if len(set(ranking)) < len(ranking):
             raise InputError(f"The ranking of question {question!r} names a passage twice.")
-        lists = (ranking, sorted(labels, key=labels.__getitem__, reverse=True))
-        ranked, judged = ([labels.get(name, 0) for name in _units(names, measure.by)] for names in lists)
-        relevant = max(judged, default=0) >= measure.least
-        values[question] = measure.value(ranked, judged) if relevant else None
+        relevant = max(labels.values(), default=0) >= measure.least
+        ranked = [labels.get(name, 0) for name in ranking]
+        values[question] = measure.value(ranked, [*labels.values()]) if relevant else None
     return values
-
-
-def _units(passages: Sequence[str], by: str) -> list[str]:
-    """Return the passages that count: all, or of each set of hints the first."""
-    firsts: dict[str, str] = {}
-    for name in passages:
-        firsts.setdefault(name.rsplit("_", 1)[0] if by else name, name)
-    return list(firsts.values())
 
 
 def mean(values: Sequence[float | None] | np.ndarray, policy: str = "zero") -> float:

@@ -34,7 +34,7 @@ def benchmark(
     step: Step = directly,
 ) -> JobResult:
     """Benchmark QA systems on a release, or on the newest release of a workspace. The result: ``results``, ``seconds``,
-    ``wrong_zeros`` (of ``benchmark.judge_others``), the ``page``, and the ``release``'s name.
+    the ``page``, and the ``release``'s name.
 
     Nothing is run where ``out`` holds the results of the same arguments, release and settings already (with what
     classes and model folders hold, and the versions of other packages' plugins) and no ``corpora`` are named, except
@@ -70,8 +70,7 @@ def benchmark(
     facts: dict[str, Any] = {"page": str(folder / "leaderboard.html"), "release": frozen.name}
     complete = all((folder / name).is_file() for name in ("run.json", "results.json", "leaderboard.html"))
     if complete and not (anew or corpora) and (read_json(folder / _MARK) or {}).get("key") == key:
-        run = read_json(folder / "run.json")
-        facts |= {"results": read_json(folder / "results.json"), "seconds": {}, "wrong_zeros": run["wrong zeros"]}
+        facts |= {"results": read_json(folder / "results.json"), "seconds": {}}
         return JobResult(facts, f"Nothing new: {out} holds the results of the release {frozen.name} already.")
     with writing(folder):
         (folder / _MARK).unlink(missing_ok=True)
@@ -95,7 +94,7 @@ def _benchmark(request: Any, settings: Any, out: Path) -> dict[str, Any]:
     from quit.qa.benchmark.benchmark import run_benchmark
 
     outcome = run_benchmark(request, settings, out)
-    return {"results": outcome.results.to_pylist(), "seconds": outcome.seconds, "wrong_zeros": outcome.wrong_zeros}
+    return {"results": outcome.results.to_pylist(), "seconds": outcome.seconds}
 
 
 def _release_of(folder: str) -> Release:

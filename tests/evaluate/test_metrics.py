@@ -1,9 +1,7 @@
 """Metrics against hand-computed values and ir_measures."""
 
-import itertools
 import math
 import random
-from dataclasses import replace
 
 import ir_measures
 import numpy as np
@@ -75,38 +73,7 @@ def test_a_passage_twice_in_a_ranking_is_refused() -> None:
         metrics.run_values({"a": ["x", "x"]}, {"a": {"x": 1}}, metrics.Measure.parse("Hit@1"))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_by_subset_is_ir_measures_on_a_run_whose_sets_count_once(seed: int) -> None:
-    """Literally: later orders of a set are struck from the run, and the qrels have a set with its best label."""
-    draw = random.Random(seed)
-    orders = [f"q{number}_{''.join(sorted(order))}_{order}" for number in (1, 2)
-              for size in (1, 2, 3) for order in map("".join, itertools.permutations("012", size))]  # fmt: skip
-    labels = {name: draw.choice([1, 1, 2]) for name in orders if name.startswith("q1")}
-    ranking = draw.sample(orders, draw.choice([4, 12, len(orders)]))
-    seen, kept, best = set(), [], {}
-    for name in ranking:
-        if (group := tuple(name.split("_")[:2])) not in seen:
-            kept.append(name)
-        seen.add(group)
-    for name, label in labels.items():
-        best[name.split("_")[1]] = max(label, best.get(name.split("_")[1], 0))
-    qrels = {"q": {name: labels.get(name, 0) for name in kept}}
-    for ours in ("Hit@1", "Hit(rel=2)@3", "MRR@10", "MRR(rel=2)@10"):
-        measure = _theirs(ours)
-        run = {"q": {name: float(-rank) for rank, name in enumerate(kept)}}
-        expected = ir_measures.calc_aggregate([measure], qrels, run)[measure]
-        text = str(replace(metrics.Measure.parse(ours), by="subset"))
-        assert metrics.run_values({"q": ranking}, {"q": labels}, metrics.Measure.parse(text))["q"] == expected, text
-    gains = [labels.get(name, 0) for name in kept]
-    ideal = sorted(best.values(), reverse=True)
-    discounted = [sum(gain / math.log2(at + 2) for at, gain in enumerate(some[:5])) for some in (gains, ideal)]
-    values = {text: metrics.run_values({"q": ranking}, {"q": labels}, metrics.Measure.parse(text))["q"]
-              for text in ("nDCG(by=subset)@5", "Recall(by=subset)@50")}  # fmt: skip
-    assert values["nDCG(by=subset)@5"] == pytest.approx(discounted[0] / discounted[1])
-    assert values["Recall(by=subset)@50"] == pytest.approx(sum(gain > 0 for gain in gains) / 7)  # sets of three hints
-
-
-NONE = "Hit nDGC nDGC@10 Hit(exp)@1 Hit@0 Hit(rel=0)@1 Hit()@1 Hit(,by=subset)@1 Hit(by=set)@1 EM@1"
+NONE = "Hit nDGC nDGC@10 Hit(exp)@1 Hit@0 Hit(rel=0)@1 Hit()@1 Hit(by=set)@1 EM@1"
 
 
 @pytest.mark.parametrize("text", [*NONE.split(), ""])
@@ -116,9 +83,7 @@ def test_what_is_no_metric(text: str) -> None:
         metrics.Measure.parse(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["Hit@1", "Recall(rel=2)@50", "MRR@100", "nDCG@10", "nDCG(exp)(by=subset)@10", "Hit(rel=2,by=subset)@1"]
-)
+@pytest.mark.parametrize("text", ["Hit@1", "Recall(rel=2)@50", "MRR@100", "nDCG@10", "nDCG(exp)@10", "Hit(rel=2)@1"])
 def test_measures_read_as_they_are_written(text: str) -> None:
     measure = metrics.Measure.parse(text)
     assert str(measure) == text and measure.needs_all == text.startswith(("Recall", "nDCG"))

@@ -30,11 +30,11 @@ from quit.dataset.dataset import Dataset
 from quit.engine.plan import check_labelers
 from quit.errors import SettingsError
 from quit.evaluate.circularity import CORPUS, Circularity
-from quit.evaluate.metrics import READING, Measure, measures
+from quit.evaluate.metrics import READING, Measure
 from quit.models.factory import Models
 from quit.qa.benchmark.figures import figures
 from quit.qa.benchmark.independent import task_without
-from quit.qa.benchmark.leaderboard import page, wrong_zeros_in_words
+from quit.qa.benchmark.leaderboard import page
 from quit.qa.benchmark.listwise import replies_in_words
 from quit.qa.benchmark.plugins import GROUPS, ORACLE, PluginContext, check_name, collection_of, source_identity
 from quit.qa.benchmark.relabel import known_verdicts
@@ -50,9 +50,6 @@ from quit.release.whatif import opened
 from quit.stages.identities import judge_identity, reader_identity
 from quit.text.vendors import family
 from quit.version import __version__
-
-OTHERS = "release, others judged"
-"""Name of the release in rows whose labels are those of ``benchmark.judge_others``."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +68,11 @@ class BenchmarkRequest:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The tables, and what each step took (seconds, when it was made). ``wrong_zeros``: as
-    :meth:`quit.qa.benchmark.relabel.RetrievedLabels.wrong_zeros` counts them; empty where nothing was read."""
+    """The tables, and what each step took (seconds, when it was made)."""
 
     results: pa.Table
     comparisons: pa.Table
     seconds: dict[str, float]
-    wrong_zeros: dict[str, float]
 
 
 def run_benchmark(request: BenchmarkRequest, settings: QaSettings, out: Path) -> Outcome:
@@ -105,7 +100,7 @@ def prepare(request: BenchmarkRequest, settings: QaSettings, out: Path) -> Itera
 
 def check(request: BenchmarkRequest, settings: QaSettings) -> None:
     """Raise ``SettingsError`` for what cannot be run, before anything is read."""
-    alone = request.bounds and not (request.corpora or settings.benchmark.judge_others)
+    alone = request.bounds and not request.corpora
     if not {*request.retrievers} - (set() if alone else {ORACLE}):
         raise SettingsError(f"Name at least one --retriever{'' if alone else ' beside the oracle'}.")
     profile_readers = [reader.name for reader in settings.readers]
@@ -116,10 +111,9 @@ def check(request: BenchmarkRequest, settings: QaSettings) -> None:
     ):
         for name in names:
             check_name(group, name, more)
-    if request.corpora or settings.benchmark.judge_others:
+    if request.corpora:
         check_labelers(settings)
-    metrics = measures(settings.benchmark.metrics, settings.benchmark.by)
-    if unknown := set(settings.benchmark.compare) - {*metrics, *READING}:
+    if unknown := set(settings.benchmark.compare) - {*settings.benchmark.metrics, *READING}:
         raise SettingsError(
             f"benchmark.compare names {min(unknown)!r}, which is neither in benchmark.metrics nor one of "
             f"{', '.join(READING)}."
@@ -192,9 +186,6 @@ def run_prepared(request: BenchmarkRequest, runner: Runner, task: Task, out: Pat
         note(circular.sentence(), loud=True)
     for independent in _independent_tasks(request, runner, task, circular, no_bounds):
         scores.append(_score(runner, independent, no_bounds, request.readers))
-    if runner.settings.judge_others:
-        judged_task = replace(task, name=OTHERS, relevance=runner.relabel(task, no_bounds))
-        scores.append(_score(runner, judged_task, no_bounds, ()))
     every = list(systems)
     for path, documents in corpora.items():
         beside = Task(corpus_name(path), DocumentPassages(documents), task.queries, None)
@@ -209,7 +200,7 @@ def run_prepared(request: BenchmarkRequest, runner: Runner, task: Task, out: Pat
     results, comparisons = _write(request, runner, task, every, scores, circular, out)
     for label, counts in runner.replies.items():
         note(f"{label}: {replies_in_words(counts)}")
-    return Outcome(results, comparisons, runner.stages.seconds, runner.wrong_zeros)
+    return Outcome(results, comparisons, runner.stages.seconds)
 
 
 def circularity(request: BenchmarkRequest, runner: Runner) -> Circularity:
@@ -241,7 +232,7 @@ def _score(runner: Runner, task: Task, systems: Sequence[System], readers: Seque
     settings = runner.context.settings.benchmark
     scores = Scores(task)
     for system in systems:
-        scores.add_system(system, measures(settings.metrics, settings.by))
+        scores.add_system(system, settings.metrics)
     readings: list[ReaderAnswers] = []
     for reader in dict.fromkeys(readers):
         for system in systems:
@@ -276,16 +267,12 @@ def _write(
     results = pa.concat_tables(scored.results(settings.benchmark) for scored in scores)
     comparisons = pa.concat_tables(scored.comparisons(settings.benchmark) for scored in scores)
     values = pa.concat_tables(scored.per_question() for scored in scores)
-    paper = [scored for scored in scores if not scored.task.name.startswith((OTHERS, CORPUS))]
+    paper = [scored for scored in scores if not scored.task.name.startswith(CORPUS)]
     points = figures(paper, systems, settings.benchmark.without_relevant)
     for name, table in (("results", results), ("comparisons", comparisons), ("values", values), ("figures", points)):
         write_table(out / f"{name}.parquet", table)
     write_json(out / "results.json", results.to_pylist())
     facts = described_run(request, runner, task)
-    if settings.benchmark.by == "subset":
-        facts["sets of hints"] = scores[0].sets_in_words()
-    if runner.wrong_zeros:
-        facts["wrong zeros"] = wrong_zeros_in_words(runner.wrong_zeros)
     lengths = []
     for name, passages in {system.task.name: system.task.passages for system in systems}.items():
         file = runner.context.cache / f"words-{content_hash(passages.identity)}.npy"  # Wikipedia takes minutes
@@ -299,7 +286,6 @@ def _write(
             "runs": runs,
             "systems": {f"{system.task.name}: {system.name}": system.identity for system in systems},
             "replies": runner.replies,
-            "wrong zeros": runner.wrong_zeros,
             "circular": asdict(circular),
             "settings": settings.benchmark.model_dump(mode="json"),
         },

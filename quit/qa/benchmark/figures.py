@@ -60,7 +60,7 @@ def _hits(scores: Scores, policy: str) -> dict[Key, dict[int, float]]:
     for (key, metric), values in scores.values.items():
         if key.retriever != ORACLE and not (key.reranker or key.reader):
             measure = Measure.parse(metric)
-            if measure.name == "Hit" and measure.least == FULLY and not measure.by:
+            if measure.name == "Hit" and measure.least == FULLY:
                 hits.setdefault(key, {})[measure.depth] = float(np.mean(under(values, policy) if len(values) else [0]))
     return hits
 

@@ -15,7 +15,7 @@ from quit.evaluate.circularity import Circularity
 from quit.qa.benchmark.plugins import ORACLE
 from quit.render import plots
 from quit.render.html import environment, template_text
-from quit.render.table import Plot, Table, interval, number, percent
+from quit.render.table import Plot, Table, number
 
 _FIGURES = {
     "4 left": ("Hit@k by corpus, label 2 (the paper's figure 4, left)", "k", "Hit@k"),
@@ -35,7 +35,7 @@ def page(
 ) -> str:
     """Return the page. ``facts``: what was run, in words; the next three: the tables of these names; ``circular``:
     which models are marked."""
-    tables = grouped(((row["corpus"], row["reader"], "by=subset" in row["metric"]), row) for row in results.to_pylist())
+    tables = grouped(((row["corpus"], row["reader"]), row) for row in results.to_pylist())
     templates = environment()
     templates.filters["as_text"] = as_text
     return templates.get_template("leaderboard.html").render(
@@ -48,7 +48,7 @@ def page(
     )
 
 
-def _table(corpus: str, reader: str, sets: bool, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _table(corpus: str, reader: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the systems of a corpus and reader with their rows by metric, and each metric's highest value of those
     that are no bound."""
     names = ("retriever", "reranker", *(("strategy", "k") if reader else ()))
@@ -59,7 +59,6 @@ def _table(corpus: str, reader: str, sets: bool, rows: Sequence[Mapping[str, Any
         systems.setdefault(key, {})[metric] = row
         best[metric] = max(best.get(metric, 0.0), 0.0 if ORACLE in key else row["value"])
     title = f"Reader {reader}: {corpus}" if reader else f"Retrieval and reranking: {corpus}"
-    title += ", sets of hints" if sets else ""
     return {"title": title, "names": names, "systems": systems, "best": best}
 
 
@@ -112,10 +111,3 @@ def as_text(value: Any) -> str:
 def _short(text: str) -> str:
     name, colon, argument = text.partition(":")
     return f"{name}:{argument.rstrip('/').rpartition('/')[2]}" if colon else text
-
-
-def wrong_zeros_in_words(counts: Mapping[str, float]) -> str:
-    """Return how many passages of other questions have label 2 (columns of ``RetrievedLabels.wrong_zeros``)."""
-    passages = f"{counts['wrong']:,} of {counts['read']:,} passages of other questions"
-    share = f"{percent(counts['share'])} (95% interval {interval(counts)})"
-    return f"{passages} have label 2, where the paper assumes 0: {share}"

@@ -1,5 +1,5 @@
-"""Labels for retrieved passages that have none: of a corpus without hints (paper, section 5.1), or of other questions,
-whose label 0 the paper assumes. The labelers answer from each passage, the judge compares.
+"""Labels for retrieved passages that have none: of a corpus without hints (paper, section 5.1). The labelers answer
+from each passage, the judge compares.
 
 Label 2 if at least one labeler is right, else 0: label 1 says that a hint was made for the
 question, which no such passage was.
@@ -16,10 +16,9 @@ import pyarrow as pa
 
 from quit.common.rows import tuples
 from quit.dataset.dataset import FULLY
-from quit.evaluate.significance import share_interval
 from quit.models.judges import rule
 from quit.models.protocols import Judge, JudgeItem, Prompt, Reader
-from quit.qa.benchmark.task import BenchmarkQuery, Passages, ReleaseRelevance
+from quit.qa.benchmark.task import BenchmarkQuery, Passages
 from quit.stages.labelling.answers import fully_relevant
 from quit.text.answers import answer_key
 
@@ -28,36 +27,16 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class RetrievedLabels:
-    """Labels of the passages that some systems retrieved: for each question row -> label.
-
-    ``release``: its own labels, where the passages are those of other questions, for which the paper assumes 0.
-    """
+    """Labels of the passages that some systems retrieved: for each question row -> label."""
 
     labels_of: Sequence[Mapping[int, int]]
-    release: ReleaseRelevance | None = None
 
     def labels(self, query: int, rows: np.ndarray) -> np.ndarray:
         """Return the labels, int8, 0 for a passage without a judgement."""
-        labels = np.array([self.labels_of[query].get(int(row), 0) for row in rows], dtype=np.int8)
-        return labels if self.release is None else np.maximum(self.release.labels(query, rows), labels)
+        return np.array([self.labels_of[query].get(int(row), 0) for row in rows], dtype=np.int8)
 
-    def judgements(self, query: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return rows and labels of a release's own passages of a question and of others with label 2, highest label
-        first; None without a release: what was not retrieved is not judged."""
-        if self.release is None:
-            return None
-        rows, labels = self.release.judgements(query)
-        wrong = [row for row, label in self.labels_of[query].items() if label]
-        return np.array([*wrong, *rows]), np.array([*[FULLY] * len(wrong), *labels], dtype=np.int8)
-
-    def wrong_zeros(self) -> dict[str, float]:
-        """Return how many of the passages that were read have label 2: ``read``, ``wrong``, ``share``, and ``low`` and
-        ``high``, the ends of its 95% bootstrap interval over questions."""
-        counts = [(sum(labels.values()) // FULLY, len(labels)) for labels in self.labels_of if labels]
-        wrong, passages = np.array(counts, dtype=np.int64).reshape(-1, 2).T
-        low, high = share_interval(wrong, passages)
-        share = float(wrong.sum() / passages.sum()) if len(passages) else 0.0
-        return {"wrong": int(wrong.sum()), "read": int(passages.sum()), "share": share, "low": low, "high": high}
+    def judgements(self, query: int) -> None:
+        """Return None: what was not retrieved is not judged."""
 
 
 def known_verdicts(verdicts: pa.Table) -> dict[tuple[str, str], bool]:

@@ -18,7 +18,7 @@ from quit.evaluate.metrics import READING, Measure, answer_value, under
 from quit.evaluate.significance import compare, intervals
 from quit.qa.benchmark.plugins import ORACLE
 from quit.qa.benchmark.run import ReaderAnswers, System
-from quit.qa.benchmark.task import ReleasePassages, Task
+from quit.qa.benchmark.task import Task
 from quit.qa.contracts.benchmark import COMPARISONS, RESULTS, VALUES
 from quit.qa.settings.benchmark import Benchmark
 from quit.retrieval.trec import qrels_line, run_line
@@ -64,13 +64,11 @@ class Scores:
         assert relevance is not None
         key = Key(self.task.name, system.retriever, system.reranker)
         rows = (ranking.rows for ranking in system.rankings)
-        by_unit = self._labels([(of_query, relevance.labels(query, of_query)) for query, of_query in enumerate(rows)])
+        ranked = [relevance.labels(query, of_query) for query, of_query in enumerate(rows)]
         for text in metrics:
             measure = Measure.parse(text)
-            if measure.by not in by_unit:
-                continue  # a document of another corpus is a set of its own
             values = []
-            for labels, everything in zip(by_unit[measure.by], self.judgements[measure.by], strict=True):
+            for labels, everything in zip(ranked, self.judgements, strict=True):
                 if everything is None:
                     if measure.needs_all or measure.least != FULLY:
                         break
@@ -82,25 +80,12 @@ class Scores:
                 self.values[key, text] = np.array(values, dtype=np.float64)
 
     @cached_property
-    def judgements(self) -> dict[str, list[Any]]:
-        """Of each question the labels of all judged passages, and (``subset``) the best label of each set of hints:
-        int8, highest first; None where only retrieved passages are judged."""
+    def judgements(self) -> list[np.ndarray | None]:
+        """The labels of all judged passages of each question, int8, highest first; None where only retrieved passages
+        are judged."""
         assert self.task.relevance is not None
-        return self._labels([self.task.relevance.judgements(query) for query in range(len(self.task.queries))])
-
-    def _labels(self, lists: Sequence[tuple[np.ndarray, np.ndarray] | None]) -> dict[str, list[Any]]:
-        """Return the labels of each question's list of passages (rows and labels), and (``subset``) of the first of
-        each set of hints."""
-        labels = {"": [pair and pair[1] for pair in lists]}
-        if isinstance(passages := self.task.passages, ReleasePassages):
-            labels["subset"] = [pair and passages.first_of_sets(*pair) for pair in lists]
-        return labels
-
-    def sets_in_words(self) -> str:
-        """Return how many relevant sets of hints a question has."""
-        labels = [of_sets for of_sets in self.judgements["subset"] if of_sets is not None]
-        least_1, least_2 = (float(np.mean([(of_sets >= least).sum() for of_sets in labels])) for least in (1, FULLY))
-        return f"{least_1:.1f} relevant per question, {least_2:.1f} with label 2; each counts at its first order"
+        judged = (self.task.relevance.judgements(query) for query in range(len(self.task.queries)))
+        return [pair and pair[1] for pair in judged]
 
     def add_reading(self, reading: ReaderAnswers) -> None:
         """Add EM, F1 and cover-EM of a reader's answers, compared with the valid answers."""

@@ -98,7 +98,7 @@ class Runner:
     """Carries out the steps for one release.
 
     ``context``: what plugins are made from; each task's plugins get its passages. ``replies``: the ``counts`` of
-    listwise rerankers, by system. ``wrong_zeros``: of passages of other questions, where some were read.
+    listwise rerankers, by system.
     """
 
     context: PluginContext
@@ -106,7 +106,6 @@ class Runner:
     dataset: Dataset
     release_verdicts: dict[tuple[str, str], bool]
     replies: dict[str, Counter[str]] = field(default_factory=dict)
-    wrong_zeros: dict[str, float] = field(default_factory=dict)
     _plugins: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -221,17 +220,9 @@ class Runner:
         return ranking
 
     def relabel(self, task: Task, systems: Sequence[System]) -> Relevance:
-        """Return the labels of all retrieved passages, by the profile's labelers and judge (section 5.1). Of a
-        release those of other questions are read, each system's first ``benchmark.judge_others``."""
-        release = task.relevance if isinstance(task.relevance, ReleaseRelevance) else None
-
-        def to_read(query: int, rows: np.ndarray) -> np.ndarray:
-            if release is None:
-                return rows
-            return rows[release.labels(query, rows) == 0][: self.settings.judge_others]
-
+        """Return the labels of all retrieved passages, by the profile's labelers and judge (section 5.1)."""
         rows = [
-            np.unique(np.concatenate([to_read(query, system.rankings[query].rows) for system in systems]))
+            np.unique(np.concatenate([system.rankings[query].rows for system in systems]))
             for query in range(len(task.queries))
         ]
         names = [labeler.name for labeler in self.context.settings.labelers]
@@ -272,10 +263,7 @@ class Runner:
         _, table = self.stages.table("relabel", task.name, key, task.question_ids, RELABELLED, make)
         for row in table.to_pylist():
             labels_of[row["question_id"]][row["row"]] = row["label"]
-        by_query = relabel.RetrievedLabels([labels_of[question_id] for question_id in task.question_ids], release)
-        if release is not None:
-            self.wrong_zeros = by_query.wrong_zeros()
-        return by_query
+        return relabel.RetrievedLabels([labels_of[question_id] for question_id in task.question_ids])
 
     def read(self, system: System, name: str) -> list[ReaderAnswers]:
         """Return a reader's answers to the contexts of a system: every strategy at every k.

@@ -26,8 +26,6 @@ from quit.common.safe import safe_id
 from quit.dataset.dataset import FULLY, Dataset
 from quit.dataset.paper_names import paper_id
 from quit.errors import InputError
-from quit.evaluate.metrics import measures
-from quit.qa.benchmark.plugins import ORACLE
 from quit.qa.benchmark.published import PublishedResults, read_results
 from quit.qa.benchmark.results import Scores
 from quit.qa.benchmark.run import ReaderAnswers, System
@@ -49,8 +47,7 @@ class RunScores:
     ``split``: its questions; of these, ``missing`` are not in the run and ``without_full`` have no passage of label 2.
     ``others``: questions of the run that are not in the split. ``unknown``: lines whose passage the release does not
     have; they count as not relevant. ``first_other``, ``first_unknown``: the first of these, "" where there is none; of
-    the second, question and passage. Where ``settings.by`` is ``subset``, ``ideal`` has the figures of the ideal
-    ranking (else no row) and ``sets`` says how many sets of hints are relevant.
+    the second, question and passage.
     """
 
     name: str
@@ -62,8 +59,6 @@ class RunScores:
     unknown: int
     first_other: str
     first_unknown: str
-    ideal: pa.Table
-    sets: str
 
 
 def score_run(
@@ -76,7 +71,6 @@ def score_run(
     Raises ``InputError`` for a line that is not as expected, with its number, for a run without a question of the split
     or without a known passage, and for a split without questions; ``SettingsError`` for an unknown metric.
     """
-    metrics = measures(settings.metrics, settings.by)
     results = read_results(path) if path.is_file() and is_array(path) else PublishedResults()
     name, lines = ("", results.rankings) if results.rankings else read_run(path)
     task = release_task(dataset, split)
@@ -103,14 +97,9 @@ def score_run(
     scores = Scores(task)
     system = System(task, retriever or name or path.stem, reranker, "", "", rankings)
     if not results.answers:
-        scores.add_system(system, metrics)
+        scores.add_system(system, settings.metrics)
     for reading, answers in results.answers.items():
         scores.add_reading(ReaderAnswers(system, *reading, [answers.get(question, "") for question in question_ids]))
-    ideal = Scores(task)
-    own = [relevance.judgements(query) for query in range(len(rankings))]
-    if settings.by == "subset":
-        ideal_rankings = [Ranking(*judgements) for judgements in own]
-        ideal.add_system(System(task, ORACLE, ORACLE, "", "", ideal_rankings), metrics)
     missing = sum(question not in lines for question in question_ids)
     unknown_passages = (
         f"{question} {[*best_first(lines[question])][rank]}"
@@ -123,12 +112,10 @@ def score_run(
         split=len(question_ids),
         missing=missing,
         others=len(lines.keys() - names),
-        without_full=sum(int(labels[0]) < FULLY for _, labels in own),
+        without_full=sum(int(relevance.judgements(query)[1][0]) < FULLY for query in range(len(rankings))),
         unknown=unknown,
         first_other=next((question for question in lines if question not in names), ""),
         first_unknown=next(unknown_passages, ""),
-        ideal=ideal.results(settings),
-        sets=scores.sets_in_words() if settings.by == "subset" else "",
     )
 
 

@@ -179,12 +179,6 @@ class ReleasePassages:
         """What tells the question and the permutation of each row, int64, ascending."""
         return np.repeat(np.arange(self.groups) * len(self._permutations), np.diff(self.starts)) + self._codes
 
-    def first_of_sets(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return, in rank order, the label of the first passage of each set of hints; each unknown row (-1) is a set of
-        its own. ``rows``, ``labels``: of ranked passages."""
-        sets = np.where(rows < 0, -1 - np.arange(len(rows)), self.units.of_row[rows])
-        return labels[np.sort(np.unique(sets, return_index=True)[1])]
-
     @cached_property
     def _groups(self) -> dict[str, int]:
         spellings = (map(paper_id, self._ids), self._ids, self._names)

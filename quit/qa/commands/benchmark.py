@@ -48,8 +48,6 @@ def run(
     reader: ReaderOption = None,
     corpus: list[Path] | None = None,
     bounds: bool = True,
-    by: options.By = None,
-    judge_others: Annotated[str | None, typer.Option(metavar="K", parser="benchmark.judge_others={}".format)] = None,
     profile: options.Profile = None,
     set_: options.Set = None,
     quiet: QuietOption = False,
@@ -64,8 +62,6 @@ def run(
         corpus: Corpus (of quit corpus build, or JSONL) to benchmark beside the release, its passages relabelled by
             labelers and judge. Repeat for several.
         bounds: Oracle retriever, oracle reranker and Optimal as rows too.
-        judge_others: The labelers read each system's first K passages of other questions, whose label 0 the paper
-            assumes; metrics also with the labels that follow.
     """
     from quit.flows.calling import run_job
     from quit.qa import jobs
@@ -82,10 +78,10 @@ def run(
             corpora=[str(path) for path in corpus or ()],
             bounds=bounds,
             profile=profile,
-            settings=[*(set_ or ()), *filter(None, [by, judge_others])],
+            settings=set_,
             anew=True,
         )
-    _print({name: outcome[name] for name in ("results", "seconds", "wrong_zeros")}, out, as_json)
+    _print({name: outcome[name] for name in ("results", "seconds")}, out, as_json)
 
 
 @app.command()
@@ -192,18 +188,15 @@ def list_(as_json: options.Json = False, profile: options.NamedProfile = "embedd
 
 
 def _print(facts: dict[str, Any], out: Path, as_json: bool) -> None:
-    from quit.qa.benchmark.leaderboard import wrong_zeros_in_words
-
-    sentences = [wrong_zeros_in_words(facts["wrong_zeros"])] if facts.get("wrong_zeros") else []
-    show(facts, as_json, [_table(facts["results"]), *sentences, str(out / "leaderboard.html")])
+    show(facts, as_json, [_table(facts["results"]), str(out / "leaderboard.html")])
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
-    from quit.evaluate.metrics import READING, measures, with_largest_k
+    from quit.evaluate.metrics import READING, with_largest_k
     from quit.qa.benchmark.leaderboard import as_text
 
     ranking = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "nDCG(exp)@10", "Hit(rel=2)@1")
-    metrics = (*measures(ranking, "subset"), *READING)
+    metrics = (*ranking, *READING)
     systems: dict[tuple, dict[str, float]] = {}
     for row in with_largest_k(rows):  # the page has every k
         key = (row["corpus"], row["retriever"], row["reranker"], row["reader"], row["strategy"], row["k"] or "")

@@ -28,7 +28,6 @@ def run(
     release: Annotated[Path | None, typer.Option("-r")] = None,
     workspace: options.Workspace = Path("workspace"),
     split: str = "test",
-    by: options.By = None,
     set_: options.Set = None,
     retriever: str = "",
     reranker: str = "",
@@ -57,18 +56,16 @@ def run(
     from quit.qa.benchmark.runfile import add_results, score_run
     from quit.qa.jobs import settings_for
 
-    settings = settings_for(release or workspace, None, [*(set_ or ()), *filter(None, [by])]).benchmark
+    settings = settings_for(release or workspace, None, set_ or ()).benchmark
     with working("evaluate", as_json):
         dataset = Dataset.of_release(release) if release else dataset_of(last_build(open_workspace(workspace)))
         scores = score_run(run_file, dataset, split, settings, retriever, reranker)
         if out is not None:
             add_results(scores.results, out, dataset, split)
     if as_json:
-        results = {"metrics": scores.results, "ideal": scores.ideal}
         columns = ["reader", "strategy", "k", "metric", "value", "low", "high", "questions"]
-        rows = {name: table.select(columns).to_pylist() for name, table in results.items() if len(table)}
-        counts = {name: value for name, value in vars(scores).items() if name not in ("results", "ideal", "sets")}
-        print_json({**counts, **rows})
+        counts = {name: value for name, value in vars(scores).items() if name != "results"}
+        print_json({**counts, "metrics": scores.results.select(columns).to_pylist()})
     else:
         _print_run_scores(scores, split, settings)
 
@@ -135,16 +132,11 @@ def _print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> Non
         f"{escape(scores.name)}: {counted(scores.split, 'question')} of {escape(split)}, values in percent"
     )
     rows = []
-    ideal = {row["metric"]: f"{100 * row['value']:.2f}" for row in scores.ideal.to_pylist()}
     for row in scores.results.to_pylist():
         value, low, high = (f"{100 * row[name]:.2f}" for name in ("value", "low", "high"))
         read_by = f"{row['reader']} {row['strategy']} k={row['k']}: " if row["reader"] else ""
-        rows.append((read_by + row["metric"], value, f"{low} to {high}", *([ideal[row["metric"]]] if ideal else [])))
-    terminal.show(
-        [Table("", ("metric", "value", "95% interval", *(["ideal ranking"] if ideal else [])), rows)], terminal.OUT
-    )
-    if ideal:
-        terminal.sentence(f"- Sets of hints: {scores.sets}", terminal.OUT)
+        rows.append((read_by + row["metric"], value, f"{low} to {high}"))
+    terminal.show([Table("", ("metric", "value", "95% interval"), rows)], terminal.OUT)
     policy = "0 in metrics with rel=2" if settings.without_relevant == "zero" else "left out of metrics with rel=2"
     for count, what in (
         (scores.missing, "of the split not in the run: 0 in every metric that counts them"),

@@ -34,15 +34,6 @@ QuestionLimit = Annotated[int | None, typer.Option(min=1, help="Only the first s
 Set = Annotated[
     list[str] | None, typer.Option(help="Override a setting: labels.max_new_tokens=16.", autocompletion=_settings_keys)
 ]
-By = Annotated[
-    str | None,
-    typer.Option(
-        metavar="subset",
-        parser="benchmark.by={}".format,
-        help="Each ranking metric also over sets of hints, whose orders count once.",
-    ),
-]
-"""The override that it stands for, as that of ``--judge-others``."""
 
 
 def load_settings(profile: str, overrides: Sequence[str] | None) -> QaSettings:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from quit.contracts.columns import COUNT, REAL, SMALL, TEXT
 from quit.contracts.contract import Column, TableContract
 
-_CORPUS = Column(
-    "corpus", TEXT, "`release` (`release, others judged`: with `benchmark.judge_others`), or another corpus."
-)
+_CORPUS = Column("corpus", TEXT, "`release`, or another corpus.")
 _SYSTEM = (
     _CORPUS,
     Column("retriever", TEXT, "Retriever, as it was asked for; `oracle` returns every relevant passage."),

@@ -88,12 +88,6 @@ class Benchmark(Section):
     )
     """Ranking metrics; `rel`: the lowest relevant label (1; tables 2 and 3 take 2); `nDCG`: gain is the label, as in
     trec_eval; `nDCG(exp)`: 2^label - 1, as in the paper's scripts."""  # fmt: skip
-    by: Literal["passage", "subset"] = "passage"
-    """`subset`: each metric also over sets of hints, such as `Hit(by=subset)@1`. A set counts once, at its first order
-    retrieved, with that order's label; the ideal list has sets with their best labels."""
-    judge_others: int = Field(0, ge=0)
-    """Passages of other questions, the first of each system, that the labelers read; the paper assumes label 0 for all.
-    0: none."""
     compare: Measures = ("Hit@1", "nDCG@10", "EM")
     """Metrics on which every two systems are compared."""
     without_relevant: Literal["zero", "skip"] = "zero"

@@ -13,7 +13,6 @@ import pytrec_eval
 from quit.common.safe import safe_id
 from quit.dataset.dataset import Dataset
 from quit.errors import InputError
-from quit.evaluate.metrics import Measure, mean, run_values
 from quit.qa.benchmark.benchmark import BenchmarkRequest, run_benchmark
 from quit.qa.benchmark.results import qrels_lines
 from quit.qa.benchmark.runfile import score_run
@@ -82,35 +81,6 @@ def test_the_tools_of_trec_agree_also_where_scores_are_equal(world, release, tmp
             assert values[ours] == pytest.approx(sum(row[name] for row in each) / 3, abs=1e-9), ours
     assert scores.name == "mine" and scores.missing == 3 - len(run)
     assert scores.unknown == sum(name in ("unknown_0_0", "other") for given in run.values() for name in given)
-
-
-def test_by_subset_the_figures_are_those_of_the_ids_and_stand_beside_the_paper_s(world, release, tmp_path):
-    """Ids tell the sets: a literal path to the same figures; unknown passages are sets of their own."""
-    ids = world.task.passages.ids(range(len(world.task.passages)))
-    draw = random.Random(7)
-    run = {question: draw.sample([*ids, "unknown_0_0", "unknown_0_1"], 9) for question in ("q1", "q2", "q3")}
-    lines = (
-        f"{question} Q0 {name} 1 {-rank} x\n" for question, names in run.items() for rank, name in enumerate(names)
-    )
-    (tmp_path / "x.run").write_text("".join(lines))
-    qrels = {}
-    for line in qrels_lines(world.task):
-        question, _, passage, label = line.split()
-        qrels.setdefault(question, {})[passage] = int(label)
-    tables = Dataset.of_release(release)
-    plain, sets = (score_run(tmp_path / "x.run", tables, "all", SETTINGS.model_copy(update={"by": by})) for by in
-                   ("passage", "subset"))  # fmt: skip
-    by_metric = {row["metric"]: row["value"] for row in sets.results.to_pylist()}
-    apart = {
-        question: [name.replace("unknown_0_1", "unknown_1_1") for name in names] for question, names in run.items()
-    }
-    expected = {text: mean([*run_values(apart, qrels, Measure.parse(text)).values()]) for text in by_metric}
-    assert by_metric == pytest.approx(expected) and len(by_metric) == 2 * len(plain.results)
-    assert plain.results.to_pylist() == sets.results.to_pylist()[: len(plain.results)] and not len(plain.ideal)
-    # Of two hints three sets are relevant, {0} and {01} with label 2.
-    assert sets.sets.startswith("3.0 relevant per question, 2.0 with label 2")
-    ideal = {row["metric"]: row["value"] for row in sets.ideal.to_pylist()}
-    assert (ideal["Recall(by=subset)@5"], ideal["nDCG(by=subset)@10"], ideal["Hit(rel=2,by=subset)@1"]) == (1, 1, 1)
 
 
 @pytest.mark.parametrize(

@@ -53,10 +53,6 @@ def test_passages_are_rows_any_number_per_question(make) -> None:
         ranked = sorted(own, key=lambda row: -label[row])
         assert [one.tolist() for one in relevance.judgements(query)] == [ranked, [label[row] for row in ranked]]
         assert relevance.oracle(query).rows.tolist() == own
-    rows, firsts = np.where(draw.random(len(names)) < 0.2, -1, order), {}
-    for rank, row in enumerate(rows.tolist()):
-        firsts.setdefault(names[row].rpartition("_")[0] if row >= 0 else rank, labels[rank])
-    assert passages.first_of_sets(rows, labels).tolist() == [*firsts.values()]
 
 
 def test_labels_count_only_for_the_questions_own_passages(world) -> None:
