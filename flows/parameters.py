@@ -28,7 +28,6 @@ Profile = (
 """The text is first: a form shows a value by the first type of its kind, and a path is not in the list."""
 Format = Annotated[str, Field(pattern=f"^({'|'.join(FORMATS)})$", json_schema_extra={"enum": [*FORMATS]})]
 Step = Literal["push", "pull"]
-Split = Literal["train", "dev", "test", "all"]
 
 
 class Waiver(BaseModel):

@@ -9,11 +9,10 @@ import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
 import httpx
@@ -46,7 +45,6 @@ FLOWS: dict[str, Flow[..., Any]] = {
     "review-sync": review_sync,
     "label-update": label_update,
     "release": release,
-    "benchmark": resolve_name("quit.qa.flow:benchmark"),  # of the other wing
 }
 """The flows by the names that schedules use."""
 _DISABLED, _LEFT = "disabled-by-profile", "left-the-profile"
@@ -125,7 +123,6 @@ def _parameters(schedule: Schedule, workspace: Workspace) -> dict[str, Any]:
         "review-sync": {"workspace": workspace.address},
         "label-update": {"workspace": workspace.address},
         "release": {"workspace": workspace.address, "name": "%Y-%m-%d", "out": str(folder / "exports")},
-        "benchmark": {"release": workspace.address, "out": str(folder / "benchmark")},
     }
     flow = FLOWS[schedule.flow]
     names = [name for name in flow.parameters.properties if name != "limits"]
@@ -189,17 +186,16 @@ def reconcile(planned: Sequence[Planned]) -> tuple[list[RunnerDeployment], list[
             responses += page
         on_server = {f"{client.read_flow(each.flow_id).name}/{each.name}": each for each in responses}
         for name, each in on_server.items():
-            workspace = _workspace_of(each.parameters)
+            workspace = each.parameters.get("workspace")
             if name in names:
-                own = _workspace_of(names[name].parameters)
-                if workspace and workspace != own and not _is_in(workspace, [names[name]]):
+                if workspace and workspace != names[name].parameters["workspace"]:
                     raise SettingsError(
                         f"The server has {name} already, for {workspace}. Rename one of the folders, or "
                         f"remove the other: prefect deployment delete {name}"
                     )
                 if _is_paused_by_person(each):
                     lines.append(f"{name} was paused on the server and stays paused: resume it in Prefect's pages.")
-            elif each.schedules and _is_in(workspace, planned):
+            elif each.schedules and workspace in {each.workspace for each in planned}:
                 if not each.paused:
                     client.update_deployment(each.id, DeploymentUpdate(tags=[*each.tags, _LEFT]))
                     client.pause_deployment(each.id)
@@ -208,15 +204,6 @@ def reconcile(planned: Sequence[Planned]) -> tuple[list[RunnerDeployment], list[
                     f"deployment delete {name}"
                 )
     return [deployment(each, on_server.get(name)) for name, each in names.items()], lines
-
-
-def _workspace_of(parameters: Mapping[str, Any]) -> str:
-    return str(parameters.get("workspace", parameters.get("release", "")))
-
-
-def _is_in(folder: str, planned: Sequence[Planned]) -> bool:
-    """Whether a folder is the workspace of one of these deployments, or in one, as its releases are."""
-    return any(Path(folder).is_relative_to(each.workspace) for each in planned)
 
 
 class _Runner(Runner):

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 
 from quit.settings.section import Section
 
-FlowName = Literal["build", "review-sync", "label-update", "release", "benchmark"]
+FlowName = Literal["build", "review-sync", "label-update", "release"]
 
 
 class Limits(Section):

@@ -1,4 +1,4 @@
-"""Flows that find nothing new say so by their state's name, and do nothing: release, benchmark, label update."""
+"""Flows that find nothing new say so by their state's name, and do nothing: release, label update."""
 
 import shutil
 from pathlib import Path
@@ -11,21 +11,17 @@ from quit.dataset.release import verify
 from quit.export import verify as verify_export
 from quit.flows.release import release
 from quit.flows.review import label_update
-from quit.qa.flow import benchmark
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("prefect_server")]
 
 
-def test_releases_benchmarks_and_label_updates_are_not_made_twice(built: Path, tmp_path: Path) -> None:
+def test_releases_and_label_updates_are_not_made_twice(built: Path, tmp_path: Path) -> None:
     workspace = shutil.copytree(built, tmp_path / "W")
-    out = str(workspace / "benchmark")
 
     def run(flow: Flow, *arguments: str, **settings: Any) -> list[str]:
         state: State = flow(str(workspace), *arguments, **settings, return_state=True)
         return [state.name or "", state.message or ""]
 
-    name, message = run(benchmark, out)
-    assert name == "Failed" and "no release to benchmark yet" in message
     assert run(release, "nightly-%Y", formats=["trec"], out=str(workspace / "at-once"))[0] == "Completed"
     name, message = run(release, "again-%Y")
     assert name == "Nothing new" and "holds these very tables" in message
@@ -35,9 +31,4 @@ def test_releases_benchmarks_and_label_updates_are_not_made_twice(built: Path, t
     exports = {"formats": ["release-json"], "out": str(workspace / "exports")}
     assert [run(release, "late-%Y", **exports)[0] for _ in range(2)] == ["Completed", "Nothing new"]
     assert all(verify_export(workspace / name).files for name in ("exports/release-json", "at-once/trec"))
-    settings = {"retrievers": ["bm25"], "settings": ["benchmark.resamples=100"]}
-    assert [run(benchmark, out, **settings)[0] for _ in range(2)] == ["Completed", "Nothing new"]
-    settings["settings"].append("benchmark.depth=50")  # another setting is something new
-    assert run(benchmark, out, **settings)[0] == "Completed"
     assert run(label_update)[0] == "Nothing new"  # nobody has reviewed anything
-    assert (workspace / "benchmark" / "leaderboard.html").is_file()

@@ -82,10 +82,3 @@ def test_another_workspace_with_a_deployment_of_the_same_name_is_refused(first, 
     _served(_workspace(tmp_path / "a" / first), "{flow='label-update'}")
     with pytest.raises(SettingsError, match=f"has .* already, for .*/a/{first}"):
         _served(_workspace(tmp_path / "b" / second), OFTEN)
-
-
-def test_a_benchmark_of_one_release_is_its_workspaces(tmp_path: Path) -> None:
-    folder, name = _workspace(tmp_path / "one-release"), "benchmark/benchmark-one-release"
-    for release in (folder / "releases" / "v1", folder / "releases" / "v2", tmp_path / "v3", tmp_path / "v3"):
-        _served(folder, f"{{flow='benchmark', cron='0 4 * * *', parameters={{release='{release}'}}}}")
-        assert _read(name).parameters["release"] == str(release)

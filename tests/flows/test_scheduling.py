@@ -68,7 +68,6 @@ def test_every_parameter_has_a_description_a_type_and_where_it_can_a_default(nam
 
 def test_forms_offer_choices_where_there_are_some() -> None:
     """And no field has the type null, of which a form would show `Property is type "None"`."""
-    assert FLOWS["benchmark"].parameters.properties["split"]["enum"] == ["train", "dev", "test", "all"]
     schema = FLOWS["release"].parameters
     assert {"beir", "huggingface"} < {*schema.properties["formats"]["items"]["enum"]}
     assert "human-coverage" in schema.definitions["Waiver"]["properties"]["gate"]["enum"]
@@ -102,7 +101,6 @@ def test_a_plan_offers_every_flow_with_the_profiles_schedules_and_limits(tmp_pat
     )
     assert [f"{one.schedule.flow}/{one.name}" for one in planned] == [
         "build/build-W", "release/release-weekly-W", "review-sync/review-sync-W", "label-update/label-update-W",
-        "benchmark/benchmark-W",
     ]  # fmt: skip
     build, release = planned[0].parameters, planned[1].parameters
     assert build["limits"]["retries"] == 2

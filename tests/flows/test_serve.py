@@ -135,7 +135,7 @@ def serving(server: Live, place: Path) -> Iterator[Callable[[], subprocess.Popen
         if not running:
             process = start_quit("serve", "-w", str(place / "W"), log=place / "serve.log", **variables)
             running.append(process)
-            until(lambda: len(server.post("deployments/filter", {})) == 6, process, 300, LOOK)
+            until(lambda: len(server.post("deployments/filter", {})) == 5, process, 300, LOOK)
         return running[0]
 
     yield start
@@ -262,7 +262,7 @@ def test_prefect_yaml_deploys_for_a_worker_that_runs_it(server: Live, place: Pat
     prefect("work-pool", "create", "quit", "--type", "process", "--overwrite")
     prefect("--no-prompt", "deploy", "--all")
     names = ("build/build-nightly", "review-sync/review-sync-hourly", "label-update/label-update-nightly",
-             "release/release-weekly", "benchmark/benchmark-weekly")  # fmt: skip
+             "release/release-weekly")  # fmt: skip
     deployments = {name: server.deployment(name) for name in names}
     nightly = deployments["build/build-nightly"]
     assert nightly["parameters"]["workspace"] == str(place / "W") and nightly["parameters"]["limits"]["retries"] == 2

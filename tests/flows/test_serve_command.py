@@ -27,7 +27,7 @@ def test_it_lists_what_it_would_deploy_without_a_server(folder: Path) -> None:
     schedule = "schedules=[{flow='build', cron='0 3 * * *', timezone='Europe/Vienna'}]"
     output = call_quit("serve", "-w", folder, "--json", "--set", schedule).json()
     deployments = {one["deployment"]: one for one in output}
-    flows = "build review-sync label-update release benchmark".split()
+    flows = "build review-sync label-update release".split()
     assert set(deployments) == {f"{flow}/{flow}-W" for flow in flows}
     assert "T03:00:00" in deployments["build/build-W"]["next"] and deployments["release/release-W"]["next"] is None
 
@@ -40,7 +40,7 @@ def test_prefect_takes_any_folder(tmp_path: Path) -> None:
         Workspace.create(each).set_build({"profile": "embedded", "overrides": [], "sources": []})
     planned = plan(folders)
     names = [deployment(each).name for each in planned]  # Prefect checks them
-    assert len({*zip(names, (each.schedule.flow for each in planned), strict=True)}) == 5 * len(folders)
+    assert len({*zip(names, (each.schedule.flow for each in planned), strict=True)}) == 4 * len(folders)
 
 
 @pytest.mark.parametrize(

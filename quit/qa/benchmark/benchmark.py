@@ -36,7 +36,7 @@ from quit.qa.benchmark.figures import figures
 from quit.qa.benchmark.independent import task_without
 from quit.qa.benchmark.leaderboard import page
 from quit.qa.benchmark.listwise import replies_in_words
-from quit.qa.benchmark.plugins import GROUPS, ORACLE, PluginContext, check_name, collection_of, source_identity
+from quit.qa.benchmark.plugins import ORACLE, PluginContext, check_name, collection_of
 from quit.qa.benchmark.relabel import known_verdicts
 from quit.qa.benchmark.results import Scores, file_name, qrels_lines, run_lines
 from quit.qa.benchmark.run import ReaderAnswers, Runner, System
@@ -47,7 +47,6 @@ from quit.qa.indexes.built import building
 from quit.qa.settings import QaSettings
 from quit.qa.settings.benchmark import Benchmark
 from quit.release.whatif import opened
-from quit.stages.identities import judge_identity, reader_identity
 from quit.text.vendors import family
 from quit.version import __version__
 
@@ -123,15 +122,6 @@ def check(request: BenchmarkRequest, settings: QaSettings) -> None:
         raise SettingsError(
             f"Two corpora have the same name ({', '.join(corpora)}): rename one of the files or folders."
         )
-
-
-def source_identities(request: BenchmarkRequest, settings: QaSettings) -> list[str]:
-    """Return what the results of a request's systems depend on, beside settings and release."""
-    groups = zip(GROUPS, (request.retrievers, request.rerankers, request.readers), strict=True)
-    systems = [source_identity(group, name, settings) for group, names in groups for name in names]
-    others = settings.benchmark.judge_others
-    labelers = [reader_identity(labeler, settings) for labeler in settings.labelers] if others else []
-    return [*systems, *labelers, *([judge_identity(settings)] if request.readers or others else [])]
 
 
 def make_runner(dataset: Dataset, task: Task, settings: QaSettings, out: Path) -> Runner:

@@ -24,17 +24,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.errors import InputError, SettingsError, did_you_mean
-from quit.models.factory import Models, generator_identity
-from quit.models.loading import model_identity, usable_device
-from quit.models.prompting import load_prompt
+from quit.models.factory import Models
+from quit.models.loading import usable_device
 from quit.models.protocols import NO_ANSWER, Reader
 from quit.models.user_classes import class_identity, imported_class, user_code
 from quit.qa.benchmark.task import Passages, ranking
-from quit.qa.opening import language_model_settings
 from quit.qa.settings import FirstStages, QaSettings
 from quit.retrieval.protocols import FirstStage, Ranking, Scorer
-from quit.stages.identities import reader_identity
-from quit.text.words import split_names
 
 # Of the paper's rerankers (section 4) one is missing here: LiT5. A plugin can add it.
 GROUPS = ("quit.retrievers", "quit.rerankers", "quit.readers")
@@ -149,29 +145,6 @@ def check_name(group: str, text: str, more: Sequence[str] = ()) -> str:
         except SettingsError as error:
             raise SettingsError(f"{unknown} As a {error}") from error
     return kind
-
-
-def source_identity(group: str, text: str, settings: QaSettings) -> str:
-    """Return what the results of a name depend on, before it is made: a reader of the profile, the source of a class,
-    the files of a model's folder, the version of another package's plugin, model and prompt of ``listwise:NAME``.
-
-    Raises ``SettingsError`` for a class that cannot be imported, a language model or prompt that is not there.
-    """
-    readers = {reader.name: reader for reader in settings.readers} if group == "quit.readers" else {}
-    if text in readers:
-        return reader_identity(readers[text], settings)
-    name, argument = split_name(text)
-    plugin = available(group).get(name)
-    if plugin or text == ORACLE:
-        versions = [plugin.dist.version] if plugin and plugin.dist else []
-        parts = split_names(argument)
-        if name == "listwise":
-            model = generator_identity(language_model_settings(argument, settings, text))
-            parts = [model, load_prompt(settings.benchmark.rank_prompt).identity]
-        else:
-            parts = [model_identity(part) for part in parts]
-        return ",".join([name, *versions, *parts])
-    return class_identity(imported_class(text, text), {})
 
 
 def _make(group: str, text: str, context: PluginContext, protocol: Any) -> Any:

@@ -13,7 +13,7 @@ from quit.commands.options import show, working
 from quit.common.terminal import echo
 from quit.errors import SettingsError
 from quit.qa.commands import options
-from quit.qa.commands.options import load_settings
+from quit.qa.commands.options import load_settings, settings_for
 from quit.render.table import Table
 from quit.text.words import split_names
 
@@ -63,25 +63,13 @@ def run(
             labelers and judge. Repeat for several.
         bounds: Oracle retriever, oracle reranker and Optimal as rows too.
     """
-    from quit.flows.calling import run_job
-    from quit.qa import jobs
+    from quit.qa.benchmark.benchmark import BenchmarkRequest, run_benchmark
 
+    systems = (tuple(retriever or ("bm25",)), tuple(reranker or ()), tuple(reader or ()))
+    request = BenchmarkRequest(release, split, *systems, tuple(corpus or ()), bounds)
     with working("benchmark", quiet or as_json):
-        outcome = run_job(
-            jobs.benchmark,
-            release=str(release),
-            out=str(out),
-            split=split,
-            retrievers=retriever,
-            rerankers=reranker,
-            readers=reader,
-            corpora=[str(path) for path in corpus or ()],
-            bounds=bounds,
-            profile=profile,
-            settings=set_,
-            anew=True,
-        )
-    _print({name: outcome[name] for name in ("results", "seconds")}, out, as_json)
+        outcome = run_benchmark(request, settings_for(release, profile, set_), out)
+    _print({"results": outcome.results.to_pylist(), "seconds": outcome.seconds}, out, as_json)
 
 
 @app.command()
@@ -111,12 +99,11 @@ def finetune(
         retriever: Whose passages cross-encoders and MonoT5 rerank, beside the oracle's. Repeat for several.
     """
     from quit.qa.benchmark.finetune import TuningRequest, run_finetune
-    from quit.qa.jobs import settings_for
 
     numbers, epochs = _positives(positives or ["1,5,10"])
     request = TuningRequest(release, kind, base, numbers, split, tuple(retriever or ()), epochs)
     with working("finetune", quiet or as_json):
-        outcome, tuned = run_finetune(request, settings_for(release, profile, set_ or ()), out)
+        outcome, tuned = run_finetune(request, settings_for(release, profile, set_), out)
     _print({"results": outcome.results.to_pylist(), "seconds": outcome.seconds}, out, as_json)
     if not as_json:
         for encoder in tuned:
@@ -159,12 +146,11 @@ def grid(
     """
     from quit.qa.benchmark.benchmark import BenchmarkRequest
     from quit.qa.benchmark.grid import means, run_grid
-    from quit.qa.jobs import settings_for
 
     systems = (tuple(retriever or ("bm25",)), tuple(reranker or ()), tuple(reader or ()))
     request = BenchmarkRequest(release, split, *systems, bounds=False)
     with working("grid", quiet or as_json):
-        table = run_grid(request, settings_for(release, profile, set_ or ()), out)
+        table = run_grid(request, settings_for(release, profile, set_), out)
     best_first = means(table)
     lines = [tuple(f"{value:.2f}" for value in (row["alpha"], row["beta"], 100 * row["EM"])) for row in best_first]
     means_table = Table("", ("alpha", "beta", "EM"), lines)

@@ -11,7 +11,7 @@ from rich.markup import escape
 from quit.commands.declaring import Group
 from quit.commands.options import open_workspace, print_json, show, working
 from quit.qa.commands import options
-from quit.qa.commands.options import load_settings
+from quit.qa.commands.options import load_settings, settings_for
 from quit.render.table import Table
 from quit.text.words import counted
 
@@ -54,9 +54,8 @@ def run(
     from quit.dataset.workspace import dataset_of
     from quit.engine.planning import last_build
     from quit.qa.benchmark.runfile import add_results, score_run
-    from quit.qa.jobs import settings_for
 
-    settings = settings_for(release or workspace, None, set_ or ()).benchmark
+    settings = settings_for(release or workspace, None, set_).benchmark
     with working("evaluate", as_json):
         dataset = Dataset.of_release(release) if release else dataset_of(last_build(open_workspace(workspace)))
         scores = score_run(run_file, dataset, split, settings, retriever, reranker)

@@ -41,3 +41,13 @@ def load_settings(profile: str, overrides: Sequence[str] | None) -> QaSettings:
     from quit.qa.settings import load
 
     return load(profile, overrides or ()).settings
+
+
+def settings_for(place: Path, profile: str | None, overrides: Sequence[str] | None) -> QaSettings:
+    """Return the settings for work on a release or a workspace: of a workspace, those of its last build where the
+    caller names no others (:func:`quit.engine.reading.as_built`)."""
+    from quit.engine.reading import as_built
+    from quit.engine.workspace import Workspace as Folder
+
+    request = as_built(Folder(place), (), profile, None, overrides or (), files=["-p"])
+    return load_settings(request.profile, request.overrides)

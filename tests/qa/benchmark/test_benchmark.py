@@ -1,8 +1,6 @@
 """Whole runs over the small release: files, other tools on the run files, resuming, bad input."""
 
-import importlib
 import json
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +17,6 @@ from quit.common.progress import Listener, listening
 from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.evaluate.circularity import Circularity
 from quit.models.protocols import NO_ANSWER
-from quit.qa import jobs
 from quit.qa.benchmark import benchmark as module
 from quit.qa.benchmark import plugins
 from quit.qa.benchmark import stages as module_stages
@@ -328,40 +325,7 @@ def test_bad_requests(release: Path, tmp_path: Path, changes, overrides, error, 
 def test_results_do_not_go_into_a_file(release: Path, tmp_path: Path) -> None:
     (tmp_path / "out").touch()
     with pytest.raises(WorkspaceError, match="out: Not a directory. Check the path"):
-        jobs.benchmark(str(release), str(tmp_path / "out"))
-
-
-def test_a_benchmark_runs_again_where_a_setting_of_its_systems_changed(release: Path, tmp_path: Path) -> None:
-    def again(*settings: str) -> bool:
-        options = {"bounds": False, "settings": [*QUICK, *settings]}
-        return jobs.benchmark(str(release), str(tmp_path / "out"), **options).nothing_new is None
-
-    assert [again(), again(), again("sunar.c=3"), again("sunar.c=3")] == [True, False, True, False]
-
-
-BY_LENGTH = """
-class ByLength:
-    def __init__(self, context): ...
-
-    def score(self, query, texts):
-        return [SIGN * len(text) for text in texts]
-"""
-
-
-def test_a_benchmark_runs_again_where_the_source_of_a_class_is_another(release, tmp_path: Path, monkeypatch) -> None:
-    """Its name is the same; the next process imports it anew."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-    options = {"retrievers": ["minilm"], "rerankers": ["by_length:ByLength"], "bounds": False, "settings": QUICK}
-    seen = []
-    for sign in ("1", "1", "-1"):
-        (tmp_path / "by_length.py").write_text(BY_LENGTH.replace("SIGN", sign))
-        monkeypatch.delitem(sys.modules, "by_length", raising=False)
-        importlib.invalidate_caches()
-        done = jobs.benchmark(str(release), str(tmp_path / "out"), **options)
-        [run] = (tmp_path / "out" / "runs").glob("*ByLength*")
-        seen.append((done.nothing_new is None, [line.split()[2] for line in run.read_text().splitlines()]))
-    (ran, first), (again, same), (anew, other) = seen
-    assert [ran, again, anew] == [True, False, True] and first == same != other
+        run_benchmark(BenchmarkRequest(release), load("embedded").settings, tmp_path / "out")
 
 
 def test_file_names_are_distinct_and_safe() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from quit.errors import InputError, SettingsError
 from quit.qa.benchmark.benchmark import BenchmarkRequest, run_benchmark
-from quit.qa.benchmark.plugins import available, make_retriever, source_identity, valid_ranking, valid_scores
-from quit.qa.settings import load, parse
+from quit.qa.benchmark.plugins import available, make_retriever, valid_ranking, valid_scores
+from quit.qa.settings import load
 from quit.retrieval.protocols import Ranking
 from tests.docs.pages import blocks
 from tests.paths import ROOT
@@ -94,35 +94,6 @@ def test_a_run_of_plugins_alone_has_the_values_computed_by_hand(release, install
     assert values["oracle", "", "", "", 0, "Recall@5"] == 1.0
     # Echo reads "Pacific" or "it": never Lima.
     assert values["oracle", "oracle", "echo", "any", 1, "EM"] == 0.0
-
-
-def test_another_version_of_a_plugins_package_is_something_new(install, tmp_path: Path) -> None:
-    install(ENTRIES)
-    settings, identities = load("embedded").settings, []
-    metadata = tmp_path / "site" / f"{NAME}-1.0.dist-info" / "METADATA"
-    for version in ("1.0", "1.0", "2.0"):
-        metadata.write_text(f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version}\n")
-        available.cache_clear()
-        identities.append([source_identity("quit.retrievers", name, settings) for name in ("first-rows:10", "bm25")])
-    assert identities[0] == identities[1] and identities[2][0] != identities[0][0]
-    assert identities[2][1] == identities[0][1] == "bm25"
-
-
-def test_other_files_behind_a_name_are_something_new(tmp_path: Path) -> None:
-    """A listwise reranker's prompt and model, and the model of a dense retriever."""
-    prompt, model = tmp_path / "own.txt", tmp_path / "model"
-    model.mkdir()
-    ranker = {"name": "ranker", "role": "labeler", "kind": "transformers", "model": str(model)}
-    settings = parse({"readers": [ranker], "benchmark": {"rank_prompt": str(prompt)}})
-    names = {"quit.rerankers": "listwise:ranker", "quit.retrievers": f"dense:{model}"}
-    identities = []
-    for text, weights in (("one", b"1"), ("one", b"1"), ("two", b"1"), ("two", b"2")):
-        prompt.write_text(f"### user\n{text} {{count}} {{passages}} {{question}}\n")
-        (model / "model.safetensors").write_bytes(weights)
-        identities.append([source_identity(group, name, settings) for group, name in names.items()])
-    (listwise, dense), again, other_prompt, other_model = identities
-    assert again == [listwise, dense] and other_prompt[1] == dense
-    assert len({listwise, other_prompt[0], other_model[0]}) == 3 and other_model[1] != dense
 
 
 @pytest.mark.parametrize(
