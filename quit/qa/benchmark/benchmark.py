@@ -112,7 +112,8 @@ def check(request: BenchmarkRequest, settings: QaSettings) -> None:
             check_name(group, name, more)
     if request.corpora:
         check_labelers(settings)
-    if unknown := set(settings.benchmark.compare) - {*settings.benchmark.metrics, *READING}:
+    metrics = [*map(Measure.parse, settings.benchmark.metrics)]
+    if unknown := set(settings.benchmark.compare) - {*map(str, metrics), *READING}:
         raise SettingsError(
             f"benchmark.compare names {min(unknown)!r}, which is neither in benchmark.metrics nor one of "
             f"{', '.join(READING)}."
