@@ -112,8 +112,10 @@ def check(request: BenchmarkRequest, settings: QaSettings) -> None:
             check_name(group, name, more)
     if request.corpora:
         check_labelers(settings)
-    metrics = [*map(Measure.parse, settings.benchmark.metrics)]
-    if unknown := set(settings.benchmark.compare) - {*map(str, metrics), *READING}:
+    metrics = settings.benchmark.metrics
+    for text in metrics:
+        Measure.parse(text)
+    if unknown := {*settings.benchmark.compare} - {*metrics, *READING}:
         raise SettingsError(
             f"benchmark.compare names {min(unknown)!r}, which is neither in benchmark.metrics nor one of "
             f"{', '.join(READING)}."
