@@ -25,6 +25,8 @@ with importing("Review"):
     from label_studio_sdk.core.api_error import ApiError
 
 TOKEN = "LABEL_STUDIO_API_KEY"
+TIMEOUT_SECONDS = 120.0
+"""Longest wait for one reply."""
 PAUSE_SECONDS = 1.0
 """Pause before the second attempt at a request; doubles each time."""
 _ABOUT_TO_ANSWER = (429, 502, 503, 504)
@@ -45,9 +47,8 @@ class Server:
 
     def _connection(self) -> LabelStudio:
         """Return a new connection. It follows no redirect: what is sent would arrive as a question, or elsewhere."""
-        seconds = self._settings.timeout_seconds
         try:
-            client = httpx.Client(timeout=seconds, follow_redirects=False, trust_env=not is_local(self.url))
+            client = httpx.Client(timeout=TIMEOUT_SECONDS, follow_redirects=False, trust_env=not is_local(self.url))
             return LabelStudio(base_url=self.url, api_key=self._token, max_retries=0, httpx_client=client)
         except ApiError:  # the SDK reads in a personal access token itself that it has expired
             raise self._refusal() from None

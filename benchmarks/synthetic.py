@@ -20,6 +20,7 @@ import quit
 from quit import contracts
 from quit.common.ids import draw
 from quit.common.rows import grouped, tuples
+from quit.contracts.tables import HARD_FROM, MEDIUM_FROM
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.engine.planning import checked_build
@@ -127,8 +128,7 @@ def _described(pipeline: Pipeline, ids: Sequence[str], train: float) -> dict[str
                 for row in hints[one]]  # fmt: skip
 
     def described(one: str) -> list[dict[str, Any]]:
-        bounds = pipeline.settings.difficulty
-        level = ("easy", "medium", "hard")[np.searchsorted([bounds.medium_from, bounds.hard_from], place[one], "right")]
+        level = ("easy", "medium", "hard")[np.searchsorted([MEDIUM_FROM, HARD_FROM], place[one], "right")]
         numbers = dict.fromkeys(("answerability", "answer_share", "completeness", "similarity"), 0.1)
         return [{"question_id": one, "coarse": "HUM:HUMAN", "fine": "ind:Individual", "type_confidence": 1.0,
                  "type_producer": "source", **numbers, "difficulty": place[one], "difficulty_bin": level,

@@ -29,6 +29,8 @@ from quit.contracts.columns import (
 from quit.contracts.contract import Column, Reference, TableContract
 from quit.contracts.people import PEOPLE
 
+MEDIUM_FROM, HARD_FROM = 0.55, 0.7
+"""Difficulty from which a question's bin is `medium`, and `hard`; ours."""
 _EVERY_QUESTION = (Reference(("question_id",), "splits"),)
 
 TABLES: dict[str, TableContract] = {
@@ -185,8 +187,8 @@ TABLES: dict[str, TableContract] = {
             DESCRIBED,
             required=_EVERY_QUESTION,
             follows={
-                "difficulty_bin": "CASE WHEN difficulty >= getvariable('hard_from') THEN 'hard' WHEN difficulty >= "
-                "getvariable('medium_from') THEN 'medium' ELSE 'easy' END"
+                "difficulty_bin": f"CASE WHEN difficulty >= {HARD_FROM} THEN 'hard' WHEN difficulty >= {MEDIUM_FROM} "
+                "THEN 'medium' ELSE 'easy' END"
             },
             released=True,
         ),

@@ -5,7 +5,7 @@ Conditions in contracts are DuckDB's. Beside the tables (``answers`` and ``disti
 ``file``: that of their file) they see
 
 - ``this``: the table whose row it is; ``getvariable`` of ``hints`` (that make passages, at most), ``given`` (whether
-  these are passages), ``medium_from`` and ``hard_from``;
+  these are passages);
 - ``changes`` also has ``label``, its passage's;
 - ``answers``: one row for those that agree in what conditions say; ``says``: whether the reply is more than an empty
   ``NO ANSWER``;
@@ -126,9 +126,7 @@ class _Chunk:
         self.ids = plain(files.read("splits", ["question_id"])["question_id"])
         self.sql = limited_database(settings.release.memory_mb)
         self.sql.execute("SET scalar_subquery_error_on_multiple_rows = false")
-        bounds = {"medium_from": settings.difficulty.medium_from, "hard_from": settings.difficulty.hard_from}
-        of_design = {"hints": self.design.most_hints, "given": self.design.is_given}
-        for name, value in (of_design | bounds).items():
+        for name, value in {"hints": self.design.most_hints, "given": self.design.is_given}.items():
             self.sql.execute(f"SET VARIABLE {name} = {value}")
         key_of = (lambda answer: self.keys.get(answer)) if own_keys else answer_key
         self.sql.create_function("answer_key_of", key_of, ["VARCHAR"], "VARCHAR")

@@ -75,7 +75,7 @@ class Models:
             return CachedEquivalence(EmbeddedEquivalence(), equivalence_store())
         # A wrong folder or name is another error than a missing download.
         checkpoint_identity(settings.bem_checkpoint, settings.bem_revision)
-        bem = BemEquivalence(settings.bem_checkpoint, revision=settings.bem_revision, device=settings.bem_device)
+        bem = BemEquivalence(settings.bem_checkpoint, revision=settings.bem_revision)
         return CachedEquivalence(bem, equivalence_store())
 
     @once

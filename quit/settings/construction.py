@@ -75,8 +75,6 @@ class Convergence(Section):
     writes missing candidates too."""
     language_model: str | None = None
     """With `llm`: name of the reader or judge of this profile whose language model is asked."""
-    candidate_equivalence: float = Field(0.5, ge=0, le=1)
-    """Probability of equivalence to a gold answer from which an answer is not drawn as a candidate."""
 
 
 class PassageDesign(Section):
@@ -215,10 +213,6 @@ class Difficulty(Section):
     """Passages retrieved for a question."""
     answer_threshold: float = Field(0.5, ge=0, le=1)
     """T_ans: s_i from which a passage is near the answer."""
-    medium_from: float = Field(0.55, ge=0, le=1)
-    """Difficulty from which the bin is `medium`."""
-    hard_from: float = Field(0.7, ge=0, le=1)
-    """Difficulty from which the bin is `hard`."""
 
 
 IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", "labels.partial")

@@ -114,8 +114,6 @@ class ModelSettings(Section):
     bem_revision: str = "main"
     """BEM: the hub's revision. A branch may move on, so `leakage.method = bem` takes a commit only (40 hexadecimal
     digits)."""
-    bem_device: Literal["auto", "cpu", "cuda"] = "auto"
-    """BEM: `auto` is a GPU where there is one."""
 
 
 class ReaderSettings(LanguageModel):

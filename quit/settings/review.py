@@ -47,7 +47,5 @@ class Review(Section):
     """Port of the local server; 0 takes a free one."""
     page_tasks: int = Field(500, ge=1)
     """Tasks per request."""
-    timeout_seconds: float = Field(120.0, gt=0)
-    """How long one request may take."""
     retries: int = Field(3, ge=0)
     """How often a request that failed on the server's side is tried again."""

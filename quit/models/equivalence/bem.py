@@ -39,7 +39,7 @@ class BemEquivalence:
     """
 
     def __init__(self, checkpoint: str, *, revision: str = "", device: str = "auto", batch: int = 64) -> None:
-        self._device = usable_device(device, "models.bem_device")
+        self._device = usable_device(device, "the device of BEM")
         try:
             self._model, self._tokenizer = load_pretrained(
                 "AutoModelForSequenceClassification",

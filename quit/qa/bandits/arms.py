@@ -25,6 +25,8 @@ from quit.sources.lines import json_lines
 from quit.text.normalize import normalize_question
 
 KINDS = ("sub-questions", "two-level", "written")
+CONTEXT_DOCUMENTS = 5
+"""Documents of the request's own ranking that the decomposition prompts see."""
 Vectors = Callable[[Sequence[int]], np.ndarray]
 _log = logging.getLogger(__name__)
 
@@ -141,7 +143,7 @@ def llm_decompositions(
 ) -> list[Decomposition]:
     """Return questions with sub-queries by a language model, which sees the first documents of the question itself:
     one entry per question and decomposition (``settings.decompositions``)."""
-    rankings = first_stage.search([question.text for question in questions], settings.context_documents)
+    rankings = first_stage.search([question.text for question in questions], CONTEXT_DOCUMENTS)
     asks = [
         DecompositionRequest(question.query_id, question.text, tuple(collection.texts(ranking.rows.tolist())))
         for question, ranking in zip(questions, rankings, strict=True)

@@ -18,6 +18,8 @@ from quit.qa.settings.bandits import Reports
 REPORT_FIELDS = frozenset({"request", "documents"})
 SUPPORT_FIELDS = frozenset({"document", "sentence"})
 NUGGET_FIELDS = frozenset({"report", "question", "answer"})
+DOCUMENT_WORDS = 200
+"""Words of a document that writer and judge see."""
 _CITATION = re.compile(r"\[\s*(\d+(?:\s*[,;]\s*\d+)*)\s*\]")
 _SENTENCE = re.compile(r"(?<=[.!?])((?:\s*\[[\d,;\s]+\])*)\s+(?=[\"“'(]?[A-Z0-9])|\n+")
 _NO_DOCUMENT = 1 << 30  # the place that [0] cites
@@ -102,17 +104,15 @@ class ReportWriter:
 
     def _shown(self, task: ReportTask) -> str:
         return "\n\n".join(
-            f"[{number}] {shorten(text, self._settings.document_words)}"
-            for number, (_, text) in enumerate(task.documents, start=1)
+            f"[{number}] {shorten(text, DOCUMENT_WORDS)}" for number, (_, text) in enumerate(task.documents, start=1)
         )
 
 
 class ReportJudge:
     """Scores reports: does a document support a sentence (``support``), does a report hold a nugget (``nugget``)?"""
 
-    def __init__(self, support: YesNo, nugget: YesNo, settings: Reports) -> None:
+    def __init__(self, support: YesNo, nugget: YesNo) -> None:
         self._support, self._nugget = support, nugget
-        self._settings = settings
 
     def score(self, task: ReportTask, text: str) -> Report:
         """Return the report with its scores."""
@@ -120,10 +120,9 @@ class ReportJudge:
         count = len(task.documents)
         pairs = [(place, cited) for place, each in enumerate(sentences) for cited in each.cited if cited < count]
         citations = sum(len(sentence.cited) for sentence in sentences)
-        words = self._settings.document_words
         supports = self._support.ask(
             [
-                {"document": shorten(task.documents[cited][1], words), "sentence": sentences[position].text}
+                {"document": shorten(task.documents[cited][1], DOCUMENT_WORDS), "sentence": sentences[position].text}
                 for position, cited in pairs
             ],
             group=task.request_id,

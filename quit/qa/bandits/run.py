@@ -100,7 +100,7 @@ def measure(
     parts, replies = decompositions_of(kind, questions, corpus, first_stage, settings, generator)
     observed: Any = relevance
     if relevance == "judge" and generator:
-        prompt = load_prompt(settings.bandits.relevance_prompt, RELEVANCE_FIELDS)
+        prompt = load_prompt("document_relevance", RELEVANCE_FIELDS)
         observed = JudgedRelevance(YesNo(generator, prompt, attempts=settings.bandits.attempts))
     elif relevance == "judge":
         observed = ContainedOrNear(collection.models.encoder)
@@ -149,9 +149,9 @@ def reports(
     writer = ReportWriter(generator, load_prompt(options.prompt, REPORT_FIELDS), options)
     asks = [
         YesNo(generator, load_prompt(name, fields), attempts=settings.bandits.attempts)
-        for name, fields in ((options.support_prompt, SUPPORT_FIELDS), (options.nugget_prompt, NUGGET_FIELDS))
+        for name, fields in (("report_support", SUPPORT_FIELDS), ("report_nugget", NUGGET_FIELDS))
     ]
-    judge = ReportJudge(asks[0], asks[1], options)
+    judge = ReportJudge(*asks)
     rows = []
     for policy, repeat in [(each, repeat) for each in policies for repeat in range(repeats if each else 1)]:
         tasks = [

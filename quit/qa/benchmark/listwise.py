@@ -22,6 +22,8 @@ from quit.qa.opening import language_model_settings
 
 VERSION = 2
 FIELDS = frozenset({"count", "passages", "question"})
+REPLY_TOKENS = 160
+"""Longest reply, in tokens."""
 _BRACKETED = re.compile(r"\[(\d+)\]")
 _NUMBER = re.compile(r"\d+")
 _BARE = re.compile(r"[\d\s>,;.()-]+$")
@@ -47,12 +49,11 @@ class ListwiseReranker:
             )
         spec = language_model_settings(context.argument, settings, f"listwise:{context.argument}")
         self._prompt = load_prompt(settings.benchmark.rank_prompt, FIELDS)
-        self._tokens = settings.benchmark.rank_tokens
         self._models, self._spec = context.models, spec
         self.counts: Counter[str] = Counter()
         self.identity = (
             f"listwise/{VERSION}/{generator_identity(spec)}|{self._prompt.identity}"
-            f"|{self._window}/{self._stride}|{self._tokens}"
+            f"|{self._window}/{self._stride}|{REPLY_TOKENS}"
         )
 
     def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
@@ -70,7 +71,7 @@ class ListwiseReranker:
     def _order(self, query: str, texts: Sequence[str]) -> list[int]:
         passages = "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, start=1))
         fields = {"count": str(len(texts)), "passages": passages, "question": query}
-        request = ChatRequest(self._prompt, fields, self._tokens, group=query)
+        request = ChatRequest(self._prompt, fields, REPLY_TOKENS, group=query)
         [completion] = self._models.generator(self._spec).complete([request])
         order, named_count = read_order(completion.text, len(texts))
         self.counts.update(
@@ -87,7 +88,7 @@ def replies_in_words(counts: Mapping[str, int]) -> str:
     windows, full, unread = (counts.get(name, 0) for name in ("windows", "permutation", "unread"))
     return (
         f"{windows} windows: {full} replies order all passages, {windows - full - unread} some, {unread} none (their "
-        f"windows keep their order); {counts.get('cut', 0)} were cut at benchmark.rank_tokens"
+        f"windows keep their order); {counts.get('cut', 0)} were cut at {REPLY_TOKENS} tokens"
     )
 
 

@@ -23,6 +23,8 @@ from quit.qa.settings import FineTune
 from quit.text.words import split_names
 
 Triples = Sequence[tuple[str, str, str]]
+WARMUP_SHARE = 0.1
+"""Share of the steps in which the learning rate rises."""
 _CLASSES = {
     "bi-encoder": ("SentenceTransformer", "sentence_transformer", "MultipleNegativesRankingLoss"),
     "two-tower": ("SentenceTransformer", "sentence_transformer", "MultipleNegativesRankingLoss"),
@@ -66,7 +68,7 @@ def _arguments(settings: FineTune, device: str, folder: Path) -> dict[str, Any]:
         "max_steps": settings.max_steps or -1,
         "per_device_train_batch_size": settings.batch,
         "learning_rate": settings.learning_rate,
-        "warmup_steps": settings.warmup_share,
+        "warmup_steps": WARMUP_SHARE,
         "seed": settings.seed,
         "data_seed": settings.seed,
         "save_strategy": "no",

@@ -19,12 +19,14 @@ from quit.qa.relevance import YesNo
 from quit.qa.settings import QaSettings
 
 _FIELDS = frozenset({"question"})
+ANSWER_TOKENS = 64
+"""Longest answer without documents, in tokens."""
 
 
 class Opinions:
     """The models that the settings name, none of them by default. ``about``: their identities, and after
     :meth:`added_to` what their replies came to: of the verdicts of baseline and judge, how many could not be read; of
-    the answers, how many are NO ANSWER and how many were cut at ``complexity.answer_tokens``.
+    the answers, how many are NO ANSWER and how many were cut at :data:`ANSWER_TOKENS`.
 
     Raises :class:`quit.errors.SettingsError` for a name or prompt that is none.
     """
@@ -40,8 +42,8 @@ class Opinions:
             self.about["baseline"] = self._baseline.identity
         if complexity.answer_model:
             self._answers = language_model(complexity.answer_model, models, settings, "complexity.answer_model")
-            self._prompt = load_prompt(complexity.answer_prompt, _FIELDS)
-            parts = (self._answers.identity, self._prompt.identity, f"{complexity.answer_tokens} tokens")
+            self._prompt = load_prompt("probe", _FIELDS)
+            parts = (self._answers.identity, self._prompt.identity, f"{ANSWER_TOKENS} tokens")
             self.about["answers"] = "|".join(parts)
             self.about["answers_judged_by"] = models.judge.identity
 
@@ -61,10 +63,7 @@ class Opinions:
     def _correct(self, questions: Sequence[ComplexityQuestion]) -> list[bool | None]:
         if self._answers is None:
             return [None] * len(questions)
-        requests = [
-            ChatRequest(self._prompt, {"question": question.text}, self._settings.answer_tokens)
-            for question in questions
-        ]
+        requests = [ChatRequest(self._prompt, {"question": question.text}, ANSWER_TOKENS) for question in questions]
         replies = self._answers.complete(requests)
         items = [
             JudgeItem(question.query_id, question.text, question.answers, as_written(reply.text))

@@ -52,11 +52,9 @@ class CrossEncoderScorer:
     cross-encoder or gives more than one logit.
     """
 
-    def __init__(
-        self, model: str, *, revision: str = "", device: str = "cpu", batch: int = 16, max_length: int | None = None
-    ) -> None:
-        self.identity = f"cross-encoder/{model_identity(model, revision)}"
-        self._name, self._revision, self._device = model, revision or None, device
+    def __init__(self, model: str, *, device: str = "cpu", batch: int = 16, max_length: int | None = None) -> None:
+        self.identity = f"cross-encoder/{model_identity(model)}"
+        self._name, self._device = model, device
         self._batch, self._max_length = batch, max_length
         self._lock = Lock()
 
@@ -88,7 +86,6 @@ class CrossEncoderScorer:
             self._name,
             device=self._device,
             what="The cross-encoder",
-            revision=self._revision,
             max_length=self._max_length,
         )
         if model.num_labels != 1:

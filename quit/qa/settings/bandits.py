@@ -44,12 +44,8 @@ class Bandits(Section):
     """Sampled decompositions of a request (4.3), averaged."""
     temperature: float = Field(0.7, ge=0)
     """Temperature of decompositions; the paper samples and does not give it."""
-    relevance_prompt: Prompt = "document_relevance"
-    """Prompt of the judge of documents, or a .txt file."""
     date: str = "not stated"
     """The current date, for the decomposition prompts."""
-    context_documents: int = Field(5, ge=0)
-    """Documents of the request's own ranking that the decomposition prompts see."""
     attempts: int = Field(3, ge=1)
     """How often a reply that cannot be read is asked for again, a report's verdicts too."""
 
@@ -66,11 +62,5 @@ class Reports(Section):
 
     prompt: Prompt = "report"
     """Prompt of the writer, or a .txt file."""
-    support_prompt: Prompt = "report_support"
-    """Prompt of the judge of citations, or a .txt file."""
-    nugget_prompt: Prompt = "report_nugget"
-    """Prompt of the judge of nuggets, or a .txt file."""
     max_new_tokens: int = Field(512, ge=1)
     """Longest report, in tokens."""
-    document_words: int = Field(200, ge=1)
-    """Words of a document that writer and judge see."""

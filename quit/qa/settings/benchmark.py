@@ -22,8 +22,6 @@ class FineTune(Section):
     """Examples per step."""
     learning_rate: float = Field(2e-5, gt=0)
     """Highest learning rate."""
-    warmup_share: float = Field(0.1, ge=0, le=1)
-    """Share of the steps in which it rises."""
     max_length: int = Field(256, ge=8)
     """Longest text (cross-encoder: pair), in tokens; the model keeps it."""
     negative_kind: Literal["other", "any", "partial", "hard"] = "other"
@@ -128,7 +126,5 @@ class Benchmark(Section):
     """Listwise reranking: passages per prompt (RankGPT)."""
     stride: int = Field(10, ge=1)
     """Listwise reranking: how far the window moves."""
-    rank_tokens: int = Field(160, ge=1)
-    """Listwise reranking: longest reply, in tokens."""
     rank_prompt: Prompt = "rank"
     """Listwise reranking: its prompt, or a .txt file."""

@@ -34,10 +34,6 @@ class Complexity(Section):
     answer_model: str = ""
     """Reader or judge of the profile that answers each question without documents; complexity is then compared with
     whether the profile's judge finds the answer correct."""
-    answer_prompt: Prompt = "probe"
-    """Prompt for these answers, or a .txt file."""
-    answer_tokens: int = Field(64, ge=1)
-    """Longest such answer, in tokens."""
     resamples: int = Field(1000, ge=10)
     """Resamples of intervals and permutation tests."""
     seed: int = Field(0, ge=0)

@@ -72,14 +72,10 @@ class Sunar(Section):
     """`late`: late interaction over MiniLM's tokens; `cross-encoder`: `scorer_model`."""
     scorer_model: str = Field("nreimers/mmarco-mMiniLMv2-L12-H384-v1", min_length=1)
     """Cross-encoder: a hub name, or a folder."""
-    scorer_revision: str = ""
-    """Cross-encoder: the hub's revision."""
     entailment: Literal["equivalence", "nli"] = "equivalence"
     """What groups sampled answers: the equivalence model both ways, or entailment by `nli_model` both ways."""
     nli_model: str = Field("FacebookAI/roberta-large-mnli", min_length=1)
     """NLI: a hub name, or a folder."""
-    nli_revision: str = ""
-    """NLI: the hub's revision."""
     device: str = "cpu"
     """Where cross-encoder and NLI model run: cpu, cuda, cuda:1."""
     batch: int = Field(16, ge=1)

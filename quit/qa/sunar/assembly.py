@@ -114,7 +114,7 @@ class Assembly:
     def _entailment(self) -> Entailment:
         settings = self._sunar
         if settings.entailment == "nli":
-            return NaturalLanguageInference(settings.nli_model, revision=settings.nli_revision, device=settings.device)
+            return NaturalLanguageInference(settings.nli_model, device=settings.device)
         return EquivalentAnswers(self._models.equivalence)
 
     def _asker(self, prompt: str, fields: frozenset[str]) -> Asker:

@@ -55,10 +55,9 @@ class NaturalLanguageInference:
     ``model``: a hub name or a folder. Raises :class:`InputError` where it cannot be loaded or lacks a label.
     """
 
-    def __init__(self, model: str, *, revision: str = "", device: str = "cpu") -> None:
-        self.identity = f"nli/{model_identity(model, revision)}"
-        self._model, self._revision = model, revision
-        self._device = device
+    def __init__(self, model: str, *, device: str = "cpu") -> None:
+        self.identity = f"nli/{model_identity(model)}"
+        self._model, self._device = model, device
         self._lock = Lock()
 
     def mutual(self, question: str, answer: str, other: str) -> bool:
@@ -90,7 +89,6 @@ class NaturalLanguageInference:
         model, tokenizer = load_pretrained(
             "AutoModelForSequenceClassification",
             self._model,
-            revision=self._revision,
             device=self._device,
             what="The entailment model",
         )

@@ -123,9 +123,7 @@ def open_library(
         )
     scorer: Scorer = LateScorer(models.encoder)
     if sunar.scorer == "cross-encoder":
-        scorer = CrossEncoderScorer(
-            sunar.scorer_model, revision=sunar.scorer_revision, device=sunar.device, batch=sunar.batch
-        )
+        scorer = CrossEncoderScorer(sunar.scorer_model, device=sunar.device, batch=sunar.batch)
     read = documents if sunar.titles else Untitled(documents)
     return SearchStack(read, stage, neighbour_graph, scorer), selected_queries
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from quit.models.protocols import CandidateSource, Drawn, Encoder, Equivalence, Pair
 from quit.models.question_type import QuestionTypeClassifier
 from quit.settings import Convergence, QuestionTypeSettings, Settings
-from quit.stages.questions import CANDIDATES_IDENTITY
+from quit.stages.questions import CANDIDATES_IDENTITY, SAME_ANSWER
 from quit.stages.questions.question_type import question_types
 from quit.text.answers import answer_key
 
@@ -75,8 +75,7 @@ class CandidatePool:
                 forms[key] = min(surface, forms.get(key, surface))
         encoder.encode([answer for row in rows for answer in row["answers"]])  # all at once; then they are remembered
         self._members = {fine: [forms[key] for key in sorted(forms)] for fine, forms in members.items()}
-        threshold = settings.candidate_equivalence
-        self.identity = f"{CANDIDATES_IDENTITY}/equivalent={threshold:g}+{equivalence.identity}+{encoder.identity}"
+        self.identity = f"{CANDIDATES_IDENTITY}/equivalent={SAME_ANSWER:g}+{equivalence.identity}+{encoder.identity}"
 
     def draw(self, questions: Sequence[Mapping[str, Any]]) -> list[list[Drawn]]:
         """Return for each row of ``questions`` at most ``candidate_cap - 1`` candidates, nearest first.
@@ -90,7 +89,7 @@ class CandidatePool:
             pairs = [pair for question in short for pair in question.pairs(count)]
             probabilities = iter(self._equivalence.probability(pairs).tolist())
             for question in short:
-                question.take(count, probabilities, self._settings.candidate_equivalence)
+                question.take(count, probabilities, SAME_ANSWER)
         return [question.drawn[:count] for question in drawing]
 
     def _nearest(self, question: Mapping[str, Any]) -> _Drawing:

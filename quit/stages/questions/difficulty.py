@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from quit.contracts.tables import HARD_FROM, MEDIUM_FROM
 from quit.models.protocols import Encoder
 from quit.retrieval.complexity import ContainedOrNear, LateInteraction, contains_answer, measure
 from quit.retrieval.hybrid import HybridIndex, Texts
@@ -98,7 +99,6 @@ class RetrievalComplexity:
             difficulty_bin=self._bin(difficulty),
         )
 
-    def _bin(self, difficulty: float) -> str:
-        if difficulty >= self._settings.hard_from:
-            return "hard"
-        return "medium" if difficulty >= self._settings.medium_from else "easy"
+    @staticmethod
+    def _bin(difficulty: float) -> str:
+        return "hard" if difficulty >= HARD_FROM else "medium" if difficulty >= MEDIUM_FROM else "easy"

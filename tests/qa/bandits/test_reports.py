@@ -21,10 +21,10 @@ TASK = reports.ReportTask(
 )
 
 
-def judge_of(reply: Callable[[ChatRequest], str], settings: Reports) -> reports.ReportJudge:
+def judge_of(reply: Callable[[ChatRequest], str]) -> reports.ReportJudge:
     prompts = {"report_support": reports.SUPPORT_FIELDS, "report_nugget": reports.NUGGET_FIELDS}
     says = (YesNo(scripted(reply), load_prompt(name, fields), attempts=2) for name, fields in prompts.items())
-    return reports.ReportJudge(*says, settings)
+    return reports.ReportJudge(*says)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_scores_follow_from_verdicts() -> None:
         return "yes." if fields["answer"] in fields["report"] else "No"
 
     text = "It is Lesotho [1][2]. Letsie III leads it [2][9]. It is nice."
-    scores = judge_of(reply, Reports()).score(TASK, text)
+    scores = judge_of(reply).score(TASK, text)
     # citations: (1 -> d1 yes), (1 -> d2 no), (2 -> d2 yes), (2 -> invented no); nuggets: two of three; sentences: two
     # of three
     assert (scores.citations, scores.invented, scores.unread, scores.verdicts) == (4, 1, 0, 6)
@@ -65,14 +65,15 @@ def test_scores_follow_from_verdicts() -> None:
 def test_a_rambling_judge_supports_nothing_and_is_counted() -> None:
     """Of an empty report it is asked nothing."""
     for text, unread in (("It is Lesotho [1].", 4), (" ", 0)):
-        scores = judge_of(lambda request: "Well, that depends", Reports()).score(TASK, text)
+        scores = judge_of(lambda request: "Well, that depends").score(TASK, text)
         assert (scores.citation_support, scores.nugget_coverage, scores.sentence_support) == (0.0, 0.0, 0.0)
         assert scores.unread == unread
 
 
-def test_the_writer_sees_numbered_documents_and_skips_empty_selections() -> None:
+def test_the_writer_sees_numbered_documents_and_skips_empty_selections(monkeypatch) -> None:
+    monkeypatch.setattr(reports, "DOCUMENT_WORDS", 2)
     model, prompt = Scripted(lambda request: " It is Lesotho [1]. "), load_prompt("report", reports.REPORT_FIELDS)
-    writer = reports.ReportWriter(CachedGenerator(model, None), prompt, Reports(document_words=2))
+    writer = reports.ReportWriter(CachedGenerator(model, None), prompt, Reports())
     empty = reports.ReportTask("q2", "Who?", (), ())
     assert writer.write([empty, TASK]) == [("", False), ("It is Lesotho [1].", False)]
     [request] = model.requests
