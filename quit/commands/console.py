@@ -126,17 +126,6 @@ def print_plan(plan: Plan) -> None:
         heads = ["model", "role", "hours", "cost"]
         pieces.append(Table("Time and cost", heads, costs, (1,), "\n".join(notes)))
     pieces += ["\n".join(f"- {note}" for note in plan.notes)] if plan.notes else []
-    if plan.partial:
-        ranges = [
-            (entry.labeler, *("?" if count is None else _short(count) for count in (entry.least, entry.expected,
-             entry.most)), *(number(cost, missing="?") for cost in (entry.cost_least, entry.cost_expected,
-             entry.cost_most)))
-            for entry in plan.partial.ranges
-        ]  # fmt: skip
-        heads = ["labeler", "least", "expected", "most", "cost: least", "expected", "most"]
-        note = "The most is also what other tables of this plan have."
-        pieces.append(Table("Passages asked (labels.partial)", heads, ranges, note=note))
-        pieces.append("\n".join(f"- {note}" for note in plan.partial.notes))
     _show(*pieces)
 
 

@@ -137,7 +137,7 @@ def plan(
 
     Returns:
         ``questions``, ``passages``, ``lines`` (requests, tokens, seconds and cost per model and role), ``total``,
-        ``notes``, ``partial`` (ranges, with ``labels.partial``), and ``remembered``: profile and settings of the last
+        ``notes``, and ``remembered``: profile and settings of the last
         build that are used again.
 
     Raises:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,6 @@ from quit.models.prompting import CHARACTERS_A_TOKEN, load_prompt
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader
 from quit.models.user_models import UserReader
-from quit.operations.partial import PartialPlan, partial_plan, sums
 from quit.settings import JudgeSettings, ReaderSettings
 from quit.sources import read_sources
 from quit.stages.collect import collect_stage
@@ -70,8 +69,7 @@ class Line:
 class Plan:
     """What a build will ask. ``total``: the sums of the lines; ``notes`` say what was measured and what was assumed.
 
-    ``partial``: ranges of what labelers are asked, with ``labels.partial``; the lines say the most. ``remembered``:
-    profile and settings (``key=value``) that are not given, but those of the workspace's last build.
+    ``remembered``: profile and settings (``key=value``) that are not given, but those of the workspace's last build.
     """
 
     questions: int
@@ -79,7 +77,6 @@ class Plan:
     lines: tuple[Line, ...]
     total: Line
     notes: tuple[str, ...]
-    partial: PartialPlan | None = None
     remembered: tuple[str, ...] = ()
 
 
@@ -124,13 +121,15 @@ def plan(pipeline: Pipeline, *, throughput: float | None = None) -> Plan:
         passages = len(pipeline.workspace.read("passages", columns=["hints"]))
     elif not (design.is_full or design.is_given):
         notes.append("Passages: at most; sets of hints that are at two ends, and orders that are alike, count once.")
-    costs = {line.model: line.cost for line in lines if line.role == "read"}
-    partial = partial_plan(pipeline, passages, costs)
-    total = Line("total", "", **sums(Line, lines, 2))
+    if pipeline.strategy.in_turn:
+        notes.append("labels.partial: at most; later labelers are asked only about passages still at label 1.")
+    columns = {column.name: [getattr(line, column.name) for line in lines] for column in fields(Line)[2:]}
+    sums: dict[str, Any] = {name: None if None in values else sum(values) for name, values in columns.items()}
+    total = Line("total", "", **sums)
     memory = MEMORY + MEMORY_A_QUESTION * len(questions)
     disk = DISK_A_QUESTION * len(questions) + DISK_A_REPLY * total.requests
     notes.append(f"This machine needs about {memory / 1e9:.1f} GB of memory, and {disk / 1e9:.2f} GB of disk.")
-    return Plan(len(questions), passages, tuple(lines), total, tuple(notes), partial)
+    return Plan(len(questions), passages, tuple(lines), total, tuple(notes))
 
 
 def planned_questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:

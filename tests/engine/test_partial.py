@@ -107,20 +107,3 @@ def test_answers_are_counted_where_they_were_asked(exact: Path) -> None:
     label_2 = np.count_nonzero(labels["label"].to_numpy() == 2)
     rights = sum(agreement["all"]["correct"][name] * counts[name] for name in LABELERS)
     assert rights == pytest.approx(label_2)  # of each passage of label 2 exactly one labeler was found right
-
-
-def test_a_plan_expects_what_a_full_build_shows(full: Path, exact: Path) -> None:
-    """... which is what the build in waves then asks: no less than the least, no more than the most. The first labeler
-    has read every passage in the full build, and is not asked again."""
-    from quit.operations.plan import plan
-
-    passages_asked = {reader: len(asked_of(Workspace.open(exact), reader)) for reader in LABELERS}
-    costs = plan(plan_build(full, EXACT)).partial
-    assert passages_asked.pop(LABELERS[0]) == 240
-    assert costs is not None
-    expected = {entry.labeler: entry.expected for entry in costs.ranges[:-1]}
-    assert expected == {LABELERS[0]: 0, **passages_asked}
-    assert [entry.least for entry in costs.ranges] == [0, 0, 0, 0]
-    assert [entry.most for entry in costs.ranges] == [0, 240, 240, 480]
-    assert plan(plan_build(full)).partial is None
-    assert plan(plan_build(exact, EXACT)).partial is None, "it is built already"
