@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -182,34 +181,3 @@ def _stores() -> dict[str, ContentStore]:
     from quit.common.cache import equivalence_store, leak_store, vector_store
 
     return {"vectors": vector_store(), "equivalence": equivalence_store(), "leaks": leak_store()}
-
-
-@cache.command("export")
-def export(out: Path) -> None:
-    """Write every reply to a file, for another machine: `quit cache import` reads it.
-
-    Example: `quit cache export replies.jsonl`
-
-    Args:
-        out: JSONL file to write.
-    """
-    from quit.models.generation import GenerationCache
-
-    with GenerationCache() as opened:
-        echo(f"{opened.export(out):,} replies written to {out}")
-
-
-@cache.command("import")
-def import_(path: Path) -> None:
-    """Add the replies of an exported cache; existing ones stay.
-
-    Example: `quit cache import replies.jsonl`
-
-    Args:
-        path: JSONL file that `quit cache export` wrote.
-    """
-    from quit.models.generation import GenerationCache
-
-    with GenerationCache() as opened:
-        added, duplicates = opened.merge(path)
-    echo(f"{added:,} replies added, {duplicates:,} were there already")

@@ -155,25 +155,3 @@ def test_replies_are_dropped_by_model_and_server() -> None:
         call_quit("cache", "drop", *chosen)
         rows = call_quit("cache", "stats", "--json").json()["models"]
         assert sorted((row["model"], row["origin"]) for row in rows) == sorted(replies[gone:])
-
-
-def test_replies_move_from_one_cache_to_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    replies = {n.to_bytes(32, "big"): Completion(f"reply\n{n}", "stop", 10, 2) for n in (1, 2)}
-    assert "No replies yet." in call_quit("cache", "stats").out
-    with GenerationCache() as cache:
-        for key, reply in replies.items():
-            cache.add(Entry(key, "model", "probe", "q", 0, reply)).result()
-    [row] = call_quit("cache", "stats", "--json").json()["models"]
-    assert (row["model"], row["replies"], row["prompt_tokens"], row["completion_tokens"]) == ("model", 2, 20, 4)
-    assert "2 replies written" in call_quit("cache", "export", "replies.jsonl").out
-    monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "another"))
-    with GenerationCache() as cache:  # a key that is there keeps its reply
-        mine = {key: Completion("mine", "stop", 10, 2) for key in [*replies][:1]}
-        cache.add(Entry(*mine, "model", "probe", "q", 0, *mine.values())).result()
-    for added in (1, 0):
-        result = call_quit("cache", "import", "replies.jsonl")
-        assert result.out == f"{added} replies added, {2 - added} were there already\n"
-    with GenerationCache() as cache:
-        assert cache.find([*replies]) == {**replies, **mine}
-    failed = call_quit("cache", "import", "absent.jsonl", code=3)
-    assert "absent.jsonl" in failed.err

@@ -8,34 +8,28 @@ used, and the next reply to the same request replaces it.
 
 from __future__ import annotations
 
-import json
 import queue
 import sqlite3
 import threading
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from quit.common.cache import cache_folder, in_made_folder, open_wal, select_keys
-from quit.common.files import replacing, writing
 from quit.common.progress import note
-from quit.errors import InputError, SettingsError, WorkspaceError, refuse_newer
+from quit.errors import SettingsError, WorkspaceError, refuse_newer
 from quit.models.generation.base import ChatRequest, Completion, Generator, cache_key, canonical
 from quit.models.generation.meter import Meter
 from quit.settings import RunSettings
-from quit.sources.lines import json_lines
 from quit.text.words import counted
 
 COLUMNS = "key, model, prompt, label, sample, reply, finish_reason, prompt_tokens, completion_tokens, created, origin"
-_NAMES = COLUMNS.split(", ")
-_REPLY = slice(5, 9)  # of a row: text, finish reason and token counts of its completion
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies (
     key BLOB PRIMARY KEY, model TEXT NOT NULL, prompt TEXT NOT NULL, label TEXT NOT NULL, sample INTEGER NOT NULL,
@@ -46,7 +40,6 @@ CREATE TABLE IF NOT EXISTS replies (
 _INSERT = f"INSERT OR REPLACE INTO replies ({COLUMNS}, checksum) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
 _FIND = f"SELECT {COLUMNS}, checksum FROM replies WHERE key IN ({{keys}})"
 _VERSION = 1
-_PORTION = 10_000  # rows
 _FEW_REFUSED = 5  # prompts of a stage: so many, or fewer, say nothing about a share
 _POLL_SECONDS = 0.5  # seconds between chances to be interrupted while another caller asks
 
@@ -140,42 +133,6 @@ class GenerationCache(AbstractContextManager["GenerationCache"]):
         with self._lock, self._usable():
             return [dict(zip(names, row, strict=True)) for row in self._database.execute(query)]
 
-    def export(self, out: Path) -> int:
-        """Write every reply to a JSONL file, sorted by key; returns how many.
-
-        Raises :class:`WorkspaceError` where one does not fit its checksum or the disk refuses; nothing is written then.
-        """
-        count = faults = 0
-        with (
-            self._lock,
-            self._usable(),
-            writing(out),
-            replacing(out) as partial,
-            partial.open("w", encoding="utf-8") as file,
-        ):
-            for *row, checksum in self._database.execute(f"SELECT {COLUMNS}, checksum FROM replies ORDER BY key"):
-                if not is_fit((*row, checksum)):
-                    faults += 1
-                    continue
-                fields = dict(zip(_NAMES, (row[0].hex(), *row[1:]), strict=True))
-                file.write(json.dumps(fields, ensure_ascii=False) + "\n")
-                count += 1
-            if faults:
-                raise WorkspaceError(
-                    f"{_damage(self.path, faults)}. Nothing was written. To delete them: quit cache drop --damaged"
-                )
-        return count
-
-    def merge(self, path: Path) -> tuple[int, int]:
-        """Add the replies of an exported file; returns (added, already there).
-
-        Raises :class:`InputError` for a bad line; then nothing is added.
-        """
-        with self._lock, self._usable(), self._database as database:  # rolls back on an error: all of it or nothing
-            database.execute("BEGIN IMMEDIATE")
-            added, count = insert(database, _read_export(path))
-        return added, count - added
-
     def drop(self, model: str, origin: str | None = None) -> int:
         """Delete the replies of a model (its identity), all or those of an origin; returns how many."""
         of_origin = "" if origin is None else " AND origin = ?"
@@ -246,7 +203,7 @@ class GenerationCache(AbstractContextManager["GenerationCache"]):
     def _commit(self, database: sqlite3.Connection, entries: Sequence[Entry]) -> None:
         with database:
             database.execute("BEGIN IMMEDIATE")
-            insert(database, map(_row, entries))
+            insert(database, [*map(_row, entries)])
         if self.heard is not None and entries:
             self.heard([entry.key for entry in entries])
 
@@ -258,19 +215,14 @@ def open_cache(path: Path) -> sqlite3.Connection:
     return database
 
 
-def insert(database: sqlite3.Connection, rows: Iterable[Sequence[Any]]) -> tuple[int, int]:
-    """Add rows of :data:`COLUMNS` in the caller's transaction; returns (added, rows).
+def insert(database: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> None:
+    """Add rows of :data:`COLUMNS` in the caller's transaction.
 
     A key with a fit reply keeps it; one that is damaged is replaced.
     """
-    rows, new, count = iter(rows), 0, 0
-    while portion := list(islice(rows, _PORTION)):
-        first = {row[0]: row for row in reversed(portion)}
-        fit_keys = {row[0] for row in select_keys(database, _FIND, list(first)) if is_fit(row)}
-        new_rows = [(*row, _checksum(row)) for key, row in first.items() if key not in fit_keys]
-        database.executemany(_INSERT, new_rows)
-        new, count = new + len(new_rows), count + len(portion)
-    return new, count
+    first = {row[0]: row for row in reversed(rows)}
+    fit_keys = {row[0] for row in select_keys(database, _FIND, list(first)) if is_fit(row)}
+    database.executemany(_INSERT, [(*row, _checksum(row)) for key, row in first.items() if key not in fit_keys])
 
 
 def is_fit(row: Sequence[Any]) -> bool:
@@ -293,22 +245,6 @@ def _row(entry: Entry) -> tuple[Any, ...]:
     completion = entry.completion
     reply = (completion.text, completion.finish_reason, completion.prompt_tokens, completion.completion_tokens)
     return (entry.key, entry.model, entry.prompt, entry.label, entry.sample, *reply, time.time(), completion.origin)
-
-
-def _read_export(path: Path) -> Iterator[tuple[Any, ...]]:
-    for number, fields in json_lines(path, "an exported cache of replies"):
-        try:
-            row = [fields[name] for name in _NAMES]
-            row[0] = bytes.fromhex(row[0])
-            if len(row[0]) != 32 or Completion(*row[_REPLY]).is_empty:  # it refuses what the table could not hold
-                raise ValueError("key or reply")
-            "".join(fields[name] for name in ("model", "prompt", "label", "finish_reason", "origin")).encode()
-            if not 0 <= fields["sample"] < 1 << 63 or not 0 <= fields["created"] < 1 << 63:
-                raise ValueError("sample or created")
-            row[4], row[7], row[8], row[9] = int(row[4]), int(row[7]), int(row[8]), float(row[9])
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{path}, line {number}: not a reply of an exported generation cache ({error}).") from None
-        yield tuple(row)
 
 
 class CachedGenerator:

@@ -185,9 +185,7 @@ def test_a_withheld_reply_is_no_answer_or_unread_and_is_paid_once(fault, ended: 
         for _ in range(2):
             assert reader.answer([Prompt("q", "Where?", ())]) == [Reply("", NO_ANSWER, ended)]
             assert judge.verdicts([JudgeItem("q", "Where?", ("Chad",), "Mali")]) == [Verdict(None, None, "")]
-        cache.export(tmp_path / "replies.jsonl")
-        with GenerationCache(tmp_path / "other.sqlite") as other:
-            assert other.merge(tmp_path / "replies.jsonl") == (3, 0)
+        assert sum(row["replies"] for row in cache.statistics()) == 3
     assert len(server.requests) == 3
     assert len(notes) == (fault in _REFUSED_PROMPTS) == ("policy" in "".join(notes))
     assert all(f"{server.base_url} refuses a prompt of q (" in text for text in notes)
