@@ -27,6 +27,8 @@ PROMPT_VERSION = 2
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.):])\s*")
 _REPLY_TOKENS = 8
 TOKENS_A_CANDIDATE = 16
+SAME_ANSWER = 0.5
+"""Probability of equivalence to a gold answer from which an answer is no candidate."""
 _ATTEMPTS = 3
 
 
@@ -140,5 +142,4 @@ class LLMCandidates:
         equal = self.equivalence.probability(pairs).reshape(len(candidates), len(answers)).max(axis=1)
         near = products(self.encoder.encode(candidates), self.encoder.encode(answers)).max(axis=1)
         similarities = zip(candidates, equal.tolist(), near.tolist(), strict=True)
-        limit = self.settings.candidate_equivalence
-        return [Drawn(candidate, "", similarity) for candidate, same, similarity in similarities if same < limit]
+        return [Drawn(candidate, "", similarity) for candidate, same, similarity in similarities if same < SAME_ANSWER]

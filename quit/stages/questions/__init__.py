@@ -4,5 +4,3 @@ CANDIDATES_IDENTITY = "collection/2"
 """Rises whenever other candidates would be drawn."""
 DIFFICULTY_IDENTITY = "retrieval-complexity/4"
 """Rises whenever the same corpus would give other values."""
-SAME_ANSWER = 0.5
-"""Probability of equivalence to a gold answer from which an answer is not drawn as a candidate."""

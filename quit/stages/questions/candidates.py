@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from quit.models.convergence_scored import SAME_ANSWER
 from quit.models.protocols import CandidateSource, Drawn, Encoder, Equivalence, Pair
 from quit.models.question_type import QuestionTypeClassifier
 from quit.settings import Convergence, QuestionTypeSettings, Settings
-from quit.stages.questions import CANDIDATES_IDENTITY, SAME_ANSWER
+from quit.stages.questions import CANDIDATES_IDENTITY
 from quit.stages.questions.question_type import question_types
 from quit.text.answers import answer_key
 

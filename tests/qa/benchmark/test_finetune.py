@@ -134,7 +134,7 @@ def test_a_number_of_positives_may_have_its_own_epochs(release, tmp_path, monkey
         return Tuned(Path("TUNED"), number, 4, 1.0)
 
     monkeypatch.setattr(module, "finetune", tuned)
-    monkeypatch.setattr(module, "run_prepared", lambda *_: Outcome(RESULTS.schema.empty_table(), None, {}, {}))
+    monkeypatch.setattr(module, "run_prepared", lambda *_: Outcome(RESULTS.schema.empty_table(), None, {}))
     options = ["-r", release, "-o", tmp_path / "out", "--set", "finetune.epochs=3", "--split", "all", "--positives"]
     call_quit("benchmark", "finetune", *options, "1:10,5:0.5", "--positives", "7")
     assert epochs == [(1, 10.0), (5, 0.5), (7, 3.0)]
