@@ -26,26 +26,21 @@ def override_leak(
     by: ByOption,
     reason: ReasonOption,
     workspace: options.Workspace = Path("workspace"),
-    span: str | None = None,
-    answer: str | None = None,
     as_json: options.Json = False,
 ) -> None:
     """Decide whether a hint gives an answer away, over the leakage filter.
 
-    The most specific decision counts: one with span and answer over one with either, over one with neither. The next
-    `quit build` applies it.
+    The next `quit build` applies it.
 
     Example: `quit override leak --hint jsonl-geo-003-h02 --decision no_leak --by ada --reason "A river's name."`
 
     Args:
         hint: Id of the hint.
         decision: `leak` or `no_leak`.
-        span: Words of the hint that are meant; else any.
-        answer: Answer that is meant; else any.
     """
     from quit.review.overrides import Decision, add
 
-    rows = add(open_workspace(workspace), [Decision(hint, decision, by, reason, span, answer)])
+    rows = add(open_workspace(workspace), [Decision(hint, decision, by, reason)])
     _print(rows, as_json, "That is in force already: nothing was written.", workspace)
 
 
@@ -58,7 +53,7 @@ def override_import(
     Example: `quit override import decisions.jsonl`
 
     Args:
-        file: JSONL of {hint_id, decision, by, reason, span?, answer?, kind?}.
+        file: JSONL of {hint_id, decision, by, reason, kind?}.
     """
     from quit.review.overrides import add, read_decisions
 

@@ -18,8 +18,7 @@ _OUT = terminal.OUT
 
 def describe_override(row: dict[str, Any]) -> str:
     """Return one override as a line: what, which, who, when, why."""
-    which = "".join(f" {row[key]!r}" for key in ("span", "answer") if row[key])
-    return f"{row['decision']} {row['hint_id'] or ''}{which}, by {row['by']} at {row['created_at']} ({row['reason']})"
+    return f"{row['decision']} {row['hint_id'] or ''}, by {row['by']} at {row['created_at']} ({row['reason']})"
 
 
 def override_line(row: dict[str, Any]) -> str:

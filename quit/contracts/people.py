@@ -11,15 +11,13 @@ PEOPLE = (
         "people",
         ("override_id",),
         "Decisions of people against an instrument, oldest first, never changed. Of the rows with the same kind, "
-        "question, hint, span and answer the last one counts.",
+        "question and hint the last one counts.",
         (
             Column("override_id", TEXT, "Id of the row: `ov-` and ten hexadecimal digits."),
             Column("kind", TEXT, "The overridden instrument: `leak`."),
             QUESTION,
             Column("hint_id", TEXT, "The hint's id when it was decided, where one is meant.", nullable=True),
             Column("hint", TEXT, "The hint's text: the decision follows it, whatever its id is later.", nullable=True),
-            Column("span", TEXT, "The words of the hint that are meant; null: any.", nullable=True),
-            Column("answer", TEXT, "The answer that is meant; null: any.", nullable=True),
             Column("decision", TEXT, "`leak`, `no_leak`, or `withdrawn`: the instrument decides again."),
             Column("by", TEXT, "The person who decided."),
             Column("reason", TEXT, "Why, in words."),

@@ -23,7 +23,7 @@ from quit.engine.location import Location
 from quit.engine.parts import log_number, read_log_part, write_log_part
 from quit.errors import WorkspaceError
 
-KEY = ("kind", "question_id", "hint", "span", "answer")
+KEY = ("kind", "question_id", "hint")
 """Columns that say what an override is about."""
 WITHDRAWN = "withdrawn"
 

@@ -31,14 +31,12 @@ KINDS: dict[str, tuple[str, ...]] = {"leak": ("leak", "no_leak")}
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a person decided. ``span`` and ``answer`` None: any of the hint's."""
+    """What a person decided on a hint."""
 
     hint_id: str
     decision: str
     by: str
     reason: str
-    span: str | None = None
-    answer: str | None = None
     kind: str = "leak"
 
 
@@ -46,11 +44,11 @@ def add(workspace: Workspace, decisions: Sequence[Decision]) -> list[dict[str, A
     """Append decisions to the workspace's log and return the rows written. Of several on the same, the last counts;
     where it is in force already, none of them is written.
 
-    Raises :class:`InputError` for an unknown kind, decision, hint, span or answer, naming the nearest right one; then
+    Raises :class:`InputError` for an unknown kind, decision or hint, naming the nearest right one; then
     nothing is written.
     """
     hints = _hints(workspace, [each.hint_id for each in decisions])
-    rows = [_checked(workspace, each, hints[each.hint_id]) for each in decisions]
+    rows = [_checked(each, hints[each.hint_id]) for each in decisions]
     now = _now()
 
     def make(log: pa.Table) -> pa.Table:
@@ -75,7 +73,7 @@ def withdraw(workspace: Workspace, override_id: str, by: str, reason: str) -> di
         overrides = in_force(log).to_pylist()
         ruling = {_about(each): each["override_id"] for each in overrides}.get(_about(row))
         if ruling != override_id:
-            now = f"{ruling} has taken its place" if ruling else "nothing overrides that hint, span and answer now"
+            now = f"{ruling} has taken its place" if ruling else "nothing overrides that hint now"
             raise InputError(f"The override {override_id} is not in force: {now}.")
         ended = {**row, "decision": WITHDRAWN, "by": _text(by, "by"), "reason": _text(reason, "reason")}
         return _number([ended], len(log), _now())
@@ -84,7 +82,7 @@ def withdraw(workspace: Workspace, override_id: str, by: str, reason: str) -> di
 
 
 def read_decisions(path: Path) -> list[Decision]:
-    """Return the decisions of a JSONL file of {hint_id, decision, by, reason, span?, answer?, kind?}.
+    """Return the decisions of a JSONL file of {hint_id, decision, by, reason, kind?}.
 
     Raises :class:`InputError` that names the line.
     """
@@ -94,7 +92,7 @@ def read_decisions(path: Path) -> list[Decision]:
         for key, value in row.items():
             if key not in keys:
                 raise InputError(f"{where}: {key!r} is not a key of an override.{did_you_mean(key, keys)}")
-            if not isinstance(value, str) and not (value is None and key in ("span", "answer")):
+            if not isinstance(value, str):
                 raise InputError(f"{where}: {key!r} must be a text, found {value!r}.")
         for key in ("hint_id", "decision", "by", "reason"):
             if key not in row:
@@ -148,38 +146,13 @@ def _hints(workspace: Workspace, hint_ids: Iterable[str]) -> dict[str, dict[str,
     return by_id
 
 
-def _checked(workspace: Workspace, decision: Decision, hint: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(decision: Decision, hint: Mapping[str, Any]) -> dict[str, Any]:
     check_known(decision.kind, KINDS, "kind of override", InputError)
     if decision.decision not in KINDS[decision.kind]:
         allowed = did_you_mean(decision.decision, KINDS[decision.kind])
         raise InputError(f"{decision.decision!r} is not a decision on a {decision.kind}.{allowed}")
-    if decision.span is not None and (not decision.span.strip() or decision.span not in hint["hint"]):
-        near = get_close_matches(decision.span, hint["hint"].split(), n=1, cutoff=0.5)
-        suggestion = f" Did you mean {near[0]!r}?" if near else ""
-        raise InputError(
-            f"The hint {decision.hint_id} does not hold {decision.span!r}.{suggestion} It says: {hint['hint']}"
-        )
-    question = hint["question_id"]
-    if decision.answer is not None:
-        answers = _answers(workspace, question)
-        if decision.answer not in answers:
-            raise InputError(f"{question} has no answer {decision.answer!r}.{did_you_mean(decision.answer, answers)}")
     texts = {name: _text(getattr(decision, name), name) for name in ("by", "reason")}
-    return {**asdict(decision), **texts, "question_id": question, "hint": hint["hint"]}
-
-
-def _answers(workspace: Workspace, question_id: str) -> list[str]:
-    """Gold answers, and what the question's findings and labels know as answers."""
-    with workspace.connect([question_id], ["questions", "leak_findings", "valid_answers"]) as connection:
-        rows = connection.execute(
-            """
-            SELECT unnest(answers) FROM questions WHERE question_id = $1
-            UNION SELECT answer FROM leak_findings WHERE question_id = $1
-            UNION SELECT answer FROM valid_answers WHERE question_id = $1 ORDER BY 1
-            """,
-            [question_id],
-        ).fetchall()
-    return [answer for (answer,) in rows]
+    return {**asdict(decision), **texts, "question_id": hint["question_id"], "hint": hint["hint"]}
 
 
 def _number(rows: Sequence[Mapping[str, Any]], before: int, now: str) -> pa.Table:

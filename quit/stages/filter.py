@@ -79,7 +79,7 @@ def filter_leaks(
     for question in rows:
         mine = by_question.get(question["question_id"], [])
         hint_ids = [hint["hint_id"] for hint in mine]
-        applying = [overrides_of.get(hint_id, []) for hint_id in hint_ids]
+        applying = [overrides_of.get(hint_id) for hint_id in hint_ids]
         texts = [hint["hint"] for hint in mine]
         items.append(LeakItem(question["question"], question["answers"], texts, applying, hint_ids))
     findings = chain.from_iterable(cached_leaks_of(items, equivalence, encoder, settings, store))

@@ -122,7 +122,7 @@ def update_stage(
     def leaks(items: Sequence[LeakItem]) -> list[list[list[Finding]]]:
         if settings.passages.is_given:  # they may contain answers
             return [[[] for _ in item.hints] for item in items]
-        items = [replace(item, overrides=[overrides.get(hint, []) for hint in item.hint_ids]) for item in items]
+        items = [replace(item, overrides=[overrides.get(hint) for hint in item.hint_ids]) for item in items]
         return cached_leaks_of(items, models.equivalence, models.encoder, by_words, leak_store())
 
     return update_labels(before, by_labeler, settled, leaks)

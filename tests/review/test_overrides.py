@@ -48,7 +48,7 @@ def _usable(workspace: Workspace) -> set[str]:
 def test_no_leak_keeps_the_finding_and_the_question_and_withdrawn_gives_the_old_tables(workspace, source: Path) -> None:
     assert _usable(workspace) == {"jsonl-clean"}
     before = workspace.state["filter"]
-    [row] = add(workspace, [Decision(LEAKY, "no_leak", "ada", "The blanket is meant.", "Lesotho", "Lesotho")])
+    [row] = add(workspace, [Decision(LEAKY, "no_leak", "ada", "The blanket is meant.")])
     assert (row["question_id"], row["decision"], row["by"]) == ("jsonl-leaky", "no_leak", "ada")
     pipeline = _run(workspace.path, source)
     assert _usable(workspace) == {"jsonl-clean", "jsonl-leaky"} and pipeline.fingerprints["filter"] != before
@@ -69,12 +69,18 @@ def test_no_leak_keeps_the_finding_and_the_question_and_withdrawn_gives_the_old_
 
 
 def test_leak_adds_a_finding_that_discards(workspace: Workspace, source: Path) -> None:
-    add(workspace, [Decision(CLEAN, "leak", "ada", "Everybody knows what Herschel saw.", span="William Herschel")])
+    add(workspace, [Decision(CLEAN, "leak", "ada", "Everybody knows what Herschel saw.")])
     _run(workspace.path, source)
     assert _usable(workspace) == set()
     [finding] = [row for row in workspace.read("leak_findings").to_pylist() if row["hint_id"] == CLEAN]
     columns = ("span", "answer", "method", "probability", "overridden")
-    assert [finding[name] for name in columns] == ["William Herschel", "Uranus", "person", 1.0, False]
+    assert [finding[name] for name in columns] == [
+        "William Herschel saw it from his garden in Bath.",
+        "Uranus",
+        "person",
+        1.0,
+        False,
+    ]
     reasons = {row["question_id"]: row["detail"] for row in workspace.read("rejects").to_pylist()}
     assert "person" in reasons["jsonl-clean"]
 
@@ -122,9 +128,8 @@ def test_an_override_is_for_the_next_build_and_reruns_the_filter_and_what_follow
 def test_the_last_row_of_a_key_counts(workspace: Workspace) -> None:
     for decision in ("no_leak", "leak", "no_leak"):
         add(workspace, [Decision(LEAKY, decision, "ada", "Changed my mind.")])
-    add(workspace, [Decision(LEAKY, "leak", "ada", "This span only.", span="blankets")])
     rows = in_force(Log(workspace, "overrides").read(), "leak")
-    assert [row[3:] for row in contents(rows)] == [[None, None, "no_leak"], ["blankets", None, "leak"]]
+    assert [row[3:] for row in contents(rows)] == [["no_leak"]]
     assert len(in_force(Log(workspace, "overrides").read(), "label")) == 0
     first = listed(workspace)[0]["override_id"]
     with pytest.raises(InputError, match="not in force: ov-[0-9a-f]{10} has taken its place"):
@@ -137,8 +142,6 @@ def test_the_last_row_of_a_key_counts(workspace: Workspace) -> None:
         (Decision("jsonl-leaky-h1", "leak", "ada", "x"), "The nearest: jsonl-leaky-h01"),
         (Decision(LEAKY, "noleak", "ada", "x"), "Did you mean 'no_leak'"),
         (Decision(LEAKY, "leak", "ada", "x", kind="leek"), "Did you mean 'leak'"),
-        (Decision(LEAKY, "leak", "ada", "x", span="blanketts"), "Did you mean 'blankets'"),
-        (Decision(LEAKY, "leak", "ada", "x", answer="Lesoto"), "Did you mean 'Lesotho'"),
         (Decision(LEAKY, "leak", " ", "x"), "who decided"),
         (Decision(LEAKY, "leak", "ada", ""), "why, in words"),
     ],

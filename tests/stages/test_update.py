@@ -191,7 +191,7 @@ def test_an_accepted_answer_removes_a_question_where_it_is_a_word_of_a_hint(meth
 
     readers = [{"name": labeler, "role": "labeler"} for labeler in LABELERS]
     settings = Settings(leakage={"method": method}, readers=readers)
-    person = {"question_id": "a", "hint": hint, "decision": decision, "span": None, "answer": None}
+    person = {"question_id": "a", "hint": hint, "decision": decision}
     overrides = pa.Table.from_pylist([person]) if decision else None
     update = update_stage.function(
         Context({}, settings, SimpleNamespace(equivalence=None, encoder=None), overrides=overrides),

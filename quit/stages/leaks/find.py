@@ -17,13 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from quit.common.arithmetic import products
-from quit.common.rows import grouped, tuples
+from quit.common.rows import tuples
 from quit.models.protocols import Encoder, Equivalence, Pair
 from quit.settings import Leakage
 from quit.stages.leaks import RULES_IDENTITY, WORDS_IDENTITY
 from quit.stages.leaks.containment import content_words, hints_of_occurrence, is_word_of
 from quit.stages.leaks.rules import lexical_leaks, rules_only
-from quit.text.answers import answer_key
 from quit.text.normalize import STOP_WORDS, stem, word_spans
 from quit.text.normalize import words as words_of
 
@@ -60,32 +59,15 @@ class Candidate(NamedTuple):
     answer: str
 
 
-@dataclass(frozen=True, slots=True)
-class Override:
-    """A person's decision on one hint (``leaks``); ``span`` and ``answer`` None: any."""
-
-    leaks: bool
-    span: str | None = None
-    answer: str | None = None
-
-    def applies_to(self, span: str, answer: str) -> bool:
-        """Whether it concerns this span and answer, compared without case and articles."""
-        pairs = ((self.span, span), (self.answer, answer))
-        return all(own is None or answer_key(own) == answer_key(other) for own, other in pairs)
-
-
-def overrides_by_hint(overrides: pa.Table | None, hints: pa.Table) -> dict[str, list[Override]]:
-    """Return hint id -> overrides, from the rows of the table ``overrides`` in force and of kind ``leak``.
+def overrides_by_hint(overrides: pa.Table | None, hints: pa.Table) -> dict[str, bool]:
+    """Return hint id -> whether it leaks, from the rows of the table ``overrides`` in force and of kind ``leak``.
 
     ``hints``: columns question_id, hint_id, hint. A decision is about a hint's text: an id is a place in the source,
     where another hint may stand later.
     """
     if not overrides:
         return {}
-    by_text = grouped(
-        ((row["question_id"], row["hint"]), Override(row["decision"] == "leak", row["span"], row["answer"]))
-        for row in overrides.to_pylist()
-    )
+    by_text = {(row["question_id"], row["hint"]): row["decision"] == "leak" for row in overrides.to_pylist()}
     return {
         hint_id: by_text[question_id, hint]
         for question_id, hint, hint_id in tuples(hints, "question_id", "hint", "hint_id")
@@ -95,17 +77,18 @@ def overrides_by_hint(overrides: pa.Table | None, hints: pa.Table) -> dict[str, 
 
 @dataclass(frozen=True, slots=True)
 class LeakItem:
-    """One question to check: ``answers`` are all its valid answers, ``overrides`` and ``hint_ids`` are by hint."""
+    """One question to check: ``answers`` are all its valid answers. By hint: ``overrides``, what people said of
+    it (None: nothing), and ``hint_ids``."""
 
     question: str
     answers: Sequence[str]
     hints: Sequence[str]
-    overrides: Sequence[Sequence[Override]] = ()
+    overrides: Sequence[bool | None] = ()
     hint_ids: Sequence[str] = ()
 
-    def rulings(self) -> Sequence[Sequence[Override]]:
-        """Return the overrides of each hint."""
-        return self.overrides or [()] * len(self.hints)
+    def rulings(self) -> Sequence[bool | None]:
+        """Return the override of each hint."""
+        return self.overrides or [None] * len(self.hints)
 
 
 def find_leaks(
@@ -115,13 +98,13 @@ def find_leaks(
     equivalence: Equivalence | None,
     encoder: Encoder | None,
     settings: Leakage,
-    overrides: Sequence[Sequence[Override]] | None = None,
+    overrides: Sequence[bool | None] = (),
 ) -> list[list[Finding]]:
     """Return the findings of each hint, most certain first, overridden ones last.
 
     ``answers``: all valid answers of the question. ``overrides``: of each hint.
     """
-    return find_leaks_of([LeakItem(question, answers, hints, overrides or ())], equivalence, encoder, settings)[0]
+    return find_leaks_of([LeakItem(question, answers, hints, overrides)], equivalence, encoder, settings)[0]
 
 
 def find_leaks_of(
@@ -172,11 +155,10 @@ def _add_contained(item: LeakItem, findings: list[list[Finding]]) -> None:
                 findings[row].append(_overrule(Finding(answer, answer, 1.0, CONTAINED, RULES_IDENTITY), overrides[row]))
 
 
-def _certain(
-    item: LeakItem, hint: str, overrides: Sequence[Override], hits_of: _HitsOf, producer: str
-) -> list[Finding]:
-    """Return people's findings in one hint, and those that need no model: what ``hits_of`` returns."""
-    findings = _findings_of_people(hint, item.answers, overrides)
+def _certain(item: LeakItem, hint: str, ruling: bool | None, hits_of: _HitsOf, producer: str) -> list[Finding]:
+    """Return people's finding in one hint, of its whole text and the first answer, and those that need no model: what
+    ``hits_of`` returns."""
+    findings = [Finding(hint, item.answers[0], 1.0, PERSON, PERSON)] if ruling else []
     for answer in item.answers:
         existing = {(finding.span, finding.answer) for finding in findings}
         findings += [
@@ -184,7 +166,7 @@ def _certain(
             for span, method in hits_of(hint, answer, item.question)
             if (span, answer) not in existing
         ]
-    return [_overrule(finding, overrides) for finding in findings]
+    return [_overrule(finding, ruling) for finding in findings]
 
 
 def _equal_words(hint: str, answer: str, question: str) -> list[tuple[str, str]]:
@@ -211,19 +193,9 @@ def _words_for_model(
     ]
 
 
-def _findings_of_people(hint: str, answers: Sequence[str], overrides: Sequence[Override]) -> list[Finding]:
-    """Return the leaks that people added; without a span or answer they concern the whole hint or the first answer."""
-    leaks = {(one.span or hint, one.answer or answers[0]) for one in overrides if one.leaks}
-    return [Finding(span, answer, 1.0, PERSON, PERSON) for span, answer in sorted(leaks)]
-
-
-def _overrule(finding: Finding, overrides: Sequence[Override]) -> Finding:
-    """Return the finding, overridden if people said so. The most specific override counts; of equal ones, the leak."""
-    applicable = [one for one in overrides if one.applies_to(finding.span, finding.answer)]
-    if finding.method == PERSON or not applicable:
-        return finding
-    ruling = max(applicable, key=lambda one: ((one.span is not None) + (one.answer is not None), one.leaks))
-    return finding if ruling.leaks else replace(finding, overridden=True)
+def _overrule(finding: Finding, ruling: bool | None) -> Finding:
+    """Return the finding, overridden if people said that the hint does not leak."""
+    return replace(finding, overridden=True) if ruling is False else finding
 
 
 def _spans_for_model(

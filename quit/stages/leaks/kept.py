@@ -51,5 +51,4 @@ def cached_leaks_of(
 
 
 def _item_text(item: LeakItem) -> str:
-    rulings = [[astuple(one) for one in overrides] for overrides in item.rulings()]
-    return json.dumps([item.question, [*item.answers], [*item.hints], rulings])
+    return json.dumps([item.question, [*item.answers], [*item.hints], [*item.rulings()]])

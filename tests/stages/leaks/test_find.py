@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from quit.settings import Leakage
-from quit.stages.leaks.find import Override, candidate_spans, find_leaks, overrides_by_hint
+from quit.stages.leaks.find import candidate_spans, find_leaks, overrides_by_hint
 
 HINT = "The Nile crocodile and the White Nile are named after it."
 QUESTION = "Which river flows through Khartoum?"
@@ -33,54 +33,31 @@ class Says:
         return np.array([0.5 * (pair.candidate in self.spans) for pair in pairs])  # as much as it takes
 
 
-def _find(model: Says, *overrides: Override, answers=("Nile",), hints=(HINT,), **settings):
-    """Return the leaks of each hint, to all of which the overrides apply; every span is asked about: no encoder."""
+def _find(model: Says, ruling: bool | None = None, answers=("Nile",), hints=(HINT,), **settings):
+    """Return the leaks of each hint, to all of which the override applies; every span is asked about: no encoder."""
     options = Leakage(screen=-1, **settings)
-    leaks_of = find_leaks(QUESTION, answers, hints, model, None, options, [overrides] * len(hints))
+    leaks_of = find_leaks(QUESTION, answers, hints, model, None, options, [ruling] * len(hints))
     return [[(leak.span, leak.method, leak.overridden) for leak in leaks] for leaks in leaks_of]
 
 
 @pytest.mark.parametrize(
-    ("overrides", "expected", "candidates"),
+    ("ruling", "expected", "candidates"),
     [
-        ([], [("Nile", "exact", False)], []),  # the rule stands, and the model is not asked
-        # silences the rule, and opens the hint to the model
-        ([Override(False, span="Nile")], [("crocodile", "equivalence", False), ("Nile", "exact", True)],
-         ["crocodile", "White", "named"]),
-        # without a span, silences the model too
-        ([Override(False)], [("Nile", "exact", True), ("crocodile", "equivalence", True)],
-         ["crocodile", "White", "named"]),
+        (None, [("Nile", "exact", False)], []),  # the rule stands, and the model is not asked
+        # silences the rule, and the model
+        (False, [("Nile", "exact", True), ("crocodile", "equivalence", True)], ["crocodile", "White", "named"]),
     ],
 )  # fmt: skip
-def test_what_people_say_of_a_leak_counts_for_rule_and_model(overrides, expected, candidates) -> None:
+def test_what_people_say_of_a_leak_counts_for_rule_and_model(ruling, expected, candidates) -> None:
     model = Says("crocodile")
-    assert _find(model, *overrides) == [expected] and model.candidates == candidates
-
-
-@pytest.mark.parametrize(
-    ("overrides", "overridden"),
-    [
-        ([Override(False), Override(True, span="Nile")], False),  # the more specific one counts
-        ([Override(True), Override(False, span="Nile")], True),
-        ([Override(False, span="Nile"), Override(True, answer="Nile")], False),  # equally specific: the leak
-        ([Override(False, span="nile"), Override(True, answer="Congo")], True),  # case does not count; another answer
-        ([Override(False, answer="Congo")], False),
-    ],
-)
-def test_which_of_several_overrides_counts(overrides: list[Override], overridden: bool) -> None:
-    [leaks] = _find(Says(), *overrides, answers=("Nile", "Congo"))
-    # A person who calls the very span a leak takes the place of the rule that found it.
-    rules = [flag for span, method, flag in leaks if span == "Nile" and method in ("exact", "person")]
-    assert rules[0] is overridden
+    assert _find(model, ruling) == [expected] and model.candidates == candidates
 
 
 def test_a_person_finds_what_no_rule_does() -> None:
-    leaks = [("Nile", "exact", False), ("White Nile", "person", False)]
-    assert sorted(*_find(Says(), Override(True, span="White Nile"))) == leaks
-    assert (HINT, "person", False) in _find(Says(), Override(True))[0]  # the whole hint
-    person = [Override(True, "it", "Congo")]
-    [[leak, _]] = find_leaks(QUESTION, ["Nile", "Congo"], [HINT], None, None, Leakage(), [person])
-    assert (leak.span, leak.answer, leak.method) == ("it", "Congo", "person")
+    """The whole hint, with the first answer."""
+    assert sorted(*_find(Says(), True)) == [("Nile", "exact", False), (HINT, "person", False)]
+    [[leak, *_]] = find_leaks(QUESTION, ["Congo", "Nile"], ["A river."], None, None, Leakage(), [True])
+    assert (leak.span, leak.answer, leak.method) == ("A river.", "Congo", "person")
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\n\t"])
@@ -89,13 +66,12 @@ def test_a_blank_answer_is_in_no_hint(blank: str) -> None:
 
 
 def test_overrides_are_of_a_hint_of_their_question_with_the_same_text() -> None:
-    rows = [("q", "A.", "leak", "it", "Nile"), ("q", "B.", "no_leak", None, None), ("q", "A.", "leak", None, "x")]
-    names = ("question_id", "hint", "decision", "span", "answer")
+    rows = [("q", "A.", "leak"), ("q", "B.", "no_leak")]
+    names = ("question_id", "hint", "decision")
     decisions = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
     texts = {"q-h00": "B.", "q-h01": "C.", "q-h02": "A.", "p-h00": "A."}
     hints = pa.table({"question_id": [name[0] for name in texts], "hint_id": [*texts], "hint": [*texts.values()]})
-    expected = {"q-h02": [Override(True, "it", "Nile"), Override(True, None, "x")], "q-h00": [Override(False)]}
-    assert overrides_by_hint(decisions, hints) == expected
+    assert overrides_by_hint(decisions, hints) == {"q-h02": True, "q-h00": False}
     assert overrides_by_hint(None, hints) == {}
 
 
@@ -140,7 +116,7 @@ def test_spans_neither_begin_nor_end_with_a_stop_word_and_no_word_only_begins_as
 def test_what_does_not_fit_the_hints_is_refused_not_joined_by_position() -> None:
     silent = SimpleNamespace(identity="", probability=lambda pairs: [], encode=lambda texts: [])
     for models, overrides in (
-        ((None, None), [[], []]),
+        ((None, None), [None, None]),
         ((silent, Near(Nile=1.0, river=1.0)), []),
         ((Says(), silent), []),
     ):
@@ -172,12 +148,12 @@ def test_the_papers_method_has_no_rules_spans_or_containment() -> None:
 def test_an_answer_inside_another_word_or_across_two_hints_is_contained_and_so_leaks() -> None:
     """By the paper's definition (a valid answer as a substring of a passage), whatever the words mean."""
     hints = ("Egyptians portrayed it as a falcon.", "It is a god.")
-    for overrides, contained, leaks in (
-        ([], True, [("Ra", "contained", False)]),
-        ([], False, []),
-        ([Override(False)], True, [("Ra", "contained", True)]),
+    for ruling, contained, leaks in (
+        (None, True, [("Ra", "contained", False)]),
+        (None, False, []),
+        (False, True, [("Ra", "contained", True)]),
     ):
-        assert _find(Says(), *overrides, answers=["Ra"], hints=hints, contained=contained) == [leaks, []]
+        assert _find(Says(), ruling, answers=["Ra"], hints=hints, contained=contained) == [leaks, []]
     assert _find(Says()) == [[("Nile", "exact", False)]], "what a rule found is not found twice"
     hints = ("York minster is far away.", "It was once called New", "It has five boroughs.")
     assert _find(Says(), answers=["new york"], hints=hints) == [[], [("new york", "contained", False)], []]

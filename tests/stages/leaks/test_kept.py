@@ -10,18 +10,16 @@ from hypothesis import strategies as st
 
 from quit.common.cache import ContentStore
 from quit.settings import Leakage
-from quit.stages.leaks.find import LeakItem, Override, find_leaks_of
+from quit.stages.leaks.find import LeakItem, find_leaks_of
 from quit.stages.leaks.kept import cached_leaks_of
 
 HINTS = ("The Nile crocodile lives there.", "Its delta is in Egypt.", "It is ten times as long.", "\ud800")
-TEXTS = (None, "Nile", "delta", "long")
-OVERRIDES = st.builds(Override, st.booleans(), st.sampled_from(TEXTS), st.sampled_from(TEXTS))
 
 
 @st.composite
 def _items(draw) -> LeakItem:
     hints = draw(st.lists(st.sampled_from(HINTS), max_size=3, unique=True))
-    overrides = [draw(st.lists(OVERRIDES, max_size=2)) for _ in hints]
+    overrides = [draw(st.sampled_from((None, True, False))) for _ in hints]
     answers = draw(st.lists(st.sampled_from(("Nile", "Delta", "10", "Egypt")), min_size=1, max_size=2))
     question = draw(st.sampled_from(("Which river?", "Which delta?")))
     return LeakItem(question, answers, hints, draw(st.sampled_from(([], overrides))))
