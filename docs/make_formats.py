@@ -192,8 +192,6 @@ def _record(path: Path) -> str:
         first = json.loads(text if path.suffix == ".json" else text.splitlines()[0])
         first = first[0] if isinstance(first, list) and isinstance(first[0], dict) else first
         return ", ".join(f"`{key}`" for key in first) if isinstance(first, dict) else f"a list of {len(first)} integers"
-    if text.startswith("<top>"):
-        return "a `<top>` block with `<num>` and `<title>`"
     mark = "\t" if "\t" in text else " "
     first, second = [*text.split("\n"), ""][:2]
     if not any(char.isdigit() for char in first) and any(char.isdigit() for char in second):

@@ -12,7 +12,6 @@ from quit.export.lines import Lines, write_texts
 from quit.retrieval.records import whole
 
 Join = Callable[[str, str], str]
-_NO_TAGS = str.maketrans("<>", "  ")  # classic topics know no escapes
 
 
 class Collection(Protocol):
@@ -63,22 +62,8 @@ def beir(collection: Collection, folder: ExportFolder) -> dict[str, Any]:
 
 
 def write_trec(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
-    """Write the layout :func:`trec` and ``topics.<split>.txt`` (classic ``<top>`` blocks); return rows and what was
-    escaped."""
-    lines = Lines(dataset)
-    facts = trec(lines, folder)
-    for split in lines.sets:
-        write_texts(folder, f"topics.{split}.txt", (topic(name, text) for name, text, _ in lines.queries(split)))
-    facts["escaped"]["classic_topics_without_angle_brackets"] = sum(
-        "<" in text or ">" in text for text in dataset.question_of
-    )
-    return facts
-
-
-def topic(name: str, question: str) -> str:
-    """Return one classic topic; angle brackets in a question become spaces."""
-    text = one_line(question).translate(_NO_TAGS)
-    return f"<top>\n\n<num> Number: {name}\n<title> {text}\n\n<desc> Description:\n{text}\n\n</top>\n\n"
+    """Write the layout :func:`trec`; return rows and what was escaped."""
+    return trec(Lines(dataset), folder)
 
 
 def trec(collection: Collection, folder: ExportFolder) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def test_a_split_without_questions_has_empty_files_or_none(tmp_path):
     assert empty == {
         "release-json/dev.json": b"[]\n",
         **dict.fromkeys(("paper-index/dev/index.jsonl", "paper-index/dev/retriever.jsonl"), b""),
-        **dict.fromkeys(("trec/qrels.dev.txt", "trec/topics.dev.tsv", "trec/topics.dev.txt"), b""),
+        **dict.fromkeys(("trec/qrels.dev.txt", "trec/topics.dev.tsv"), b""),
     }
 
 

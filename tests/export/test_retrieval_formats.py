@@ -1,7 +1,6 @@
 """Formats that hold every passage, read by the tools they are for: the same passages, questions and labels each."""
 
 import csv
-import re
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import unquote
@@ -44,12 +43,7 @@ def beir(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
 def trec(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
     questions = []
     for split in SPLITS:
-        topics = [(unquote(name), text) for name, text in tsv(folder / f"topics.{split}.tsv")]
-        classic = (folder / f"topics.{split}.txt").read_text(encoding="utf-8")
-        topic = r"<top>\s*<num> Number: (\S+)\n<title> (.*)\n\n<desc> Description:\n(.*)\n\n</top>"
-        entries = [(unquote(name), *texts) for name, *texts in re.findall(topic, classic)]
-        assert entries == [(name, text, text) for name, text in topics]
-        questions += topics
+        questions += [(unquote(name), text) for name, text in tsv(folder / f"topics.{split}.tsv")]
     texts = [(unquote(name), text) for name, text in tsv(folder / "collection.tsv")]
     return texts, questions, {split: _trec_qrels(folder, split) for split in SPLITS}
 
