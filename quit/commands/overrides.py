@@ -62,25 +62,16 @@ def override_import(
 
 
 @override.command("list")
-def override_list(
-    workspace: options.Workspace = Path("workspace"), question: str | None = None, as_json: options.Json = False
-) -> None:
+def override_list(workspace: options.Workspace = Path("workspace"), as_json: options.Json = False) -> None:
     """List all overrides, oldest first, those replaced or withdrawn too.
 
-    Example: `quit override list --question jsonl-geo-003`
-
-    Args:
-        question: Only those of this question id.
+    Example: `quit override list`
     """
     from quit.commands.question import override_line
     from quit.review.overrides import listed
-    from quit.status.story import story
 
-    opened = open_workspace(workspace)
-    rows, of_question = listed(opened, question), f" of the question {question!r}" * bool(question)
-    if question and not rows:
-        story(opened, question)  # refuses an unknown question
-    show(rows, as_json, [override_line(row) for row in rows] or [f"There are no overrides{of_question}."])
+    rows = listed(open_workspace(workspace))
+    show(rows, as_json, [override_line(row) for row in rows] or ["There are no overrides."])
 
 
 @override.command("withdraw")

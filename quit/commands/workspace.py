@@ -21,8 +21,6 @@ def gc(
     workspace: options.Workspace = Path("workspace"),
     remove: bool = False,
     keep: Annotated[int, typer.Option(min=0)] = 0,
-    days: Annotated[float, typer.Option(min=0)] = 0.0,
-    wait: Annotated[float, typer.Option(min=0)] = 180.0,
     as_json: options.Json = False,
 ) -> None:
     """List tables that other settings, sources or versions left behind, or remove them. A dry run unless --remove is
@@ -35,14 +33,12 @@ def gc(
     Args:
         remove: Remove them. Without it nothing is changed.
         keep: Leave so many of each stage, the newest.
-        days: Leave what is younger than so many days.
-        wait: Seconds to wait for another run on the same workspace.
     """
     from quit.operations.garbage import collect, unused
 
     opened = open_workspace(workspace)
-    folders = unused(opened, keep=keep, days=days)
-    freed = collect(opened, folders, wait) if remove else 0
+    folders = unused(opened, keep=keep)
+    freed = collect(opened, folders) if remove else 0
     total = sum(folder.bytes for folder in folders)
     rows = [{name: getattr(folder, name) for name in ("run", "fingerprint", "bytes", "complete")} for folder in folders]
     lines = []

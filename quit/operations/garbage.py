@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,9 @@ from quit.common.files import writing
 from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError, WorkspaceError
+
+WAIT_SECONDS = 180.0
+"""How long to wait for another run on the same workspace."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,11 @@ class Unused:
     changed: float
 
 
-def unused(workspace: Workspace, *, keep: int = 0, days: float = 0.0) -> list[Unused]:
+def unused(workspace: Workspace, *, keep: int = 0) -> list[Unused]:
     """Return the stage runs that neither the current tables nor the last build need, by stage and age.
 
-    ``keep``: leave so many of each stage, the newest. ``days``:
-    leave what is younger. Releases hold copies of their own, so nothing here is theirs. While the last build cannot be
-    planned (a source is gone), unfinished runs stay: they may be its.
+    ``keep``: leave so many of each stage, the newest. Releases hold copies of their own, so nothing here is theirs.
+    While the last build cannot be planned (a source is gone), unfinished runs stay: they may be its.
     """
     current = {(run.partition(":")[0], fingerprint) for run, fingerprint in workspace.state.items()}
     try:
@@ -50,15 +51,14 @@ def unused(workspace: Workspace, *, keep: int = 0, days: float = 0.0) -> list[Un
         ]
         tables_of_run = [tables for tables in tables_of_run if tables.complete or planned]
         tables_of_run.sort(key=lambda tables: (-tables.changed, tables.fingerprint))
-        newest = time.time() - days * 86400 if days else float("inf")
-        unneeded += [tables for tables in tables_of_run[keep:] if tables.changed <= newest]
+        unneeded += tables_of_run[keep:]
     return unneeded
 
 
-def collect(workspace: Workspace, tables_of: Sequence[Unused], wait: float = 180.0) -> int:
+def collect(workspace: Workspace, tables_of: Sequence[Unused]) -> int:
     """Remove stage runs; returns the bytes freed. Raises :class:`WorkspaceError` where a run holds the workspace."""
     freed = 0
-    with workspace.lock(wait):
+    with workspace.lock(WAIT_SECONDS):
         removable = {tables.folder for tables in unused(workspace)}  # a build may have begun meanwhile
         for tables in tables_of:
             if tables.folder not in removable:

@@ -24,7 +24,7 @@ def test_gc_lists_first_and_removes_when_told(tmp_path: Path) -> None:
     assert listed.out.startswith("rank 00aa: ") and "--remove" in listed.out
     output = call_quit("workspace", "gc", "-w", workspace.path, "--json").json()
     assert [run["fingerprint"] for run in output["runs"]] == ["00aa"] and not output["removed"]
-    assert call_quit("workspace", "gc", "-w", workspace.path, "--days", 1).out == "Nothing is left over.\n"
+    assert call_quit("workspace", "gc", "-w", workspace.path, "--keep", 1).out == "Nothing is left over.\n"
     assert current.with_name("00aa").is_dir()
     assert "freed" in call_quit("workspace", "gc", "-w", workspace.path, "--remove").out
     assert not current.with_name("00aa").exists() and current.is_dir()

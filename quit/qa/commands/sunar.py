@@ -107,8 +107,6 @@ def compare(
     before: Path,
     after: Path,
     top: Annotated[int, typer.Option(min=1)] = 10,
-    resamples: Annotated[int, typer.Option(min=10)] = 10_000,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: options.Json = False,
 ) -> None:
     """Say how far two runs differ (paired tests), which relevant documents one finds and the other does not, and
@@ -120,12 +118,10 @@ def compare(
         before: Folder of a run, such as sunar/rerank.
         after: Folder of another, such as sunar/sunar-r.
         top: Documents that are read.
-        resamples: Resamples of interval and test.
-        seed: Seed of these.
     """
     from quit.qa.sunar.compare import compare_runs
 
-    comparison = compare_runs(before, after, top, resamples=resamples, seed=seed)
+    comparison = compare_runs(before, after, top)
     differences = []
     for measure, row in comparison["differences"].items():
         interval = f"{row['low']:.4f} to {row['high']:.4f}"

@@ -15,6 +15,9 @@ from quit.evaluate.significance import compare as paired
 from quit.evaluate.significance import holm
 from quit.qa.sunar.run import by_substring, read_trace, trace_ids
 
+RESAMPLES = 10_000
+"""Of intervals and tests."""
+
 
 def compare(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], top: int = 10) -> dict[str, Any]:
     """Return what ``after`` gains and loses against ``before``; traces of the same questions in the same order.
@@ -55,8 +58,6 @@ def significance(
     before: Sequence[Mapping[str, Any]],
     after: Sequence[Mapping[str, Any]],
     *,
-    resamples: int,
-    seed: int,
     substring: bool = False,
 ) -> dict[str, Any]:
     """Return cover-EM, Recall@10 and nDCG@10 of traces before and after, and whether they differ: the difference with
@@ -72,7 +73,7 @@ def significance(
         if len(old):
             values[name] = (old, new)
     # One by one: where questions lack labels, the measures cover different questions.
-    differences = [paired([(new, old)], resamples, seed)[0] for old, new in values.values()]
+    differences = [paired([(new, old)], RESAMPLES, 0)[0] for old, new in values.values()]
     holm_p = holm([difference.p_randomisation for difference in differences])
     return {
         name: {"questions": len(old), "before": float(old.mean()), "after": float(new.mean())}
@@ -91,7 +92,7 @@ def _values(traces: Sequence[Mapping[str, Any]], name: str, substring: bool) -> 
     return np.array([value or 0.0 for value in run_values(run, qrels, Measure.parse(name)).values()])
 
 
-def compare_runs(before: Path, after: Path, top: int = 10, *, resamples: int, seed: int) -> dict[str, Any]:
+def compare_runs(before: Path, after: Path, top: int = 10) -> dict[str, Any]:
     """Return :func:`compare` of two runs' folders, over the questions that both have answered, and as ``differences``
     their :func:`significance`.
 
@@ -108,7 +109,7 @@ def compare_runs(before: Path, after: Path, top: int = 10, *, resamples: int, se
     for one, other in zip(earlier, later, strict=True):
         if (one["answers"], one["relevant"]) != (other["answers"], other["relevant"]):
             raise InputError(f"{before} and {after} differ in answers or relevant documents of {one['query_id']!r}.")
-    differences = significance(earlier, later, resamples=resamples, seed=seed, substring=by_substring(after))
+    differences = significance(earlier, later, substring=by_substring(after))
     return compare(earlier, later, top) | {"differences": differences}
 
 

@@ -95,11 +95,11 @@ def test_a_run_of_another_version_is_not_called_altered(tmp_path: Path) -> None:
 def test_runs_that_are_judged_differently_are_not_compared(tmp_path: Path) -> None:
     for name, changed in (("before", {}), ("relevant", {"relevant": {}}), ("answers", {"answers": ()})):
         Run(tmp_path / name, {}).work(Echo(), [replace(QUERIES[0], **changed)], 1)  # type: ignore[arg-type]
-    assert compare_runs(tmp_path / "before", tmp_path / "before", resamples=10, seed=0)["questions"] == 1
+    assert compare_runs(tmp_path / "before", tmp_path / "before")["questions"] == 1
     for name in ("relevant", "answers"):
         for one, other in ((name, "before"), ("before", name)):
             with pytest.raises(InputError, match="differ in answers or relevant documents of 'a'"):
-                compare_runs(tmp_path / one, tmp_path / other, resamples=10, seed=0)
+                compare_runs(tmp_path / one, tmp_path / other)
 
 
 def test_traces_of_two_systems_are_not_mixed(tmp_path: Path) -> None:
@@ -184,23 +184,23 @@ def _answered(prediction: str, *evidence: str, questions: int = 1) -> list[dict]
 def test_two_runs_differ_by_exact_paired_tests() -> None:
     before = _answered("Quito", "d2", questions=5)
     after = _answered("It is Lima", "d1", "d2", questions=4) + before[4:]
-    comparison = significance(before, after, resamples=100, seed=0)
+    comparison = significance(before, after)
     row = comparison["cover_em"]
     assert (row["questions"], row["before"], row["after"], row["difference"]) == (5, 0.0, 0.8, 0.8)
     # Four of four differing questions on one side: both ends of 2^4 equally likely sign patterns.
     assert row["p_randomisation"] == 2 / 16 and comparison["Recall@10"]["p_randomisation"] == 2 / 16
     assert row["holm"] == 3 * 2 / 16 and row["p_t"] == pytest.approx(0.0161, abs=1e-4)  # t = 4 on 4 degrees of freedom
-    assert significance(before, before, resamples=100, seed=0)["nDCG@10"]["p_randomisation"] == 1.0
+    assert significance(before, before)["nDCG@10"]["p_randomisation"] == 1.0
     unjudged = [{**trace, "answers": [], "relevant": {}} for trace in before]
-    assert significance(unjudged, unjudged, resamples=100, seed=0) == {}
+    assert significance(unjudged, unjudged) == {}
     unanswered = [[{**traces[0], "answers": []}, *traces[1:]] for traces in (before, after)]
-    mixed = significance(*unanswered, resamples=100, seed=0)
+    mixed = significance(*unanswered)
     row = mixed["cover_em"]  # over four questions, of which three differ; the other measures over five
     assert (row["questions"], row["after"], row["p_randomisation"], row["holm"]) == (4, 0.75, 2 / 8, 3 * 2 / 16)
     assert mixed["nDCG@10"] == comparison["nDCG@10"]
     within = _answered("Limassol", "d1", questions=2)
     for part, covered in ((True, 1.0), (False, 0.0)):
-        assert significance(within, within, resamples=10, seed=0, substring=part)["cover_em"]["before"] == covered
+        assert significance(within, within, substring=part)["cover_em"]["before"] == covered
 
 
 def _own(qrels: dict[str, dict[int, int]]) -> list[Query]:
