@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from quit.library.instruments import evaluate_run as evaluate_run
     from quit.library.instruments import find_leaks as find_leaks
     from quit.library.instruments import judge as judge
-    from quit.library.instruments import labels as labels
     from quit.library.instruments import passages as passages
     from quit.library.results import ExportResult as ExportResult
     from quit.library.tables import Tables as Tables
@@ -41,7 +40,7 @@ _MODULES = {
     "library.checking": ("SourceCheck",),
     "library.results": ("ExportResult",),
     "library.tables": ("Tables", "open"),
-    "library.instruments": ("convergence", "evaluate_run", "find_leaks", "judge", "labels", "passages"),
+    "library.instruments": ("convergence", "evaluate_run", "find_leaks", "judge", "passages"),
     "models.protocols": ("JudgeItem", "Prompt", "Reply", "Verdict"),
     "review.report": ("ReviewStatus",),
     "stages.leaks.find": ("Finding",),

@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
-import pyarrow as pa
 
-from quit import contracts
 from quit.errors import InputError
 from quit.evaluate.metrics import Measure, mean, run_values
 from quit.library.arguments import Table, as_table
@@ -26,10 +24,7 @@ from quit.models.judges import Ruling, rule
 from quit.models.protocols import HintSet, JudgeItem
 from quit.retrieval.trec import best_first, read_qrels, read_run
 from quit.settings import load, parse
-from quit.stages.judge import judge_answers
-from quit.stages.label import label_passages
-from quit.stages.labelling.answers import Answers
-from quit.stages.labelling.passages import PassageRows, enumerate_passages, passage_texts, permutation_table
+from quit.stages.labelling.passages import PassageRows, passage_texts
 from quit.stages.leaks.find import Finding
 from quit.stages.leaks.find import find_leaks as find_leaks_in_hints
 from quit.text.words import counted
@@ -132,58 +127,6 @@ def judge(question: str, gold_answers: Sequence[str], answer: str, *, profile: s
     """
     item = JudgeItem("question", question, tuple(_as_list(gold_answers)), answer)
     return rule([item], _models(profile).judge)[0]
-
-
-def labels(
-    question: str,
-    gold_answers: Sequence[str],
-    answers: Mapping[str, Sequence[str]],
-    *,
-    hints: int = 5,
-    profile: str | Path = "embedded",
-) -> pa.Table:
-    """Label the passages of one question by what labelers answered (section 3.2.2 of the QUIT paper).
-
-    Args:
-        question: The question.
-        gold_answers: Its published answers.
-        answers: Labeler -> its answers, one per passage in the order of :func:`passages`.
-        hints: Hints that make the passages.
-        profile: Name of a profile, or the path of a TOML file, whose judge is asked.
-
-    Returns:
-        A row per passage: ``permutation``, ``label`` (2 fully, 1 partially relevant), ``labelers`` that are right.
-
-    Raises:
-        InputError: A labeler has another number of answers or one that is no text, or there is no labeler.
-        ServerError: The judge's server does not answer.
-    """
-    if not answers:
-        raise InputError("Labels need the answers of at least one labeler.")
-    rows = enumerate_passages(["question"], permutation_table(hints))
-    for name, replies in answers.items():
-        if len(replies) != len(rows):
-            count = counted(len(replies), "answer")
-            raise InputError(f"{name} has {count}; {hints} hints make {len(rows)} passages.")
-        if wrong := [row for row, reply in enumerate(replies) if not isinstance(reply, str)]:
-            raise InputError(f"{name}'s answer {wrong[0] + 1} is {replies[wrong[0]]!r}; expected a text.")
-    by_labeler = {
-        name: Answers.of(rows.append_column("answer", pa.array(replies, pa.string())))
-        for name, replies in answers.items()
-    }
-    one = contracts.table("questions").from_rows(
-        [
-            {
-                "question_id": "question",
-                "question": question,
-                "answers": _as_list(gold_answers),
-                "source": "",
-                "content_key": "",
-            }
-        ]
-    )
-    verdicts = judge_answers(one, list(by_labeler.values()), _models(profile).judge)
-    return label_passages(one, rows, by_labeler, verdicts)["labels"].drop_columns(["question_id"])
 
 
 @overload

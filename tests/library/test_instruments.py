@@ -11,7 +11,6 @@ from datasets import Dataset
 
 import quit
 from quit.errors import InputError
-from quit.models.protocols import NO_ANSWER
 
 QUESTION = "Which country is meant?"
 
@@ -29,19 +28,6 @@ def test_instruments_on_their_own() -> None:
     assert quit.judge(QUESTION, "Lesotho", "Lesotho").verdict.correct, "one text is a list of one, not of its letters"
     assert quit.find_leaks(QUESTION, "Lesotho", "It pays in Lesotho maloti.")[0] == leaks[0]
     assert quit.passages("abc") == {"0": "abc"}
-
-
-def test_labels_follow_from_answers() -> None:
-    """By hand: four passages of two hints; a passage is 2 where at least one labeler is right."""
-    answers = {"a": [NO_ANSWER, "Lesotho", NO_ANSWER, "Lesotho"], "b": ["Lesotho", "lesotho", NO_ANSWER, "Bhutan"]}
-    rows = quit.labels(QUESTION, ["Lesotho"], answers, hints=2).to_pylist()
-    assert [row["permutation"] for row in rows] == ["0", "01", "1", "10"]
-    assert [row["label"] for row in rows] == [2, 2, 1, 2]
-    assert [row["labelers"] for row in rows] == [["b"], ["a", "b"], [], ["a"]]
-    with pytest.raises(InputError, match="a has 3 answers; 2 hints make 4 passages"):
-        quit.labels(QUESTION, ["Lesotho"], {"a": ["x"] * 3}, hints=2)
-    with pytest.raises(InputError, match="a's answer 2 is None; expected a text"):
-        quit.labels(QUESTION, ["Lesotho"], {"a": ["x", None, "x", "x"]}, hints=2)
 
 
 def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions_are_named(tmp_path: Path) -> None:

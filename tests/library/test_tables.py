@@ -47,7 +47,7 @@ def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_interface_is_all_that_is_listed() -> None:
-    names = {"build", "check", "plan", "open", "Tables", "find_leaks", "convergence", "passages", "judge", "labels"}
+    names = {"build", "check", "plan", "open", "Tables", "find_leaks", "convergence", "passages", "judge"}
     types = {"Finding", "JudgeItem", "Prompt", "Reply", "Verdict"}
     types |= {"ExportResult", "ReviewStatus", "SourceCheck", "Story"}
     assert {*dir(quit)} == {*quit.__all__, "__version__"} == names | types | {"errors", "evaluate_run", "__version__"}
