@@ -324,7 +324,7 @@ def test_bad_requests(release: Path, tmp_path: Path, changes, overrides, error, 
 
 def test_results_do_not_go_into_a_file(release: Path, tmp_path: Path) -> None:
     (tmp_path / "out").touch()
-    with pytest.raises(WorkspaceError, match="out.*Check the path"):
+    with pytest.raises(SettingsError, match="out is a file: choose another --out"):
         run_benchmark(BenchmarkRequest(release), load("embedded").settings, tmp_path / "out")
 
 
