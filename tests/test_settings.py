@@ -83,6 +83,12 @@ def test_a_profile_holds_what_differs_from_the_one_it_starts_from(tmp_path) -> N
     assert loaded.settings.judge == paper.judge
     assert loaded.origins["probe.repetitions"] == "profile mine"
     assert loaded.origins["probe.temperature"] == "profile paper"
+    of_readers = {origin for key, _, origin in loaded.rows() if key.startswith("readers.")}
+    assert of_readers == {"default", "profile mine"}
+    given = load(str(profile), ['readers=[{name = "minilm-late", role = "labeler"}]'])
+    assert {key: origin for key, origin in given.origins.items() if key.startswith("readers")} == {
+        "readers.0.name": "--set", "readers.0.role": "--set",
+    }  # fmt: skip
     for wrong in ("mine", "papers", 3):
         profile.write_text(f"profile = {wrong!r}\n", encoding="utf-8")
         with pytest.raises(SettingsError, match="starts from .*; expected convergence, cpu, embedded, paper, server"):

@@ -65,7 +65,7 @@ def build(
     fresh_replies: bool = False,
     corpus: Path | None = None,
     questions_from: Path | None = None,
-    top: Annotated[int, typer.Option(min=1, max=1000)] = 20,
+    top: Annotated[int | None, typer.Option(min=1, max=1000)] = None,
     qrels: Path | None = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -89,7 +89,7 @@ def build(
             again. To resume such a build, leave it out.
         corpus: With --source run:FILE: the documents that the run ranks, as JSON Lines or Parquet of {id, text, title}.
         questions_from: With run:FILE: JSON Lines of {id, question, answers}; their first documents are their passages.
-        top: With run:FILE: so many documents per question.
+        top: With run:FILE: so many documents per question; 20 if not given.
         qrels: With run:FILE: TREC qrels, kept beside the labels as the source's relevance and compared.
     """
     from quit.commands.console import print_summary
@@ -107,11 +107,11 @@ def build(
     if any(text.startswith("run:") for text in sources):
         if len(sources) > 1 or corpus is None or questions_from is None:
             raise SettingsError("A run is the only source of a build; it needs --corpus and --questions-from.")
-        records = run_records(Path(sources[0][4:]), corpus, questions_from, top, qrels)
+        records = run_records(Path(sources[0][4:]), corpus, questions_from, top or 20, qrels)
         before = as_built(opened, profile, set_, changes, files=("-p", "--set"))
         sources = source_texts(records, keep_in(opened, before))
-    elif corpus or questions_from or qrels:
-        raise SettingsError("--corpus, --questions-from and --qrels go with --source run:FILE.")
+    elif corpus or questions_from or top or qrels:
+        raise SettingsError("--corpus, --questions-from, --top and --qrels go with --source run:FILE.")
     _, profile, texts = as_built(opened, profile, set_, changes, sources, add=add)
     arguments: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
     with BuildConsole(quiet):

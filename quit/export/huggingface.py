@@ -110,8 +110,11 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     """Write all configs, the card, settings.json and croissant.json; return rows by config and split, readers,
     statistics and what is unjudged.
 
-    Raises ``InputError`` for results of a benchmark that cannot be read or belong to another release.
+    Raises ``InputError`` for results of a benchmark that cannot be read or belong to another release, ``SettingsError``
+    for tasks of given passages.
     """
+    if options.evaluation and dataset.given is not None:
+        raise SettingsError("The tasks of --eval are about hints that do not state the answer, not given passages.")
     content_id = dataset.provenance.get("content_id")
     baselines = read_baselines(options.benchmark, content_id) if options.benchmark else None
     shards: list[Shard] = []
@@ -123,8 +126,6 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         shards += split_shards
         unjudged += count
     schemas, more = _schemas(dataset), {}
-    if options.evaluation and dataset.given is not None:
-        raise SettingsError("The tasks of --eval are about hints that do not state the answer, not given passages.")
     if options.evaluation:
         tables, more["evaluation"] = evaluation.write(dataset, folder, options, ParquetShard)
         shards, schemas[evaluation.CONFIG] = shards + tables, evaluation.SCHEMA

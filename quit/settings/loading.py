@@ -122,16 +122,19 @@ def read(profile: str | Path, overrides: Sequence[str]) -> tuple[dict[str, Any],
         if base not in profile_names() or profile_file(base) == path:
             raise SettingsError(f"The profile {path} starts from {base!r}; expected {', '.join(profile_names())}.")
         own, (values, base_origins) = values, read(base, ())
+        replaced = []
         for section, of in own.items():
             merges = isinstance(of, dict) and isinstance(values.get(section), dict)
             values[section] = {**values[section], **of} if merges else of
-        origins = {**base_origins, **origins}
+            replaced += [f"{section}.{key}" for key in of] if merges else [section]
+        origins = {key: origin for key, origin in base_origins.items() if not _is_below(key, replaced)} | origins
     for override in plain(overrides):
         key, separator, text = override.partition("=")
         if not separator or not key:
             raise SettingsError(f"{override!r} is no setting. Write it as {key or 'KEY'}={text or 'VALUE'}.")
         _set(values, key, text)
-        origins[key] = "--set"
+        origins = {name: origin for name, origin in origins.items() if not _is_below(name, [key])}
+        origins |= {name: "--set" for name, _ in flatten(values) if _is_below(name, [key])}
     return values, origins
 
 
@@ -159,6 +162,10 @@ def load_card(path: Path) -> Card:
     if not any(key.startswith("card.") for key in loaded.origins):
         raise SettingsError(f"{path} has no [card] block. Its keys: {', '.join(Card.model_fields)}.")
     return loaded.settings.card
+
+
+def _is_below(key: str, sections: Iterable[str]) -> bool:
+    return f"{key}.".startswith(tuple(f"{section}." for section in sections))
 
 
 def without(overrides: Iterable[str], others: Iterable[str]) -> list[str]:

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from quit import contracts
-from quit.common.columns import plain, runs, same
+from quit.common.columns import plain, runs
 from quit.common.rows import grouped, tuples
-from quit.stages.labelling.answers import Answers, accepted_answers, answers_of, fully_relevant
+from quit.stages.labelling.answers import Answers, accepted_answers, answers_of, check_order, fully_relevant
 from quit.stages.stage import Context, LazyTable, Tables, stage
 from quit.text.answers import answer_key
 
@@ -49,9 +49,7 @@ def label_passages(
     answers in the same order; ``verdicts``: question_id, answer_key and correct. Raises ``ValueError`` if answers are
     not in the order of the passages.
     """
-    for name, of_labeler in answers.items():
-        if not all(same(of_labeler.rows.column(key), passages.column(key)) for key in ("question_id", "permutation")):
-            raise ValueError(f"The answers of {name} are not those to the passages given.")
+    check_order(answers, passages)
     accepted = [accepted_answers(of_labeler.distinct, verdicts) for of_labeler in answers.values()]
     return {
         "labels": labels_of(passages, answers, accepted),

@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.cache import leak_store
-from quit.common.columns import is_in, plain, same
+from quit.common.columns import is_in, plain
 from quit.common.rows import grouped, tuples
 from quit.settings import Review
 from quit.stages.label import labels_of, valid_answers_of
-from quit.stages.labelling.answers import Answers, accepted_answers, answers_of
+from quit.stages.labelling.answers import Answers, accepted_answers, answers_of, check_order
 from quit.stages.labelling.verdicts import settled_rows, under_review
 from quit.stages.stage import Context, LazyTable, Tables, stage
 from quit.text.answers import answer_key
@@ -144,9 +144,7 @@ def update_labels(
     touched = pa.array(settled.touched, pa.string())
     mask = is_in(tables.labels.column("question_id"), touched)
     passages = tables.labels.filter(mask)
-    for name, replies in answers.items():
-        if not same(replies.rows.column("question_id"), passages.column("question_id")):
-            raise ValueError(f"The answers of {name} are not those to the passages of the touched questions.")
+    check_order(answers, passages)
     rulings = [_Rulings(replies, settled, tables.verdicts) for replies in answers.values()]
     accepted = [ruling.after for ruling in rulings]
     new = labels_of(passages, answers, accepted)

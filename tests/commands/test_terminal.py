@@ -214,3 +214,10 @@ def test_csv_is_raw_in_a_pipe_and_visible_on_a_terminal(tmp_path, monkeypatch, c
     assert capsys.readouterr().out.splitlines()[1] == '"[""a""]"'
     with pytest.raises(SettingsError, match="use --json"):
         query("SELECT INTERVAL 1 DAY AS duration", tmp_path / "W", csv=True)
+
+
+@pytest.mark.parametrize("option", ["--corpus", "--questions-from", "--top", "--qrels"])
+def test_an_option_of_runs_needs_a_run(option: str, own_folder: None, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["build", "-s", "starter", option, "5"])
+    assert (end.value.code, "go with --source run:FILE" in capsys.readouterr().err) == (SettingsError.exit_code, True)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
-from quit.common.columns import plain, positions_in, runs
+from quit.common.columns import plain, positions_in, runs, same
 from quit.stages.stage import LazyTable
 from quit.text.answers import answer_key
 
@@ -134,6 +134,13 @@ def answers_of(
     all."""
     rows = answers(["question_id", "permutation", "number", "asked"], reader, question_ids)
     return Answers(rows, distinct_answers(["question_id", "number", "answer", "answer_key"], reader, question_ids))
+
+
+def check_order(answers: Mapping[str, Answers], passages: pa.Table) -> None:
+    """Raise ``ValueError`` if a labeler answered others than ``passages`` (question_id, permutation), or unordered."""
+    for name, of_labeler in answers.items():
+        if not all(same(of_labeler.rows.column(key), passages.column(key)) for key in ("question_id", "permutation")):
+            raise ValueError(f"The answers of {name} are not those to the passages, in their order.")
 
 
 def number_answers(replies: pa.Table) -> dict[str, pa.Table]:
