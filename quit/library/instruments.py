@@ -27,6 +27,7 @@ from quit.settings import load, parse
 from quit.stages.labelling.passages import PassageRows, passage_texts
 from quit.stages.leaks.find import Finding
 from quit.stages.leaks.find import find_leaks as find_leaks_in_hints
+from quit.text.answers import answer_key
 from quit.text.words import counted
 
 Run: TypeAlias = "Mapping[str, Sequence[str] | Mapping[str, float]] | Table | str | Path"
@@ -90,7 +91,8 @@ def convergence(
         SettingsError: There is no such profile, or it is wrong.
     """
     cap = load(profile).settings.convergence.candidate_cap
-    item = HintSet(question, tuple(_as_list(hints)), answer, tuple(_as_list(candidates)[: cap - 1]))
+    distinct = {answer_key(text): text for text in reversed(_as_list(candidates))}
+    item = HintSet(question, tuple(_as_list(hints)), answer, tuple([*distinct.values()][::-1][: cap - 1]))
     return _models(profile).convergence.values([item])[0]
 
 
@@ -186,10 +188,10 @@ def evaluate_run(
 _COLUMNS = (
     ("question", "question_id", "query-id", "query_id", "qid"),
     ("passage", "passage_id", "corpus-id", "docno", "doc_id", "docid"),
-    ("score", "label", "relevance", "rel"),
 )
-"""Names of the columns of a run or of qrels, of which the first that a data frame has counts. In PyTerrier, ``docno``
-is the passage's id and ``docid`` a row of the index."""
+"""Names of the columns of ids, of which the first that a data frame has counts. In PyTerrier, ``docno`` is the
+passage's id and ``docid`` a row of the index."""
+_VALUES = {"run": ("score",), "qrels": ("label", "relevance", "rel", "score")}
 
 _NUMBER = {"run": "finite number", "qrels": "whole number"}
 
@@ -203,10 +205,12 @@ def _by_question(rows: Any, what: str) -> Mapping[str, Any]:
     if isinstance(rows, Mapping):
         return {str(question): _of_mapping(question, passages, what) for question, passages in rows.items()}
     table = as_table(rows)
-    firsts = [[name for name in known if name in table.column_names][:1] for known in _COLUMNS]
+    firsts = [[name for name in known if name in table.column_names][:1] for known in (*_COLUMNS, _VALUES[what])]
     names = [name for first in firsts for name in first] if all(firsts) else table.column_names[:3]
     if len(names) < 3:
         raise InputError(f"The {what} has the columns {', '.join(names) or 'none'}; expected question, passage, value.")
+    if not firsts[2] and "rank" in table.column_names:
+        raise InputError(f"The {what} has no score, and a rank is lower for better passages: add a column score.")
     question_ids, passage_ids, values = (table.column(name).to_pylist() for name in names)
     by_question: dict[str, dict[str, Any]] = {}
     for row, (question, passage, value) in enumerate(zip(question_ids, passage_ids, values, strict=True)):

@@ -26,9 +26,11 @@ from quit.dataset.release import ReaderInfo
 from quit.errors import InputError
 from quit.export.files import read_manifest
 from quit.export.release_json import PAPER_LABELERS, PAPER_READERS
+from quit.models.protocols import NO_ANSWER
 from quit.sources.fields import describe, quote
 from quit.sources.files import array_items, check_file, reading
 from quit.stages.labelling.passages import PermutationTable, permutation_table, subset_of
+from quit.text.answers import answer_key
 
 MAX_HINTS = 7
 """Hints of a question at most: a reader's answers to all passages of eight could not be numbered."""
@@ -180,6 +182,8 @@ class ReleaseFiles:
                 f"`{name}` {'does not belong here' if name in names else 'is missing'}: each order of the "
                 f"{self.permutations.n} hints needs a passage with the readers of {self._first}."
             )
+        if no_answers := [text for text in record.answers if not answer_key(text) or text == NO_ANSWER]:
+            raise _Fault(f"`answers` holds {quote(no_answers[0])}, which is never a right answer.")
         in_order = [passages[place] for place in self._expected]
         answers = self._answers(in_order)
         self._check_labels(in_order, answers, set(record.answers))

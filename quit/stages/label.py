@@ -63,16 +63,16 @@ def labels_of(passages: pa.Table, answers: Mapping[str, Answers], accepted: Sequ
     names = list(answers)
     right = [is_right[of_labeler.index] for of_labeler, is_right in zip(answers.values(), accepted, strict=True)]
     bits = sum(is_right.astype(np.int64) << position for position, is_right in enumerate(right))
-    sets = [
-        [name for position, name in enumerate(names) if number >> position & 1] for number in range(1 << len(names))
-    ]
+    encoded = pa.array(bits).dictionary_encode()
+    numbers = encoded.dictionary.to_pylist()
+    sets = [[name for position, name in enumerate(names) if number >> position & 1] for number in numbers]
     contract = contracts.table("labels").schema
     return pa.table(
         {
             "question_id": plain(passages.column("question_id")),
             "permutation": plain(passages.column("permutation")),
             "label": pa.array(np.where(fully_relevant(right), 2, 1), pa.int16()),
-            "labelers": pa.array(sets, contract.field("labelers").type).take(pa.array(bits)),
+            "labelers": pa.array(sets, contract.field("labelers").type).take(encoded.indices),
         },
         schema=contract,
     )

@@ -21,6 +21,7 @@ def test_instruments_on_their_own() -> None:
     hints = ["It lies inside South Africa.", "It exists."]
     values = quit.convergence(QUESTION, "Lesotho", hints, ["Andorra", "Bhutan"])
     assert len(values) == 2 and all(0 <= value <= 1 for value in values)
+    assert values == quit.convergence(QUESTION, "Lesotho", hints, ["Andorra", "andorra", "Bhutan"])  # each counts once
     texts = quit.passages(list("abcde"))
     assert len(texts) == 325 and texts["402"] == "e a c"
     assert quit.judge(QUESTION, ["Lesotho"], "LESOTHO.").basis == "exact"
@@ -78,6 +79,10 @@ def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions
         quit.evaluate_run(pd.concat([frames[0][:3], frames[0][:1]]), qrels)
     terrier = pd.DataFrame({"qid": ["q1", "q1"], "docid": [0, 1], "docno": ["d9", "d2"], "score": [2.0, 1.0]})
     assert quit.evaluate_run(terrier, {"q1": {"d2": 1}}, "MRR@10") == {"MRR@10": 0.5}  # docid: PyTerrier's own number
+    both = pd.DataFrame({"qid": "q1", "docno": ["d9", "d2"], "score": [1, 3], "label": [2, 0]})
+    assert quit.evaluate_run(both, both, "Hit(rel=2)@1") == {"Hit(rel=2)@1": 0.0}  # score of the run, label of qrels
+    with pytest.raises(InputError, match="run has no score, and a rank is lower for better passages"):
+        quit.evaluate_run(terrier.rename(columns={"score": "rank"}), {"q1": {"d2": 1}})
     by_question = quit.evaluate_run(frames[0], frames[1], ["MRR@10"], per_question=True)
     assert by_question == {"MRR@10": {"q1": 0.5, "q2": 0.5}}
     unanswerable = {**qrels, "q3": {"d1": 0}}  # without a relevant passage: 0 in the mean, as in quit evaluate run

@@ -86,6 +86,8 @@ def _subset(name: str, **permutations: dict):
 FAULTS = {
     "a field": (_drop("answers"), "answers: Field required"),
     "no answers": (_set(answers=[]), "answers: List should have at least 1 item"),
+    "a right answer that is none": (_set(answers=["Nile", "NO ANSWER"]), "`answers` holds 'NO ANSWER', which is never"),
+    "a blank answer": (_set(answers=["\u00a0", "Nile"]), "which is never a right answer"),
     "a hint's text": (lambda q: q["test"][0]["hints"][1].clear(), r"hints\.1\.hint: Field required"),
     "convergence above 1": (_hint(0, convergence=1.5), "less than or equal to 1"),
     "convergence that is true": (_hint(0, convergence=True), r"hints\.0\.convergence"),

@@ -38,6 +38,14 @@ def test_labels_and_valid_answers() -> None:
     assert tuples(labelled["valid_answers"], "answer", "origin", "passages") == valid
 
 
+def test_many_labelers_cost_what_their_answers_cost() -> None:
+    """No set of labelers is made that no passage has: of 40 there are 2 ** 40."""
+    by_name = {f"l{number}": ONE for number in range(40)}
+    verdicts = judge_answers(QUESTIONS, [ONE], Rules(VERDICTS))
+    labels = label_passages(QUESTIONS, PASSAGES, by_name, verdicts)["labels"]
+    assert labels["labelers"].to_pylist() == [[], [*by_name], [*by_name], [], [*by_name]]
+
+
 def test_the_stage_gives_what_the_function_gives() -> None:
     verdicts = judge_answers(QUESTIONS, [ONE, TWO], Rules(VERDICTS))
     tables: dict[str, Any] = {"questions": QUESTIONS, "passages": PASSAGES, "verdicts": verdicts}
