@@ -37,8 +37,8 @@ def cluster() -> Iterator[RayCluster]:
         yield started
 
 
-def _arguments(workspace: Path, source: Path, runner: str, shards: int = 3) -> list[str]:
-    command = ["build", "-w", str(workspace), "-s", f"jsonl:{source}", "-p", str(FEW), "--shards", str(shards)]
+def _arguments(workspace: Path, source: Path, runner: str, shards: int = 3, profile: Path = FEW) -> list[str]:
+    command = ["build", "-w", str(workspace), "-s", f"jsonl:{source}", "-p", str(profile), "--shards", str(shards)]
     return [*command, "--runner", runner, "--set", "run.cluster_seconds=120"]  # the machine may be busy
 
 
@@ -136,7 +136,7 @@ def test_a_lost_worker_and_a_lost_head_lose_the_replies_of_a_portion(few_source:
         profile = write_profile(tmp_path / "profile.toml", sections)
 
         def arguments(folder: Path, runner: str) -> list[str]:
-            return [*_arguments(folder, few_source, runner), "-p", str(profile), "--set", "run.workers=1"]
+            return [*_arguments(folder, few_source, runner, profile=profile), "--set", "run.workers=1"]
 
         cache = {"QUIT_CACHE": str(tmp_path)}
         impatient = {"RAY_CLIENT_RECONNECT_GRACE_PERIOD": "5", "RAY_CLIENT_INITIAL_CONNECTION_TIMEOUT_S": "30"}
@@ -181,9 +181,10 @@ def test_on_ray_the_build_asks_servers_pays_once_reports_what_own_classes_asked_
         for runner, shards in (("threads", 3), ("ray", 2)):
             for each in (server, other):
                 each.requests.clear()
-            arguments = _arguments(tmp_path / runner, few_source, runner, shards)
-            more = ("-p", profile, "--set", "run.workers=2")
-            result = run_process(*QUIT, *arguments, *more, QUIT_CACHE=str(tmp_path / f"cache-{runner}"))
+            arguments = _arguments(tmp_path / runner, few_source, runner, shards, profile)
+            result = run_process(
+                *QUIT, *arguments, "--set", "run.workers=2", QUIT_CACHE=str(tmp_path / f"cache-{runner}")
+            )
             assert "Ray" not in result.err and "token" not in result.err, "the terminal is the build's"
             payloads = [request.payload for request in (*server.requests, *other.requests)]
             requests = Counter(json.dumps(payload, sort_keys=True) for payload in payloads)

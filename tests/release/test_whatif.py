@@ -171,10 +171,8 @@ def test_the_command_says_the_same_of_a_workspace_and_its_release(full: Path, tm
     of_workspace, of_release = (call_quit("release", "what-if", place, *options).json() for place in places)
     assert of_workspace == of_release and of_release[0]["labels"][-1]["to_1_least"] == 10
     assert len(Workspace.open(full).read("second_verdicts")) == 0
-    refused = call_quit("release", "what-if", full, "--judge", "gpt", "--benchmark", tmp_path, code=4)
+    refused = call_quit("release", "what-if", full, "--judge", "gpt", code=4)
     assert "Kept: equivalence. To ask another judge:" in refused.err
-    named = call_quit("release", "what-if", full, "--benchmark", tmp_path, code=4)
-    assert "under one rule: name it" in named.err
 
 
 @pytest.mark.slow
