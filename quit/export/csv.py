@@ -16,14 +16,14 @@ from pyarrow import csv
 from quit.common.safe import CELL_RULE, json_text, safe_cells
 from quit.dataset.dataset import FULLY, SPLITS, Dataset
 from quit.export.files import ExportFolder, Options
-from quit.export.lines import Lines
+from quit.export.lines import Lines, PassageIds
 
 _MARK = b"\xef\xbb\xbf"  # without it Excel takes UTF-8 for another encoding
 
 
 def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
     """Write both tables of each split; return rows by table and split, and how many cells were changed."""
-    lines = Lines(dataset, escaped=False)
+    lines = Lines(PassageIds(dataset, escaped=False))
     rows: dict[str, dict[str, int]] = {"questions": {}, "passages": {}}
     changed_cells = 0
     for split in SPLITS:
@@ -65,8 +65,8 @@ def _passages(dataset: Dataset, lines: Lines, positions: np.ndarray, labels: np.
     passages = dataset.rows.take(positions)
     questions = pa.array([dataset.question_of[position] for position in positions])
     return {
-        "id": lines.passage_ids(positions),
-        "question_id": lines.question_ids(positions),
+        "id": lines.ids.of(positions),
+        "question_id": lines.ids.of_questions(positions),
         "question": questions.take(pa.array(passages.owner)),
         "text": lines.texts(positions, str),
         "label": pa.array(labels),

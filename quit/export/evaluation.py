@@ -13,17 +13,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from quit.common.ids import passage_id
 from quit.common.safe import json_text
 from quit.dataset.dataset import FULLY, SPLITS, Dataset
 from quit.errors import InputError
 from quit.export.card import fill_template
 from quit.export.card_facts import Shard, title
 from quit.export.files import ExportFolder, Options
+from quit.export.lines import PassageIds, PassageTexts
 from quit.export.training import Selection
 from quit.models.prompting import load_prompt
 from quit.settings.construction import Labels
-from quit.stages.labelling.passages import passage_hints
 
 CONFIG = "evaluation"
 FILES = (f"{CONFIG}/*.parquet", "eval.yaml", "lm_eval/*.yaml", "mteb_task.py")
@@ -46,12 +45,13 @@ def write(
     that has questions. Raises ``InputError`` where none has.
     """
     selection = Selection(dataset, options.fine_tuning)
+    texts = PassageTexts(dataset)
     shards: list[Shard] = []
     left_out: dict[str, int] = {}
     for split in SPLITS:
         if not len(positions := dataset.positions(split)):
             continue
-        rows = pa.Table.from_pylist(list(_rows(dataset, selection, positions)), SCHEMA)
+        rows = pa.Table.from_pylist(list(_rows(selection, texts, positions)), SCHEMA)
         left_out[split] = len(positions) - len(rows)
         if len(rows):
             name = f"{CONFIG}/{split}-00000-of-00001.parquet"
@@ -74,19 +74,15 @@ def write(
     return shards, {"left_out": left_out, "seed": options.fine_tuning.seed}
 
 
-def _rows(dataset: Dataset, selection: Selection, positions: np.ndarray) -> Iterator[dict[str, Any]]:
-    passages = dataset.rows.take(positions)
-    fully = passages.by_question(dataset.labels_of(positions) == FULLY)
-    permutations = passages.by_question(passages.codes)
-    hint_lists = dataset.hint_lists(positions)
-    for position, right, codes, hints in zip(positions.tolist(), fully, permutations, hint_lists, strict=True):
+def _rows(selection: Selection, texts: PassageTexts, positions: np.ndarray) -> Iterator[dict[str, Any]]:
+    dataset, ids = selection.dataset, PassageIds(selection.dataset, escaped=False)
+    fully = dataset.rows.take(positions).by_question(dataset.labels_of(positions) == FULLY)
+    for position, right, hints in zip(positions.tolist(), fully, dataset.hint_lists(positions), strict=True):
         if right.any():
-            row = int(selection.ordered("positive", position, np.flatnonzero(right))[0])
-            permutation = passages.table.permutation[codes[row]].as_py()
-            name, passage = dataset.ids[position], " ".join(passage_hints(hints, permutation))
-            texts = (name, dataset.question_of[position], " ".join(hints), passage, passage_id(name, permutation))
+            number = dataset.rows.starts[position] + selection.ordered("positive", position, np.flatnonzero(right))[0]
+            row = (dataset.ids[position], dataset.question_of[position], " ".join(hints), texts[number], ids[number])
             gold, valid = dataset.gold_answers_of[position], dataset.valid_answers_of[position]
-            yield dict(zip(SCHEMA.names, (*texts, gold[0], valid), strict=True))
+            yield dict(zip(SCHEMA.names, (*row, gold[0], valid), strict=True))
 
 
 def _prompt(name: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from quit import contracts
-from quit.common.columns import one_array, plain
+from quit.common.columns import plain
 from quit.common.files import json_bytes
 from quit.common.ids import draw
 from quit.common.parquet import parquet_writer
@@ -41,7 +41,7 @@ from quit.export.card import card
 from quit.export.card_facts import CardFacts, Example, Shard, read_baselines
 from quit.export.croissant import croissant
 from quit.export.files import ExportFolder, Options
-from quit.export.lines import QUESTIONS_A_SHARD
+from quit.export.lines import QUESTIONS_A_SHARD, PassageIds
 from quit.stages.labelling.passages import iter_passage_texts
 
 _TEXTS = pa.list_(pa.string())
@@ -355,12 +355,9 @@ def _keep_dictionaries(schema: pa.Schema, present: pa.Schema) -> pa.Schema:
 
 def _passage_ids(dataset: Dataset, block: Block) -> tuple[pa.Array, pa.Array]:
     """Return the id of each passage of a block, and its question's."""
-    passages, rows = block.passages, pa.array(block.passages.codes)
-    question_ids = _dictionary(passages.owner.astype(np.int32), pa.array([dataset.ids[row] for row in block.positions]))
-    if dataset.given is not None:
-        return one_array(dataset.given["id"].take(pa.array(dataset.rows.rows(block.positions)))), question_ids
-    parts = (question_ids.cast(pa.string()), passages.table.subset.take(rows), passages.permutation)
-    return pc.binary_join_element_wise(*parts, "_"), question_ids
+    names = pa.array([dataset.ids[row] for row in block.positions])
+    question_ids = _dictionary(block.passages.owner.astype(np.int32), names)
+    return PassageIds(dataset, escaped=False).of(block.positions), question_ids
 
 
 def _passages(dataset: Dataset, block: Block, ids: pa.Array, question_ids: pa.Array) -> dict[str, pa.Array]:

@@ -8,45 +8,100 @@ questions at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quit.common.safe import escapes, json_inside, one_line, safe_id
+from quit.common.ids import passage_id
+from quit.common.safe import escapes, safe_id
 from quit.dataset.dataset import FULLY, PARTIALLY, SPLITS, Dataset
 from quit.export.files import ExportFolder
-from quit.stages.labelling.passages import passage_hints, passage_texts
+from quit.stages.labelling.passages import ROWS_A_RANGE, passage_hints, passage_texts
 
-ROWS_A_RANGE = 80_000
-"""Passages assembled at a time: see ``quit.stages.labelling.passages``."""
 QUESTIONS_A_SHARD = 2_000
 """Questions whose passages share a file, where a format is sharded: 650,000 passages."""
-LABELS = pa.array(["0", str(PARTIALLY), str(FULLY)])
+_GRADES = pa.array(["0", str(PARTIALLY), str(FULLY)])
+
+
+@dataclass(frozen=True)
+class PassageLayout:
+    """A line per passage: ``before``, its id, ``between``, its title and text ``join``-ed, ``after``; each of the three
+    through ``escape``."""
+
+    before: str
+    between: str
+    after: str
+    join: Callable[[str, str], str]
+    escape: Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class QrelsLayout:
+    """A file per set of queries, named by ``file``, under a line ``head``; its lines: the query's id, ``between``, the
+    passage's, ``before_grade``, its label."""
+
+    file: str
+    between: str
+    before_grade: str
+    head: str = ""
+
+
+@dataclass(frozen=True)
+class PassageIds:
+    """The ids of a dataset's questions and passages: ``{question id}_{subset}_{permutation}``, or given passages' own.
+    ``escaped``: safe in every format (see ``quit.common.safe``)."""
+
+    dataset: Dataset
+    escaped: bool = True
+
+    @cached_property
+    def questions(self) -> list[str]:
+        """The ids of all questions."""
+        return [*map(self._escape, self.dataset.ids)]
+
+    def of(self, positions: np.ndarray, prepare: Callable[[str], str] = str) -> pa.StringArray:
+        """Return the ids of all passages of some questions, through ``prepare``."""
+        if self.dataset.given is not None:
+            names = self.dataset.given["id"].take(pa.array(self.dataset.rows.rows(positions))).to_pylist()
+            return pa.array([prepare(self._escape(name)) for name in names], pa.string())
+        tails = self._tails.take(self.dataset.rows.take(positions).codes)
+        return pc.binary_join_element_wise(self.of_questions(positions, prepare), tails, "")
+
+    def of_questions(self, positions: np.ndarray, prepare: Callable[[str], str] = str) -> pa.StringArray:
+        """Return the question's id for each passage of some questions."""
+        ids = pa.array([prepare(self.questions[position]) for position in positions], pa.string())
+        return ids.take(self.dataset.rows.take(positions).owner)
+
+    def __getitem__(self, number: int) -> str:
+        """Return a passage's id; ``number``: its place among all."""
+        if self.dataset.given is not None:
+            return self._escape(self.dataset.given["id"][number].as_py())
+        rows = self.dataset.rows
+        return self.questions[rows.owner[number]] + self._tails[rows.codes[number]].as_py()
+
+    @cached_property
+    def _tails(self) -> pa.StringArray:
+        """What follows the question's id, of each permutation."""
+        return pa.array([passage_id("", name) for name in self.dataset.rows.table.permutation.to_pylist()], pa.string())
+
+    def _escape(self, name: str) -> str:
+        return safe_id(name) if self.escaped else name
 
 
 @dataclass(frozen=True)
 class Lines:
-    """A dataset seen as lines. ``ids``: of the questions; safe in every format (see ``quit.common.safe``) if
-    ``escaped``."""
+    """A dataset seen as lines."""
 
-    dataset: Dataset
-    escaped: bool = True
-    sets = SPLITS
+    ids: PassageIds
+    sets: ClassVar = SPLITS
 
-    @cached_property
-    def ids(self) -> list[str]:
-        return [safe_id(question_id) if self.escaped else question_id for question_id in self.dataset.ids]
-
-    @cached_property
-    def tails(self) -> pa.StringArray:
-        """What follows the question's id in the ids of its passages."""
-        permutations = self.dataset.rows.table
-        return pc.binary_join_element_wise("_", permutations.subset, "_", permutations.permutation, "")
+    @property
+    def dataset(self) -> Dataset:
+        return self.ids.dataset
 
     def escapes(self, texts: bool) -> dict:
         """Return what was escaped, for the manifest; ``texts``: whether texts were made fit for TSV too."""
@@ -57,28 +112,15 @@ class Lines:
 
     def ranges(self, positions: np.ndarray | None = None) -> Iterator[np.ndarray]:
         """Yield the positions of some questions (all, if None), as many at a time as fit into memory well."""
-        positions = np.arange(len(self.ids)) if positions is None else positions
+        positions = np.arange(len(self.dataset.ids)) if positions is None else positions
         return (positions[some] for some in self.dataset.rows.take(positions).split(ROWS_A_RANGE))
 
     def shards(self, file: str = "", ending: str = "") -> list[tuple[str, np.ndarray]]:
         """Return a file's name with its number for :data:`QUESTIONS_A_SHARD` questions at a time, and their
         positions."""
-        parts = np.split(np.arange(len(self.ids)), range(QUESTIONS_A_SHARD, len(self.ids), QUESTIONS_A_SHARD))
+        questions = len(self.dataset.ids)
+        parts = np.split(np.arange(questions), range(QUESTIONS_A_SHARD, questions, QUESTIONS_A_SHARD))
         return [(f"{file}-{number:05d}{ending}", positions) for number, positions in enumerate(parts)]
-
-    def passage_ids(self, positions: np.ndarray, prepare: Callable[[str], str] = str) -> pa.StringArray:
-        """Return ``{question id}_{subset}_{permutation}`` of all passages of some questions, ids through
-        ``prepare``; of given passages, their own ids."""
-        if self.dataset.given is not None:
-            names = self.dataset.given["id"].take(pa.array(self.dataset.rows.rows(positions))).to_pylist()
-            return pa.array([prepare(safe_id(name) if self.escaped else name) for name in names], pa.string())
-        tails = self.tails.take(self.dataset.rows.take(positions).codes)
-        return pc.binary_join_element_wise(self.question_ids(positions, prepare), tails, "")
-
-    def question_ids(self, positions: np.ndarray, prepare: Callable[[str], str] = str) -> pa.StringArray:
-        """Return the question's id for each passage of some questions."""
-        ids = pa.array([prepare(self.ids[position]) for position in positions], pa.string())
-        return ids.take(self.dataset.rows.take(positions).owner)
 
     def texts(self, positions: np.ndarray, prepare: Callable[[str], str]) -> pa.StringArray:
         """Return the texts of all passages of some questions: their hints, through ``prepare``, joined by spaces."""
@@ -88,7 +130,7 @@ class Lines:
     def documents(self, positions: np.ndarray, prepare: Callable[[str], str]) -> tuple[pa.StringArray, pa.StringArray]:
         """Return ids and texts of all passages of some questions: those of a corpus, where an id comes once, with its
         first question."""
-        ids, texts = self.passage_ids(positions, prepare), self.texts(positions, prepare)
+        ids, texts = self.ids.of(positions, prepare), self.texts(positions, prepare)
         if self.dataset.given is None:
             return ids, texts
         is_first = pa.array(self._is_first[self.dataset.rows.rows(positions)])
@@ -99,83 +141,49 @@ class Lines:
         """Whether no passage before has the own id of this one: bool, shape (passages,)."""
         assert self.dataset.given is not None
         mask = np.zeros(len(self.dataset.rows), bool)
-        mask[np.unique(self.dataset.given["id"].to_numpy(zero_copy_only=False).astype(str), return_index=True)[1]] = (
-            True
-        )
+        names = self.dataset.given["id"].to_numpy(zero_copy_only=False).astype(str)
+        mask[np.unique(names, return_index=True)[1]] = True
         return mask
 
     def write_passages(
-        self,
-        folder: ExportFolder,
-        file: str,
-        before: str,
-        between: str,
-        after: str,
-        join: Callable[[str, str], str],
-        part: np.ndarray | None = None,
+        self, folder: ExportFolder, file: str, layout: PassageLayout, part: np.ndarray | None = None
     ) -> int:
-        """Write ``before id between text after`` and a line end for every passage; return how many. ``join``: its empty
-        title and its text.
-
-        Ids and texts are escaped for JSON when ``before`` opens an object, else fitted to one field of a line.
-        """
-        between += join("", "")
-        prepare = json_inside if before.startswith("{") else one_line
-        after += "\n"
-        with line_file(folder, file) as write:
-            for some in self.ranges(part):
-                ids, texts = self.documents(some, prepare)
-                rows = write(pc.binary_join_element_wise(before, ids, between, texts, after, ""))
-        return rows
+        """Write a line per passage, with an empty title, of some questions (all, if None); return how many."""
+        between, after = layout.between + layout.join("", ""), layout.after + "\n"
+        documents = (self.documents(some, layout.escape) for some in self.ranges(part))
+        lines = (pc.binary_join_element_wise(layout.before, ids, between, texts, after, "") for ids, texts in documents)
+        return write_arrays(folder, file, lines)
 
     def queries(self, name: str = "") -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield id, question and split of a split's questions, or of all."""
-        for position in self.dataset.positions(name) if name else range(len(self.ids)):
+        for position in self.dataset.positions(name) if name else range(len(self.dataset.ids)):
             about = {"split": self.dataset.split_names[position]}
-            yield self.ids[position], self.dataset.question_of[position], about
+            yield self.ids.questions[position], self.dataset.question_of[position], about
 
-    def write_qrels(self, folder: ExportFolder, file: str, name: str, parts: Iterable[str], head: str = "") -> int:
-        """Write the labels of the split ``name``; return how many.
+    def write_qrels(self, folder: ExportFolder, layout: QrelsLayout, name: str) -> int:
+        """Write the labels of the split ``name``; return how many."""
 
-        ``parts``: constants before the question's id, between it and the passage's, before the label, and at the end
-        (the line end comes by itself). ``head``: a first line.
-        """
-        first, middle, last, end = parts
-        with line_file(folder, file, head) as write:
-            rows = 0
-            for part in self.ranges(self.dataset.positions(name)):
-                labels = LABELS.take(pa.array(self.dataset.grades_of(part)))
-                columns = [first, self.question_ids(part), middle, self.passage_ids(part), last, labels, end + "\n"]
-                rows = write(pc.binary_join_element_wise(*columns, ""))
-        return rows
+        def lines(part: np.ndarray) -> pa.StringArray:
+            grades = _GRADES.take(pa.array(self.dataset.grades_of(part)))
+            columns = (self.ids.of_questions(part), layout.between, self.ids.of(part), layout.before_grade, grades)
+            return pc.binary_join_element_wise(*columns, "\n", "")
+
+        parts = self.ranges(self.dataset.positions(name))
+        return write_arrays(folder, layout.file.format(name), map(lines, parts), layout.head)
 
 
 class PassageTexts:
-    """Single passages by number (their place among all), for formats that hold a choice of them.
+    """Texts of single passages, for formats that hold a choice of them: ``prepare``d hints, joined by spaces."""
 
-    Hints pass through ``prepare`` once each; a passage is then one join.
-    """
-
-    def __init__(self, lines: Lines, prepare: Callable[[str], str]) -> None:
-        self._rows = lines.dataset.rows
-        self._hints = [[prepare(row["hint"]) for row in hints] for hints in lines.dataset.selected_hints]
-        self._ids = [prepare(name) for name in lines.ids]
-        self._tails = lines.tails.to_pylist()
-        given = lines.dataset.given
-        self._own = None if given is None else [prepare(safe_id(name)) for name in given["id"].to_pylist()]
+    def __init__(self, dataset: Dataset, prepare: Callable[[str], str] = str) -> None:
+        self._rows = dataset.rows
+        self._hints = [[prepare(row["hint"]) for row in hints] for hints in dataset.selected_hints]
         self._permutations = self._rows.table.permutation.to_pylist()
 
-    def text(self, number: int) -> str:
-        """Return a passage's text."""
-        return " ".join(
-            passage_hints(self._hints[self._rows.owner[number]], self._permutations[self._rows.codes[number]])
-        )
-
-    def id(self, number: int) -> str:
-        """Return a passage's id."""
-        if self._own is not None:
-            return self._own[number]
-        return self._ids[self._rows.owner[number]] + self._tails[self._rows.codes[number]]
+    def __getitem__(self, number: int) -> str:
+        """Return a passage's text; ``number``: its place among all."""
+        hints, permutation = self._hints[self._rows.owner[number]], self._permutations[self._rows.codes[number]]
+        return " ".join(passage_hints(hints, permutation))
 
 
 def write_texts(folder: ExportFolder, name: str, lines: Iterable[str], head: str = "") -> int:
@@ -190,25 +198,16 @@ def write_texts(folder: ExportFolder, name: str, lines: Iterable[str], head: str
     return rows
 
 
-@contextmanager
-def line_file(folder: ExportFolder, name: str, head: str = ""):
-    """Open a file of an export for whole lines and record it when it is finished.
-
-    Yields a function that writes an Arrow array of lines, each with its line end, and returns the lines so far (without
-    ``head``).
-    """
+def write_arrays(folder: ExportFolder, name: str, arrays: Iterable[pa.StringArray], head: str = "") -> int:
+    """Write Arrow arrays of lines, each with its line end, behind a ``head`` and record the file; return how many."""
     rows = 0
     with folder.path(name).open("wb") as file:
         file.write(head.encode())
-
-        def write(lines: pa.StringArray) -> int:
-            nonlocal rows
+        for lines in arrays:
             file.write(buffer_of(lines))
             rows += len(lines)
-            return rows
-
-        yield write
     folder.record_lines(name, rows, head)
+    return rows
 
 
 def buffer_of(lines: pa.StringArray) -> memoryview:

@@ -21,7 +21,7 @@ from quit.export.card import fill_template
 from quit.export.card_facts import CITATION, licence_header, source_list, title
 from quit.export.files import ExportFolder, Options
 from quit.export.huggingface import QRELS, ParquetShard, fully_relevant, row_groups
-from quit.export.lines import Lines
+from quit.export.lines import Lines, PassageIds
 from quit.settings.card import Card
 
 _CORPUS = pa.schema({"_id": pa.string(), "title": pa.string(), "text": pa.string()})
@@ -38,7 +38,7 @@ CONFIGS: dict[str, pa.Schema] = {
 
 def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
     """Write the files of the configs and the card; return rows by config and split."""
-    lines = Lines(dataset, escaped=False)
+    lines = Lines(PassageIds(dataset, escaped=False))
     files: dict[str, dict[str, list[str]]] = {config: {} for config in CONFIGS}
     rows: dict[str, dict[str, int]] = {config: {} for config in CONFIGS}
 
@@ -74,7 +74,7 @@ def _passages(lines: Lines, positions: np.ndarray) -> dict[str, pa.Array]:
 
 def _qrels(lines: Lines, positions: np.ndarray) -> dict[str, pa.Array]:
     labels = pa.array(lines.dataset.grades_of(positions).astype(np.int32))
-    columns = (lines.question_ids(positions), lines.passage_ids(positions), labels)
+    columns = (lines.ids.of_questions(positions), lines.ids.of(positions), labels)
     return dict(zip(QRELS.names, columns, strict=True))
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from quit.common.safe import json_text, one_line
+from quit.common.safe import json_inside, json_text, one_line
 from quit.dataset.dataset import Dataset
 from quit.export.files import ExportFolder, Options
-from quit.export.lines import Lines, write_texts
+from quit.export.lines import Lines, PassageIds, PassageLayout, QrelsLayout, write_texts
 from quit.retrieval.records import whole
 
-Join = Callable[[str, str], str]
+COLLECTION = PassageLayout("", "\t", "", whole, one_line)
+"""A passage per line of a TSV file: its id, its title and text."""
 
 
 class Collection(Protocol):
@@ -24,17 +25,14 @@ class Collection(Protocol):
     def queries(self, name: str = "") -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield (id, text, metadata) of a set, or of all."""
 
-    def write_passages(
-        self, folder: ExportFolder, file: str, before: str, between: str, after: str, join: Join, part: Any = None
-    ) -> int:
-        """Write a line per passage: ``before``, its id, ``between``, its title and text joined, ``after``. ``part``: of
-        :meth:`shards`."""
+    def write_passages(self, folder: ExportFolder, file: str, layout: PassageLayout, part: Any = None) -> int:
+        """Write a line per passage. ``part``: of :meth:`shards`."""
 
-    def shards(self, file: str, ending: str) -> Sequence[tuple[Any, ...]]:
+    def shards(self, file: str, ending: str) -> Sequence[tuple[str, Any]]:
         """Return the files that hold the passages together, each with its part."""
 
-    def write_qrels(self, folder: ExportFolder, file: str, name: str, parts: Iterable[str], head: str = "") -> int:
-        """Write the labels of a set: ``parts`` around query, passage and label."""
+    def write_qrels(self, folder: ExportFolder, layout: QrelsLayout, name: str) -> int:
+        """Write the labels of a set."""
 
     def escapes(self, texts: bool) -> dict[str, Any]:
         """Return what was escaped."""
@@ -46,36 +44,36 @@ def write_beir(dataset: Dataset, folder: ExportFolder, options: Options) -> dict
     Titles are empty: BEIR's models read title and text together, and anything that names the question would give the
     relevant passages away.
     """
-    return beir(Lines(dataset), folder)
+    return beir(Lines(PassageIds(dataset)), folder)
 
 
 def beir(collection: Collection, folder: ExportFolder) -> dict[str, Any]:
     """Write ``corpus.jsonl``, ``queries.jsonl`` and, of each set with labels, ``qrels/<set>.tsv`` (Thakur et al.
     2021)."""
-    layout = ('{"_id": "', '", "title": "', '"}', '{}", "text": "{}'.format)
-    passages = collection.write_passages(folder, "corpus.jsonl", *layout)
+    layout = PassageLayout('{"_id": "', '", "title": "', '"}', '{}", "text": "{}'.format, json_inside)
+    passages = collection.write_passages(folder, "corpus.jsonl", layout)
     queries = ({"_id": name, "text": text, "metadata": about} for name, text, about in collection.queries())
     count = write_texts(folder, "queries.jsonl", (json_text(query) + "\n" for query in queries))
-    parts, head = ("", "\t", "\t", ""), "query-id\tcorpus-id\tscore\n"
-    qrels = {name: collection.write_qrels(folder, f"qrels/{name}.tsv", name, parts, head) for name in collection.sets}
+    qrels_layout = QrelsLayout("qrels/{}.tsv", "\t", "\t", "query-id\tcorpus-id\tscore\n")
+    qrels = {name: collection.write_qrels(folder, qrels_layout, name) for name in collection.sets}
     return {"passages": passages, "queries": count, "qrels": qrels, "escaped": collection.escapes(texts=False)}
 
 
 def write_trec(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
     """Write the layout :func:`trec`; return rows and what was escaped."""
-    return trec(Lines(dataset), folder)
+    return trec(Lines(PassageIds(dataset)), folder)
 
 
 def trec(collection: Collection, folder: ExportFolder) -> dict[str, Any]:
     """Write ``collection.tsv`` (``docid <tab> title and text``), and of each set ``topics.<set>.tsv`` (``qid <tab>
     question``) and ``qrels.<set>.txt`` (``qid 0 docid label``)."""
-    passages = collection.write_passages(folder, "collection.tsv", "", "\t", "", whole)
+    passages = collection.write_passages(folder, "collection.tsv", COLLECTION)
     return {"passages": passages, **_topics_and_qrels(collection, folder)}
 
 
 def write_pyserini(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
     """Write the layout :func:`pyserini`; return rows and what was escaped."""
-    return pyserini(Lines(dataset), folder)
+    return pyserini(Lines(PassageIds(dataset)), folder)
 
 
 def pyserini(collection: Collection, folder: ExportFolder) -> dict[str, Any]:
@@ -84,16 +82,18 @@ def pyserini(collection: Collection, folder: ExportFolder) -> dict[str, Any]:
 
     The folder ``corpus`` is what ``pyserini.index.lucene --collection JsonCollection --input`` takes.
     """
-    layout = ('{"id": "', '", "contents": "', '"}', lambda *texts: "\\n".join(filter(None, texts)))
+    layout = PassageLayout(
+        '{"id": "', '", "contents": "', '"}', lambda *texts: "\\n".join(filter(None, texts)), json_inside
+    )
     files = collection.shards("corpus/docs", ".jsonl")
-    passages = sum(collection.write_passages(folder, file, *layout, *part) for file, *part in files)
+    passages = sum(collection.write_passages(folder, file, layout, part) for file, part in files)
     return {"passages": passages, **_topics_and_qrels(collection, folder)}
 
 
 def _topics_and_qrels(collection: Collection, folder: ExportFolder) -> dict[str, Any]:
-    topics, qrels = {}, {}
+    topics, qrels, layout = {}, {}, QrelsLayout("qrels.{}.txt", " 0 ", " ")
     for name in collection.sets:
         lines = (f"{query_id}\t{one_line(text)}\n" for query_id, text, _ in collection.queries(name))
         topics[name] = write_texts(folder, f"topics.{name}.tsv", lines)
-        qrels[name] = collection.write_qrels(folder, f"qrels.{name}.txt", name, ("", " 0 ", " ", ""))
+        qrels[name] = collection.write_qrels(folder, layout, name)
     return {"topics": topics, "qrels": qrels, "escaped": collection.escapes(texts=True)}

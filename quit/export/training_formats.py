@@ -16,7 +16,8 @@ from quit.dataset.dataset import SPLITS, Dataset
 from quit.dataset.paper_names import paper_id
 from quit.export import training
 from quit.export.files import ExportFolder, Options
-from quit.export.lines import LABELS, Lines, PassageTexts, line_file, write_texts
+from quit.export.lines import Lines, PassageIds, PassageTexts, QrelsLayout, write_arrays, write_texts
+from quit.export.retrieval_formats import COLLECTION
 from quit.export.training import PAIRS, Selection
 
 
@@ -27,46 +28,49 @@ def write_tevatron(dataset: Dataset, folder: ExportFolder, options: Options) -> 
     A record has one pair, since Tevatron takes one positive of a record per epoch. Titles are empty, as in ``beir``,
     and for the same reason; with ``paper_keys`` they are the question's id, as in the inputs of the paper's programs.
     """
-    lines = Lines(dataset)
+    lines = Lines(PassageIds(dataset))
 
     def title(question_id: str) -> str:
         return json_inside(paper_id(question_id)) if options.paper_keys else ""
 
     selection = Selection(dataset, options.fine_tuning, options.encoder)
-    texts = PassageTexts(lines, json_inside)
+    texts = PassageTexts(dataset, json_inside)
 
     def query(position: int, suffix: str = "") -> str:
-        return json_text({"query_id": f"{lines.ids[position]}{suffix}", "query": dataset.question_of[position]})
+        name = f"{lines.ids.questions[position]}{suffix}"
+        return json_text({"query_id": name, "query": dataset.question_of[position]})
 
     def record(position: int, place: int, good: int, bad: int) -> str:
         passages = f'"positive_passages": [{passage(good)}], "negative_passages": [{passage(bad)}]'
         return f"{query(position, f'_{place}')[:-1]}, {passages}}}\n"
 
     def passage(number: int) -> str:
-        name = title(lines.ids[dataset.rows.owner[number]])
-        return f'{{"docid": "{texts.id(number)}", "title": "{name}", "text": "{texts.text(number)}"}}'
+        name = title(lines.ids.questions[dataset.rows.owner[number]])
+        return f'{{"docid": "{json_inside(lines.ids[number])}", "title": "{name}", "text": "{texts[number]}"}}'
 
     facts = _write_pairs(selection, folder, "{}.jsonl", record)
     for split in SPLITS:
         queries = (query(position) + "\n" for position in dataset.positions(split))
         write_texts(folder, f"queries.{split}.jsonl", queries)
-    with line_file(folder, "corpus.jsonl") as put:
-        for part in lines.ranges():
-            ids, titles = lines.passage_ids(part, json_inside), lines.question_ids(part, title)
-            columns = ('{"docid": "', ids, '", "title": "', titles, '", "text": "', lines.texts(part, json_inside))
-            passages = put(pc.binary_join_element_wise(*columns, '"}\n', ""))
+
+    def records(part: np.ndarray) -> pa.StringArray:
+        ids, titles = lines.ids.of(part, json_inside), lines.ids.of_questions(part, title)
+        columns = ('{"docid": "', ids, '", "title": "', titles, '", "text": "', lines.texts(part, json_inside))
+        return pc.binary_join_element_wise(*columns, '"}\n', "")
+
+    passages = write_arrays(folder, "corpus.jsonl", map(records, lines.ranges()))
     return {**facts, "passages": passages, "escaped": lines.escapes(texts=False)}
 
 
 def write_monot5(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
     """Write ``train.tsv`` and ``dev.tsv`` of ``query <tab> positive <tab> negative``, as texts (Nogueira et al. 2020);
     return the choices and what was escaped."""
-    lines = Lines(dataset)
+    lines = Lines(PassageIds(dataset))
     selection = Selection(dataset, options.fine_tuning, options.encoder)
-    texts = PassageTexts(lines, one_line)
+    texts = PassageTexts(dataset, one_line)
 
     def triple(position: int, _: int, good: int, bad: int) -> str:
-        return f"{one_line(dataset.question_of[position])}\t{texts.text(good)}\t{texts.text(bad)}\n"
+        return f"{one_line(dataset.question_of[position])}\t{texts[good]}\t{texts[bad]}\n"
 
     facts = _write_pairs(selection, folder, "{}.tsv", triple)
     return {**facts, "escaped": lines.escapes(texts=True)}
@@ -79,24 +83,31 @@ def write_colbert(dataset: Dataset, folder: ExportFolder, options: Options) -> d
     A passage's integer is its line in the collection, a question's its place in the release. ``passage_ids.tsv`` and
     ``query_ids.tsv`` (``int <tab> id``) lead back to the ids of the other formats.
     """
-    lines = Lines(dataset)
+    ids, lines = PassageIds(dataset), Lines(_Numbers(dataset))
     selection = Selection(dataset, options.fine_tuning, options.encoder)
     triple = "[{0}, {2}, {3}]\n".format
     facts = _write_pairs(selection, folder, "triples.{}.jsonl", triple)
-    _write_collection(lines, folder)
+    write_texts(folder, "query_ids.tsv", (f"{number}\t{name}\n" for number, name in enumerate(ids.questions)))
+    passages = lines.write_passages(folder, "collection.tsv", COLLECTION)
+    pairs = (pc.binary_join_element_wise(lines.ids.of(part), "\t", ids.of(part), "\n", "") for part in lines.ranges())
+    write_arrays(folder, "passage_ids.tsv", pairs)
     qrels = {}
     for split in SPLITS:
-        positions = dataset.positions(split)
-        queries = (f"{position}\t{one_line(dataset.question_of[position])}\n" for position in positions.tolist())
+        positions = dataset.positions(split).tolist()
+        queries = (f"{position}\t{one_line(dataset.question_of[position])}\n" for position in positions)
         write_texts(folder, f"queries.{split}.tsv", queries)
-        with line_file(folder, f"qrels.{split}.tsv") as put:
-            qrels[split] = 0
-            for some in lines.ranges(positions):
-                labels = LABELS.take(pa.array(dataset.grades_of(some)))
-                owner = _texts(np.repeat(some, dataset.rows.counts[some]))
-                columns = [owner, "\t0\t", _texts(dataset.rows.rows(some)), "\t", labels, "\n"]
-                qrels[split] = put(pc.binary_join_element_wise(*columns, ""))
-    return {**facts, "passages": dataset.passage_count, "qrels": qrels, "escaped": lines.escapes(texts=True)}
+        qrels[split] = lines.write_qrels(folder, QrelsLayout("qrels.{}.tsv", "\t0\t", "\t"), split)
+    return {**facts, "passages": passages, "qrels": qrels, "escaped": lines.escapes(texts=True)}
+
+
+class _Numbers(PassageIds):
+    """Integers for ids: a question's place in the release, a passage's line in the collection."""
+
+    def of(self, positions: np.ndarray, prepare: Callable[[str], str] = str) -> pa.StringArray:
+        return pa.array(self.dataset.rows.rows(positions)).cast(pa.string())
+
+    def of_questions(self, positions: np.ndarray, prepare: Callable[[str], str] = str) -> pa.StringArray:
+        return pa.array(np.repeat(positions, self.dataset.rows.counts[positions])).cast(pa.string())
 
 
 def _write_pairs(
@@ -113,17 +124,3 @@ def _write_pairs(
         )
         counts[split] = write_texts(folder, file.format(split), starmap(line, pairs))
     return {"triples": counts, "triple_rule": PAIRS, "fine_tuning": selection.facts()}
-
-
-def _write_collection(lines: Lines, folder: ExportFolder) -> None:
-    dataset = lines.dataset
-    write_texts(folder, "query_ids.tsv", (f"{number}\t{name}\n" for number, name in enumerate(lines.ids)))
-    with line_file(folder, "collection.tsv") as put, line_file(folder, "passage_ids.tsv") as put_id:
-        for part in lines.ranges():
-            numbers = _texts(dataset.rows.rows(part))
-            put(pc.binary_join_element_wise(numbers, "\t", lines.texts(part, one_line), "\n", ""))
-            put_id(pc.binary_join_element_wise(numbers, "\t", lines.passage_ids(part), "\n", ""))
-
-
-def _texts(numbers: np.ndarray) -> pa.StringArray:
-    return pa.array(numbers).cast(pa.string())

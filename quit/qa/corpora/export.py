@@ -6,15 +6,15 @@ Each query set (``musique``, ``musique/sub-questions``) has its own topics and q
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from quit.common.rows import grouped, tuples
-from quit.common.safe import TEXT_RULE, json_inside, one_line, safe_id
+from quit.common.safe import TEXT_RULE, one_line, safe_id
 from quit.export.files import ExportFolder, Manifest, Publication, requested_formats
-from quit.export.lines import write_texts
-from quit.export.retrieval_formats import Join, beir, pyserini, trec
+from quit.export.lines import PassageLayout, QrelsLayout, write_texts
+from quit.export.retrieval_formats import beir, pyserini, trec
 from quit.qa.indexes.built import BuiltCorpus, query_set
 
 VERSION = 2
@@ -55,23 +55,22 @@ class _Sets:
             about = {key: row[key] for key in ("answers", "parent_id", "hop", "kind") if row[key] not in (None, [])}
             yield safe_id(row["query_id"]), row["text"], about
 
-    def shards(self, file: str, ending: str) -> list[tuple[str]]:
-        return [(file + ending,)]
+    def shards(self, file: str, ending: str) -> list[tuple[str, None]]:
+        return [(file + ending, None)]
 
-    def write_passages(
-        self, folder: ExportFolder, file: str, before: str, between: str, after: str, join: Join, part: Any = None
-    ) -> int:
-        prepare = json_inside if before.startswith("{") else one_line
+    def write_passages(self, folder: ExportFolder, file: str, layout: PassageLayout, part: None = None) -> int:
         documents = (row for batch in self.corpus.batches() for row in tuples(batch, "doc_id", "title", "text"))
-        prepared = (map(prepare, document) for document in documents)
-        lines = (f"{before}{name}{between}{join(title, text)}{after}\n" for name, title, text in prepared)
+        escaped = (map(layout.escape, document) for document in documents)
+        lines = (
+            f"{layout.before}{name}{layout.between}{layout.join(title, text)}{layout.after}\n"
+            for name, title, text in escaped
+        )
         return write_texts(folder, file, lines)
 
-    def write_qrels(self, folder: ExportFolder, file: str, name: str, parts: Iterable[str], head: str = "") -> int:
-        first, middle, last, end = parts
+    def write_qrels(self, folder: ExportFolder, layout: QrelsLayout, name: str) -> int:
         rows = ((safe_id(row["query_id"]), row["doc_id"], row["relevance"]) for row in self._qrels.get(name, ()))
-        lines = (f"{first}{query}{middle}{document}{last}{grade}{end}\n" for query, document, grade in rows)
-        return write_texts(folder, file, lines, head)
+        lines = (f"{query}{layout.between}{document}{layout.before_grade}{grade}\n" for query, document, grade in rows)
+        return write_texts(folder, layout.file.format(name), lines, layout.head)
 
     def escapes(self, texts: bool) -> dict[str, Any]:
         changed = sum(one_line(text) != text for _, text, _ in self.queries())

@@ -32,8 +32,9 @@ _PLACES = np.full(int(_CODE_POINTS[-1]) + 1, -1, np.int16)
 _PLACES[_CODE_POINTS] = np.arange(len(HINT_CHARACTERS))
 _PLACE_OF = {character: place for place, character in enumerate(HINT_CHARACTERS)}
 _ROWS_A_CHUNK = 500_000
-_ROWS_A_RANGE = 80_000
 _MAX_BYTES = 2**31 - 1  # of one Arrow string array
+ROWS_A_RANGE = 80_000
+"""Passages assembled at a time: see :func:`iter_passage_texts`."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +241,7 @@ class PassageRows:
         starts = np.concatenate([[0], np.cumsum(self.counts[positions])])
         return PassageRows(self.table, self.codes[self.rows(positions)], starts)
 
-    def split(self, rows: int = _ROWS_A_RANGE) -> Iterator[slice]:
+    def split(self, rows: int = ROWS_A_RANGE) -> Iterator[slice]:
         """Yield ranges of questions that have at most so many passages, or one question."""
         first = 0
         while first < len(self.counts):
