@@ -7,7 +7,7 @@ readers and of the probe (:mod:`quit.models.prompting`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from quit.export.card import fill_template
 from quit.export.card_facts import Shard, title
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import PassageIds, PassageTexts
+from quit.export.parquet_shards import ParquetShard
 from quit.export.training import Selection
 from quit.models.prompting import load_prompt
 from quit.settings.construction import Labels
@@ -34,11 +35,8 @@ TARGETS = {"quit": "answers", "quit_first_answer": "answer"}
 """Group of tasks of lm-evaluation-harness -> the column with what counts; the second counts what Inspect does."""
 
 
-def write(
-    dataset: Dataset, folder: ExportFolder, options: Options, shard: Callable[..., Any]
-) -> tuple[list[Shard], dict[str, Any]]:
-    """Write the config and the tasks' files; return its shards and the manifest's facts. ``shard``: opens a Parquet
-    file (:class:`quit.export.huggingface.ParquetShard`).
+def write(dataset: Dataset, folder: ExportFolder, options: Options) -> tuple[list[Shard], dict[str, Any]]:
+    """Write the config and the tasks' files; return its shards and the manifest's facts.
 
     A question's passage is, of those of label 2 that the labelers were asked about, the first in the order of a keyed
     hash. Questions without one are left out of all tasks, and counted. The tasks take the last of train, dev and test
@@ -53,11 +51,9 @@ def write(
             continue
         rows = pa.Table.from_pylist(list(_rows(selection, texts, positions)), SCHEMA)
         left_out[split] = len(positions) - len(rows)
-        if len(rows):
-            name = f"{CONFIG}/{split}-00000-of-00001.parquet"
-            with shard(folder, name, SCHEMA, _TEXTS) as writer:
-                writer.write(rows)
-            shards.append(Shard(CONFIG, split, name, writer.rows, folder.path(name).stat().st_size, writer.bytes))
+        with ParquetShard(folder, CONFIG, split, SCHEMA, _TEXTS) as writer:
+            writer.write(rows)
+        shards += writer.shards
     if not shards:
         raise InputError(f"No question has a passage of label {FULLY} that labelers were asked about: omit --eval.")
     prompts = {name: _prompt(prompt) for name, prompt in TASKS.items()}

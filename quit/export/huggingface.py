@@ -8,24 +8,20 @@ is not named.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from quit import contracts
 from quit.common.columns import plain
 from quit.common.files import json_bytes
-from quit.common.ids import draw
-from quit.common.parquet import parquet_writer
 from quit.common.progress import advance
 from quit.dataset.dataset import FULLY, SPLITS, Block, Dataset
-from quit.dataset.files import questions_at_once
 from quit.dataset.statistics import TABLES, Statistics, statistics
 from quit.errors import SettingsError
 from quit.evaluate.labels import (
@@ -41,11 +37,11 @@ from quit.export.card import card
 from quit.export.card_facts import CardFacts, Example, Shard, read_baselines
 from quit.export.croissant import croissant
 from quit.export.files import ExportFolder, Options
-from quit.export.lines import QUESTIONS_A_SHARD, PassageIds
+from quit.export.lines import PassageIds, question_shards
+from quit.export.parquet_shards import QRELS, ParquetShard, fully_relevant, row_groups
 from quit.stages.labelling.passages import iter_passage_texts
 
 _TEXTS = pa.list_(pa.string())
-QRELS = pa.schema({"query-id": pa.string(), "corpus-id": pa.string(), "score": pa.int32()})
 CONFIGS: dict[str, pa.Schema] = {
     "questions": pa.schema(
         {
@@ -103,7 +99,6 @@ CONFIGS: dict[str, pa.Schema] = {
 }
 ASKED = pa.schema({"asked": pa.bool_()})  # of answers, where not every reader was asked about every passage
 _DISTINCT = ("id", "text", "question", "hint", "passage_id", "corpus-id")
-QUESTIONS_A_GROUP = 512  # on average, and twice as many at most: what is in memory at a time
 
 
 def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
@@ -117,19 +112,14 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         raise SettingsError("The tasks of --eval are about hints that do not state the answer, not given passages.")
     content_id = dataset.provenance.get("content_id")
     baselines = read_baselines(options.benchmark, content_id) if options.benchmark else None
-    shards: list[Shard] = []
-    patterns: Patterns = Counter()
-    unjudged = 0
-    fully = np.zeros(len(dataset.ids), dtype=np.int32)
-    for split in SPLITS:
-        split_shards, count = _write_split(dataset, split, folder, patterns, fully)
-        shards += split_shards
-        unjudged += count
+    ids = PassageIds(dataset, escaped=False)
+    splits = [_write_split(ids, split, folder) for split in SPLITS]
+    shards = [shard for split in splits for shard in split.shards]
     schemas, more = _schemas(dataset), {}
     if options.evaluation:
-        tables, more["evaluation"] = evaluation.write(dataset, folder, options, ParquetShard)
+        tables, more["evaluation"] = evaluation.write(dataset, folder, options)
         shards, schemas[evaluation.CONFIG] = shards + tables, evaluation.SCHEMA
-    everyone, labelers = _agreements(dataset, patterns)
+    everyone, labelers = _agreements(dataset, sum((split.patterns for split in splits), Counter()))
     facts = CardFacts(
         dataset=dataset,
         card=options.card,
@@ -138,11 +128,11 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         agreement=everyone,
         labelers=labelers,
         shared=shared_answers(dataset.splits, dataset.questions),
-        example=_example(dataset, fully),
+        example=_example(ids, np.add.reduce([split.fully for split in splits])),
         schemas={name: schema for name, schema in schemas.items() if name in {one.config for one in shards}},
         shards=shards,
         digest=folder.digest(),
-        unjudged=unjudged,
+        unjudged=sum(split.unjudged for split in splits),
         baselines=baselines,
     )
     folder.text("README.md", card(facts))
@@ -193,13 +183,14 @@ def _agreements(dataset: Dataset, patterns: Patterns) -> tuple[ReaderAgreement, 
     return everyone, reader_agreement([info.name for info in labelers], of_labelers)
 
 
-def _example(dataset: Dataset, fully: np.ndarray) -> Example:
+def _example(ids: PassageIds, fully: np.ndarray) -> Example:
     """Return the first question of test (else dev, train) that has both labels, with the first passage of each; where
     no question has both, the first question of all. ``fully``: fully relevant passages of each question."""
+    dataset = ids.dataset
     ordered = np.concatenate([dataset.positions(split) for split in reversed(SPLITS)])
     both = (fully[ordered] > 0) & (fully[ordered] < dataset.rows.counts[ordered])
     block = dataset.block(ordered[both.argmax()][None])
-    columns = _passages(dataset, block, *_passage_ids(dataset, block))
+    columns = _passages(dataset, block, *_passage_ids(ids, block))
     question = pa.table(_questions(dataset, block.positions, fully)).to_pylist()[0]
     first = sorted({int((block.labels == label).argmax()) for label in np.unique(block.labels)[::-1]})
     labelers = len(dataset.labelers)
@@ -216,73 +207,55 @@ def _example(dataset: Dataset, fully: np.ndarray) -> Example:
     return Example(question, passages)
 
 
-def _write_split(
-    dataset: Dataset, split: str, folder: ExportFolder, patterns: Patterns, fully: np.ndarray
-) -> tuple[list[Shard], int]:
-    """Return the files made, and how many answers have no verdict; count in ``patterns`` which readers are asked
-    and right, set in ``fully`` how many passages of each question are fully relevant."""
-    positions = dataset.positions(split)
-    count = -(-len(positions) // QUESTIONS_A_SHARD)
+@dataclass(frozen=True)
+class _Split:
+    """The files of a split, which sets of readers are asked and right, how many answers have no verdict, and of each
+    question of all how many of its passages are fully relevant (0 in other splits)."""
+
+    shards: list[Shard]
+    patterns: Patterns
+    unjudged: int
+    fully: np.ndarray
+
+
+def _write_split(ids: PassageIds, split: str, folder: ExportFolder) -> _Split:
+    dataset = ids.dataset
+    parts = question_shards(dataset.positions(split))
     shards: list[Shard] = []
-    unjudged = 0
+    patterns: Patterns = Counter()
+    unjudged, fully = 0, np.zeros(len(dataset.ids), dtype=np.int32)
     schemas = _schemas(dataset)
-    for number in range(count):
-        some = positions[number * QUESTIONS_A_SHARD : (number + 1) * QUESTIONS_A_SHARD]
-        names = {config: f"{config}/{split}-{number:05d}-of-{count:05d}.parquet" for config in schemas}
+    for number, part in enumerate(parts):
         with ExitStack() as stack:
             writers = {
-                config: stack.enter_context(ParquetShard(folder, names[config], schema, _DISTINCT))
+                config: stack.enter_context(ParquetShard(folder, config, split, schema, _DISTINCT, number, len(parts)))
                 for config, schema in schemas.items()
             }
-            for group in row_groups(dataset, some):
+            for group in row_groups(dataset, part):
                 block = dataset.block(group)
                 advance(f"{dataset.writing}: answers", len(group), len(dataset.ids))
                 fully[block.positions] = block.passages.sums(block.labels == FULLY)
                 patterns.update(_patterns(block))
-                unjudged += _write_block(dataset, block, writers)
-            writers["questions"].write(_questions(dataset, some, fully))
+                unjudged += _write_block(ids, block, writers)
+            writers["questions"].write(_questions(dataset, part, fully))
             if "hints" in writers:
-                writers["hints"].write(_hints(dataset, some))
-        for config, name in names.items():
-            writer = writers[config]
-            if writer.rows:
-                size = folder.path(name).stat().st_size
-                shards.append(Shard(config, split, name, writer.rows, size, writer.bytes))
-    return shards, unjudged
+                writers["hints"].write(_hints(dataset, part))
+        shards += [shard for writer in writers.values() for shard in writer.shards]
+    return _Split(shards, patterns, unjudged, fully)
 
 
-def _write_block(dataset: Dataset, block: Block, writers: Mapping[str, ParquetShard]) -> int:
+def _write_block(ids: PassageIds, block: Block, writers: Mapping[str, ParquetShard]) -> int:
     """Write a row group of all configs except questions and hints; return how many answers have no verdict."""
-    ids, question_ids = _passage_ids(dataset, block)
+    dataset, (passage_ids, question_ids) = ids.dataset, _passage_ids(ids, block)
     grades = block.labels if dataset.given is None else dataset.grades_of(block.positions)
-    qrels = {"query-id": question_ids, "corpus-id": ids, "score": pa.array(grades)}
+    qrels = {"query-id": question_ids, "corpus-id": passage_ids, "score": pa.array(grades)}
     writers["qrels"].write(qrels)
     writers["qrels_fully"].write(fully_relevant(qrels))
     # The texts are in memory until they are written, and only then the answers.
-    writers["passages"].write(_passages(dataset, block, ids, question_ids))
-    answers = _answers(dataset, block, ids, question_ids)
+    writers["passages"].write(_passages(dataset, block, passage_ids, question_ids))
+    answers = _answers(dataset, block, passage_ids, question_ids)
     writers["answers"].write(answers)
     return int(answers["correct"].null_count - answers["answer"].null_count)
-
-
-def row_groups(dataset: Dataset, positions: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield the positions of each row group's questions: :data:`QUESTIONS_A_GROUP` on average.
-
-    Ids draw where groups end, so a question that comes or goes changes its own group's bytes only, and the hub, which
-    keeps equal pieces of files once, is sent less of the next version. Parquet's own chunking
-    (``use_content_defined_chunking``) finds no boundaries in passages, which repeat five texts, and adds 3% of bytes.
-    """
-    ends = [draw(dataset.ids[position], "row group") < 1 / QUESTIONS_A_GROUP for position in positions]
-    for group in np.split(positions, np.flatnonzero(ends) + 1):
-        most = questions_at_once(2 * QUESTIONS_A_GROUP, len(dataset.ids), len(dataset.rows))
-        for start in range(0, len(group), most):
-            yield group[start : start + most]
-
-
-def fully_relevant(qrels: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
-    """Return the rows of label 2; columns of ``QRELS``."""
-    mask = pc.equal(qrels["score"], FULLY)
-    return {name: column.filter(mask) for name, column in qrels.items()}
 
 
 def _patterns(block: Block) -> Patterns:
@@ -293,71 +266,10 @@ def _patterns(block: Block) -> Patterns:
     return Counter(dict(zip(map(tuple, sets.tolist()), counts.tolist(), strict=True)))
 
 
-class ParquetShard:
-    """A Parquet file of one config, if it gets rows; columns that ``schema`` does not name are left out. ``distinct``:
-    columns whose texts begin like the text before, which is how they are encoded; the others have dictionary pages.
-
-    The page index lets the hub's viewer read a page without its row group. Dictionary columns are written as plain
-    strings that happen to be dictionary pages.
-
-    The Arrow schema is not stored: it would tell readers to give dictionaries back, which ``datasets`` refuses.
-    """
-
-    def __init__(self, folder: ExportFolder, name: str, schema: pa.Schema, distinct: Collection[str]) -> None:
-        self.folder, self.name, self.schema, self.distinct = folder, name, schema, distinct
-        self.writer: pq.ParquetWriter | None = None
-        self.rows = self.bytes = 0  # bytes: as plain Arrow columns, what datasets calls num_bytes
-
-    def __enter__(self) -> ParquetShard:
-        return self
-
-    def write(self, columns: Mapping[str, pa.Array]) -> None:
-        """Write one row group; none for no rows, since ``datasets`` loads no split without any."""
-        table = pa.table({name: columns[name] for name in self.schema.names})
-        if not len(table):
-            return
-        table = table.cast(_keep_dictionaries(self.schema, table.schema))
-        if self.writer is None:
-            self.writer = parquet_writer(
-                self.folder.path(self.name),
-                table.schema,
-                compression_level=1,
-                store_schema=False,
-                use_dictionary=[name for name in self.schema.names if name not in self.distinct],
-                column_encoding={name: "DELTA_BYTE_ARRAY" for name in self.schema.names if name in self.distinct},
-                dictionary_pagesize_limit=8 * 2**20,
-                write_page_index=True,
-            )
-        self.writer.write_table(table, row_group_size=len(table))
-        self.rows += len(table)
-        self.bytes += sum(_plain_size(chunk) for column in table.columns for chunk in column.chunks)
-
-    def __exit__(self, kind: object, *error: object) -> None:
-        if self.writer is not None:
-            self.writer.close()
-        if kind is None and self.rows:
-            self.folder.record(self.name, self.rows)
-
-
-def _plain_size(column: pa.Array) -> int:
-    """Return the size of a column in bytes once dictionaries are strings (offsets of four bytes)."""
-    if not pa.types.is_dictionary(column.type):
-        return column.nbytes
-    lengths = pc.binary_length(column.dictionary).to_numpy(zero_copy_only=False)
-    return int(lengths[column.indices.drop_null().to_numpy()].sum(dtype=np.int64)) + 4 * len(column)
-
-
-def _keep_dictionaries(schema: pa.Schema, present: pa.Schema) -> pa.Schema:
-    """Return ``schema``, but with dictionaries for the columns that are dictionaries in ``present``."""
-    fields = [new if pa.types.is_dictionary(new.type) else old for old, new in zip(schema, present, strict=True)]
-    return pa.schema(fields)
-
-
-def _passage_ids(dataset: Dataset, block: Block) -> tuple[pa.Array, pa.Array]:
+def _passage_ids(ids: PassageIds, block: Block) -> tuple[pa.Array, pa.Array]:
     """Return the id of each passage of a block, and its question's."""
-    names = pa.array([dataset.ids[row] for row in block.positions])
-    question_ids = _dictionary(block.passages.owner.astype(np.int32), names)
-    return PassageIds(dataset, escaped=False).of(block.positions), question_ids
+    names = pa.array([ids.dataset.ids[row] for row in block.positions])
+    return ids.of(block.positions), _dictionary(block.passages.owner.astype(np.int32), names)
 
 
 def _passages(dataset: Dataset, block: Block, ids: pa.Array, question_ids: pa.Array) -> dict[str, pa.Array]:

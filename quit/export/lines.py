@@ -115,11 +115,10 @@ class Lines:
         positions = np.arange(len(self.dataset.ids)) if positions is None else positions
         return (positions[some] for some in self.dataset.rows.take(positions).split(ROWS_A_RANGE))
 
-    def shards(self, file: str = "", ending: str = "") -> list[tuple[str, np.ndarray]]:
+    def shards(self, file: str, ending: str) -> list[tuple[str, np.ndarray]]:
         """Return a file's name with its number for :data:`QUESTIONS_A_SHARD` questions at a time, and their
         positions."""
-        questions = len(self.dataset.ids)
-        parts = np.split(np.arange(questions), range(QUESTIONS_A_SHARD, questions, QUESTIONS_A_SHARD))
+        parts = question_shards(np.arange(len(self.dataset.ids)))
         return [(f"{file}-{number:05d}{ending}", positions) for number, positions in enumerate(parts)]
 
     def texts(self, positions: np.ndarray, prepare: Callable[[str], str]) -> pa.StringArray:
@@ -184,6 +183,11 @@ class PassageTexts:
         """Return a passage's text; ``number``: its place among all."""
         hints, permutation = self._hints[self._rows.owner[number]], self._permutations[self._rows.codes[number]]
         return " ".join(passage_hints(hints, permutation))
+
+
+def question_shards(positions: np.ndarray) -> list[np.ndarray]:
+    """Return the positions of some questions, :data:`QUESTIONS_A_SHARD` at a time."""
+    return [positions[first : first + QUESTIONS_A_SHARD] for first in range(0, len(positions), QUESTIONS_A_SHARD)]
 
 
 def write_texts(folder: ExportFolder, name: str, lines: Iterable[str], head: str = "") -> int:

@@ -20,8 +20,8 @@ from quit.dataset.dataset import SPLITS, Dataset
 from quit.export.card import fill_template
 from quit.export.card_facts import CITATION, licence_header, source_list, title
 from quit.export.files import ExportFolder, Options
-from quit.export.huggingface import QRELS, ParquetShard, fully_relevant, row_groups
-from quit.export.lines import Lines, PassageIds
+from quit.export.lines import Lines, PassageIds, question_shards
+from quit.export.parquet_shards import QRELS, ParquetShard, fully_relevant, row_groups
 from quit.settings.card import Card
 
 _CORPUS = pa.schema({"_id": pa.string(), "title": pa.string(), "text": pa.string()})
@@ -43,16 +43,16 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     rows: dict[str, dict[str, int]] = {config: {} for config in CONFIGS}
 
     def add(config: str, split: str, groups: Iterable[Mapping[str, pa.Array]], number: int = 0, count: int = 1) -> None:
-        name = f"{config}/{split}-{number:05d}-of-{count:05d}.parquet"
-        with ParquetShard(folder, name, CONFIGS[config], ("_id", "text", "corpus-id")) as writer:
+        distinct = ("_id", "text", "corpus-id")
+        with ParquetShard(folder, config, split, CONFIGS[config], distinct, number, count) as writer:
             for columns in groups:
                 writer.write(columns)
-        if writer.rows:
-            files[config].setdefault(split, []).append(name)
-            rows[config][split] = rows[config].get(split, 0) + writer.rows
+        for shard in writer.shards:
+            files[config].setdefault(split, []).append(shard.path)
+            rows[config][split] = rows[config].get(split, 0) + shard.rows
 
-    shards = lines.shards()
-    for number, (_, shard) in enumerate(shards):
+    shards = question_shards(np.arange(len(dataset.ids)))
+    for number, shard in enumerate(shards):
         add("corpus", "corpus", (_passages(lines, part) for part in row_groups(dataset, shard)), number, len(shards))
     add("queries", "queries", [{"_id": pa.array(dataset.ids), "text": pa.array(dataset.question_of)}])
     for split in SPLITS:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from quit.common.ids import passage_id
-from quit.export import export, huggingface
+from quit.export import export, huggingface, lines, parquet_shards
 from quit.export.card_facts import hub_licence
 from quit.text.answers import answer_key
 from tests.answers import with_texts
@@ -125,8 +125,8 @@ def test_questions_carry_their_roles_and_null_where_there_are_none(tables, tmp_p
 
 
 def test_several_shards_load_as_one(folder, tables, loaded, tmp_path, monkeypatch):
-    monkeypatch.setattr(huggingface, "QUESTIONS_A_SHARD", 2)
-    monkeypatch.setattr(huggingface, "QUESTIONS_A_GROUP", 1)
+    monkeypatch.setattr(lines, "QUESTIONS_A_SHARD", 2)
+    monkeypatch.setattr(parquet_shards, "QUESTIONS_A_GROUP", 1)
     (manifest,) = export(as_dictionaries(tables), ["huggingface"], tmp_path)
     sharded = tmp_path / "huggingface"
     parts = [f"train-0000{number}-of-00002.parquet" for number in range(2)]
@@ -178,13 +178,14 @@ def test_datasets_caches_no_export_under_the_name_of_another(tmp_path, monkeypat
 
 
 def test_parquet_has_a_page_index_and_row_groups_that_a_new_question_does_not_move(tables, tmp_path, monkeypatch):
-    monkeypatch.setattr(huggingface, "QUESTIONS_A_GROUP", 4)
+    monkeypatch.setattr(parquet_shards, "QUESTIONS_A_GROUP", 4)
     ids = [f"q{number:03d}" for number in range(200)]
     groups = {}
     for left_out in (None, "q100"):
         some = SimpleNamespace(ids=[one for one in ids if one != left_out], rows=ids)
         positions = np.arange(len(some.ids))
-        groups[left_out] = [tuple(some.ids[place] for place in one) for one in huggingface.row_groups(some, positions)]
+        row_groups = parquet_shards.row_groups(some, positions)
+        groups[left_out] = [tuple(some.ids[place] for place in one) for one in row_groups]
         assert sum(groups[left_out], ()) == tuple(some.ids) and max(map(len, groups[left_out])) <= 8
     changed = {*groups[None]} - {*groups["q100"]}
     assert len(changed) <= 2 and len(groups[None]) > 30 and any("q100" in one for one in changed)
