@@ -6,7 +6,8 @@ labeler joins the question's valid answers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +39,24 @@ def label_stage(
         by_labeler,
         verdicts(["question_id", "answer_key", "correct"]),
     )
+
+
+class ValidAnswer(NamedTuple):
+    """A row of the table ``valid_answers``."""
+
+    question_id: str
+    answer: str | None
+    answer_key: str
+    origin: str
+    passages: int
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        return self.question_id, self.answer_key
+
+
+def valid_answers_table(rows: Iterable[ValidAnswer]) -> pa.Table:
+    return contracts.table("valid_answers").from_rows([row._asdict() for row in rows])
 
 
 def label_passages(
@@ -93,23 +112,13 @@ def valid_answers_of(
     present = set(runs(passages.column("question_id"))[0])
     by_question = grouped(sorted(counts))
     valid = []
-    for row in questions.to_pylist():
-        identity = row["question_id"]
+    for identity, answers_of_question in tuples(questions, "question_id", "answers"):
         if identity not in present:
             continue
-        gold = list(dict.fromkeys(row["answers"]))
-        for origin, forms in (
-            ("gold", gold),
-            ("labeler", [form for form in by_question.get(identity, []) if form not in gold]),
-        ):
+        gold = list(dict.fromkeys(answers_of_question))
+        others = [form for form in by_question.get(identity, []) if form not in gold]
+        for origin, forms in (("gold", gold), ("labeler", others)):
             for form in forms:
-                valid.append(
-                    {
-                        "question_id": identity,
-                        "answer": form,
-                        "answer_key": answer_key(form),
-                        "origin": origin,
-                        "passages": counts.get((identity, form), 0),
-                    }
-                )
-    return contracts.table("valid_answers").from_rows(valid)
+                passages_of = counts.get((identity, form), 0)
+                valid.append(ValidAnswer(identity, form, answer_key(form), origin, passages_of))
+    return valid_answers_table(valid)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from quit.common.cache import leak_store
 from quit.common.columns import is_in, plain
 from quit.common.rows import grouped, tuples
 from quit.settings import Review
-from quit.stages.label import labels_of, valid_answers_of
+from quit.stages.label import ValidAnswer, labels_of, valid_answers_of, valid_answers_table
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of, check_order
 from quit.stages.labelling.verdicts import settled_rows, under_review
 from quit.stages.stage import Context, LazyTable, Tables, stage
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quit.stages.leaks.find import Finding, LeakItem
 
 JUDGE = "review"
-"""Name under which people's verdicts are listed in ``verdicts``."""
+"""Basis and judge of people's verdicts in ``verdicts``."""
 
 Key = tuple[str, str]
 
@@ -52,12 +52,32 @@ class LabelTables:
     valid_answers: pa.Table
 
 
+class Ruling(NamedTuple):
+    """A settled decision: columns of ``quit.stages.labelling.verdicts.DECISIONS``."""
+
+    key: str
+    answer: str | None
+    decision: bool
+    yes: int
+    no: int
+    basis: str
+    reviews: list[str]
+
+    @property
+    def votes(self) -> str:
+        return f"by {self.yes if self.decision else self.no} of {self.yes + self.no} ({self.basis})"
+
+    def about(self, answer: str) -> str:
+        """Return the reason of a change, in words."""
+        return f"{answer!r} {'accepted' if self.decision else 'rejected'} {self.votes}"
+
+
 @dataclass(frozen=True)
 class SettledDecisions:
     """The settled decisions on some questions: by (question id, answer's key), and by (question id, flag)."""
 
-    answers: Mapping[Key, dict[str, Any]]
-    flags: Mapping[Key, dict[str, Any]]
+    answers: Mapping[Key, Ruling]
+    flags: Mapping[Key, Ruling]
 
     @property
     def touched(self) -> list[str]:
@@ -70,14 +90,13 @@ def settled_decisions(decisions: pa.Table, splits: pa.Table, settings: Review) -
 
     Only questions of the splits under review count, and only flags that remove.
     """
-    rows = settled_rows(under_review(decisions, splits, settings)).to_pylist()
-    answers = {(row["question_id"], row["key"]): row for row in rows if row["kind"] == "answer"}
-    flags = {
-        (row["question_id"], row["key"]): row
-        for row in rows
-        if row["kind"] == "flag" and row["decision"] and row["key"] in settings.removing_flags
-    }
-    return SettledDecisions(answers, flags)
+    rows = settled_rows(under_review(decisions, splits, settings))
+    rulings: dict[str, dict[Key, Ruling]] = {"answer": {}, "flag": {}}
+    for kind, question, *values in tuples(rows, "kind", "question_id", *Ruling._fields):
+        ruling = Ruling(*values)
+        if kind == "answer" or (ruling.decision and ruling.key in settings.removing_flags):
+            rulings[kind][question, ruling.key] = ruling
+    return SettledDecisions(rulings["answer"], rulings["flag"])
 
 
 @stage(
@@ -161,6 +180,10 @@ def update_labels(
         {"question_id": question_id, "change": "question_removed", "reviews": why.reviews, "reason": why.detail}
         for question_id, why in removed.items()
     ]
+    rejects = [
+        {"stage": "update", "kind": "question", "question_id": name, "reason": why.reason, "detail": why.detail}
+        for name, why in removed.items()
+    ]
     answer_changes = [row for row in changes if row["question_id"] not in removed]
     small = contracts.table("changes").from_rows(answer_changes + removal_changes)
     return {
@@ -172,89 +195,53 @@ def update_labels(
             [(name, "ascending") for name in ("question_id", "change", "permutation", "answer")]
         ),
         "leak_findings": contracts.table("leak_findings").from_rows(findings),
-        "rejects": contracts.table("rejects").from_rows(
-            [
-                {
-                    "stage": "update",
-                    "kind": "question",
-                    "reason": why.reason,
-                    "detail": why.detail,
-                    "question_id": question_id,
-                }
-                for question_id, why in removed.items()
-            ]
-        ),
+        "rejects": contracts.table("rejects").from_rows(rejects),
     }
 
 
 class _Rulings:
     """People's decisions on one labeler's distinct answers: which were right before, which are now (bool, shape
-    (distinct answers,)), and why; ``index``: :attr:`Answers.index`."""
+    (distinct answers,)), and why (row -> answer, ruling); ``index``: :attr:`Answers.index`."""
 
     def __init__(self, answers: Answers, settled: SettledDecisions, verdicts: pa.Table) -> None:
         self.index = answers.index
         self.before = accepted_answers(answers.distinct, verdicts)
         self.after = self.before.copy()
-        self.causes: list[tuple[str, Mapping[str, Any]] | None] = []
+        self.causes: dict[int, tuple[str, Ruling]] = {}
         for row, (question, key, answer) in enumerate(tuples(answers.distinct, "question_id", "answer_key", "answer")):
-            ruling = settled.answers.get((question, key))
-            if ruling is None:
-                self.causes.append(None)
-            else:
-                self.causes.append((answer, ruling))
-                self.after[row] = ruling["decision"]
+            if ruling := settled.answers.get((question, key)):
+                self.causes[row] = answer, ruling
+                self.after[row] = ruling.decision
 
 
 def _with_review(valid: pa.Table, settled: SettledDecisions) -> pa.Table:
     """Return valid answers without the gold answers that people rejected, and with every answer that they accept."""
-    rows = [
-        row
-        for row in valid.to_pylist()
-        if row["origin"] != "gold"
-        or settled.answers.get((row["question_id"], row["answer_key"]), {}).get("decision") is not False
+    rejected = {identity for identity, ruling in settled.answers.items() if not ruling.decision}
+    rows = [ValidAnswer(*row) for row in tuples(valid, *ValidAnswer._fields)]
+    rows = [row for row in rows if row.origin != "gold" or row.identity not in rejected]
+    present = {row.identity for row in rows}
+    rows += [
+        ValidAnswer(question, ruling.answer, key, "review", 0)
+        for (question, key), ruling in sorted(settled.answers.items())
+        if ruling.decision and (question, key) not in present
     ]
-    have = {(row["question_id"], row["answer_key"]) for row in rows}
-    for (question, key), ruling in sorted(settled.answers.items()):
-        if ruling["decision"] and (question, key) not in have:
-            rows.append(
-                {
-                    "question_id": question,
-                    "answer": ruling["answer"],
-                    "answer_key": key,
-                    "origin": "review",
-                    "passages": 0,
-                }
-            )
-    rows.sort(key=lambda row: row["question_id"])  # stable: what people add comes after the question's other answers
-    return contracts.table("valid_answers").from_rows(rows)
+    rows.sort(key=lambda row: row.question_id)  # stable: what people add comes after the question's other answers
+    return valid_answers_table(rows)
 
 
 def _answer_changes(old: pa.Table, new: pa.Table, settled: SettledDecisions) -> list[dict[str, Any]]:
     """Return the rows of ``changes`` for valid answers that came or went."""
-    before = {(row["question_id"], row["answer"]): row for row in old.to_pylist()}
-    after = {(row["question_id"], row["answer"]): row for row in new.to_pylist()}
+    names = ("question_id", "answer", "answer_key")
+    before, after = ({row[:2]: row[2] for row in tuples(table, *names)} for table in (old, new))
     changes = []
     for change, these, others in (("answer_added", after, before), ("answer_removed", before, after)):
-        for (question, answer), row in these.items():
+        for (question, answer), key in these.items():
             if (question, answer) not in others:
-                ruling = settled.answers.get((question, row["answer_key"]))
-                changes.append(
-                    {
-                        "question_id": question,
-                        "change": change,
-                        "answer": answer,
-                        "answer_key": row["answer_key"],
-                        "reviews": ruling["reviews"] if ruling else [],
-                        "reason": _says(answer, ruling) if ruling else "follows from another answer's review",
-                    }
-                )
+                ruling = settled.answers.get((question, key))
+                reason = ruling.about(answer) if ruling else "follows from another answer's review"
+                row = {"question_id": question, "change": change, "answer": answer, "answer_key": key, "reason": reason}
+                changes.append(row | {"reviews": ruling.reviews if ruling else []})
     return changes
-
-
-def _says(answer: str, ruling: Mapping[str, Any]) -> str:
-    verb = "accepted" if ruling["decision"] else "rejected"
-    agreeing = ruling["yes"] if ruling["decision"] else ruling["no"]
-    return f"{answer!r} {verb} by {agreeing} of {ruling['yes'] + ruling['no']} ({ruling['basis']})"
 
 
 @dataclass(frozen=True)
@@ -278,9 +265,7 @@ def _removals(
     """
     removed: dict[str, _Removal] = {}
     for (question, flag), ruling in sorted(settled.flags.items()):
-        voters = ruling["yes"] + ruling["no"]
-        detail = f"flagged {flag} by {ruling['yes']} of {voters} ({ruling['basis']})"
-        removed.setdefault(question, _Removal(f"flagged_{flag}", detail, ruling["reviews"]))
+        removed.setdefault(question, _Removal(f"flagged_{flag}", f"flagged {flag} {ruling.votes}", ruling.reviews))
     causes: dict[str, set[str]] = {}
     for row in changes:
         causes.setdefault(row["question_id"], set()).update(row["reviews"])
@@ -294,7 +279,7 @@ def _removals(
         if leak.overridden:
             continue  # a person has said that it is none
         accepted = settled.answers.get((question, answer_key(leak.answer)))
-        reviews = accepted["reviews"] if accepted else sorted(causes.get(question, ()))
+        reviews = accepted.reviews if accepted else sorted(causes.get(question, ()))
         detail = f"{hint}: {leak.span!r} gives away {leak.answer!r} ({leak.method}, {leak.probability:.2f})"
         removed.setdefault(question, _Removal("answer_leak", detail, reviews))
     return dict(sorted(removed.items())), findings
@@ -339,33 +324,31 @@ def _label_changes(
     changed = pc.and_(pc.not_equal(passages.column("label"), label), keep)
     rows = np.flatnonzero(changed.to_numpy())
     pieces = []
-    for ruling in rulings:
-        here = (ruling.after.astype(np.int16) - ruling.before)[ruling.index[rows]] == step[rows]
+    for of_labeler in rulings:
+        here = (of_labeler.after.astype(np.int16) - of_labeler.before)[of_labeler.index[rows]] == step[rows]
         explained, rows = rows[here], rows[~here]
         if not len(explained):
             continue
-        used, codes = np.unique(ruling.index[explained], return_inverse=True)
-        causes = [ruling.causes[row] for row in used]
-        reviews = [ruling["reviews"] for _, ruling in causes]
-        reasons = [_says(answer, ruling) for answer, ruling in causes]
-        of_cause, chosen = pa.array(codes), pa.array(explained)
-        pieces.append(
-            pa.table(
-                {
-                    "question_id": plain(passages.column("question_id").take(chosen)),
-                    "change": pa.repeat("label", len(chosen)),
-                    "permutation": plain(passages.column("permutation").take(chosen)),
-                    "before": passages.column("label").take(chosen),
-                    "after": label.take(chosen),
-                    "answer": pa.array([answer for answer, _ in causes], pa.string()).take(of_cause),
-                    "answer_key": pa.array([ruling["key"] for _, ruling in causes], pa.string()).take(of_cause),
-                    "reviews": pa.array(reviews, contracts.tables.TEXTS).take(of_cause),
-                    "reason": pa.array(reasons, pa.string()).take(of_cause),
-                },
-                schema=schema,
-            )
-        )
+        used, codes = np.unique(of_labeler.index[explained], return_inverse=True)
+        causes = [
+            {"answer": answer, "answer_key": ruling.key, "reviews": ruling.reviews, "reason": ruling.about(answer)}
+            for answer, ruling in (of_labeler.causes[row] for row in used.tolist())
+        ]
+        chosen = pa.array(explained)
+        columns = {
+            "question_id": plain(passages.column("question_id").take(chosen)),
+            "change": pa.repeat("label", len(chosen)),
+            "permutation": plain(passages.column("permutation").take(chosen)),
+            "before": passages.column("label").take(chosen),
+            "after": label.take(chosen),
+            **{name: _column(causes, schema.field(name)).take(pa.array(codes)) for name in causes[0]},
+        }
+        pieces.append(pa.table(columns, schema=schema))
     return pa.concat_tables(pieces) if pieces else schema.empty_table()
+
+
+def _column(rows: Iterable[Mapping[str, Any]], field: pa.Field) -> pa.Array:
+    return pa.array([row.get(field.name) for row in rows], field.type)
 
 
 def _not_in(table: pa.Table, gone: pa.Array) -> pa.ChunkedArray:
@@ -403,25 +386,20 @@ def with_rulings(verdicts: pa.Table, settled: SettledDecisions) -> pa.Table:
         return verdicts
     keys = [f"{question}\x1f{key}" for question, key in settled.answers]
     joined = pc.binary_join_element_wise(verdicts.column("question_id"), verdicts.column("answer_key"), "\x1f")
-    rulings = list(settled.answers.values())
     places = pc.index_in(joined, pa.array(keys, pa.string()))
-    ruled = pc.is_valid(places)
-
-    def by_row(values: Iterable[Any], kind: pa.DataType) -> pa.ChunkedArray:
-        return pa.chunked_array([pa.array(list(values), kind).take(places.combine_chunks())])
-
-    replaced = {
-        "correct": by_row((row["decision"] for row in rulings), pa.bool_()),
-        "probability": by_row((None for _ in rulings), pa.float64()),
-        "basis": by_row(("review" for _ in rulings), pa.string()),
-        "judge": by_row((JUDGE for _ in rulings), pa.string()),
-        "producer": by_row((f"{JUDGE}:{row['basis']}" for row in rulings), pa.string()),
-        "raw": by_row((f"{row['yes']} yes, {row['no']} no" for row in rulings), pa.string()),
-        "note": by_row((None for _ in rulings), pa.string()),
-    }
-    updated = verdicts
-    for name, values in replaced.items():
-        column = updated.schema.get_field_index(name)
-        chosen = pc.if_else(ruled, values, updated.column(name))
-        updated = updated.set_column(column, updated.schema.field(name), chosen)
-    return updated
+    by_people = {"probability": None, "basis": JUDGE, "judge": JUDGE, "note": None}
+    rows = [
+        by_people
+        | {
+            "correct": ruling.decision,
+            "producer": f"{JUDGE}:{ruling.basis}",
+            "raw": f"{ruling.yes} yes, {ruling.no} no",
+        }
+        for ruling in settled.answers.values()
+    ]
+    for name in rows[0]:
+        field = contracts.table("verdicts").schema.field(name)
+        chosen = pc.if_else(pc.is_valid(places), _column(rows, field).take(places), verdicts.column(name))
+        index = verdicts.schema.get_field_index(name)
+        verdicts = verdicts.set_column(index, verdicts.schema.field(name), chosen)
+    return verdicts
