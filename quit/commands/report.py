@@ -43,7 +43,7 @@ def report(
         return
     target = tables.report(out, releases=release or (), settings=set_, progress=not quiet)
     if not quiet:
-        name = target if out or tables.facts else f"{workspace}/report.html"
+        name = target if out or tables.kind == "release" else f"{workspace}/report.html"
         echo(f"{name}: {target.stat().st_size / 1024:,.0f} KiB")
 
 

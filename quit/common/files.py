@@ -114,6 +114,15 @@ def files_below(folder: Path) -> Iterator[Path]:
     return (path for path in folder.rglob("*") if path.is_file() and not LEFTOVER.fullmatch(path.name))
 
 
+def file_states(folder: Path) -> list[os.stat_result]:
+    """Return sizes and times of :func:`files_below`, without files that go meanwhile."""
+    states = []
+    for path in files_below(folder):
+        with suppress(FileNotFoundError):
+            states.append(path.stat())
+    return states
+
+
 def files_to_read(folder: Path, above: Set[str] = frozenset()) -> Iterator[Path]:
     """Yield the files of a folder that others wrote: links are followed, except to a folder that holds them. A link to
     nothing is one, so that who opens it says so. Raises ``OSError`` for a folder that cannot be read."""

@@ -5,26 +5,22 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import duckdb
 import pyarrow as pa
 
 from quit import contracts
 from quit.common.ids import HINT_CHARACTERS
-from quit.common.progress import note
 from quit.dataset.files import current_files
 from quit.dataset.release import Release, open_release, releases_of
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
-from quit.library.arguments import Format, Overrides, Split, override_texts
-from quit.models.protocols import Encoder
+from quit.errors import InputError, MissingDependency, did_you_mean
+from quit.library import exporting
+from quit.library.arguments import Overrides, Split, override_texts
 from quit.release.view import open_to_read
-from quit.settings import Settings, load_card, of_section
-from quit.settings.card import Card
-from quit.text.words import counted
+from quit.settings import Settings, of_section
 
 if TYPE_CHECKING:
     import datasets
@@ -33,7 +29,6 @@ if TYPE_CHECKING:
 
     from quit.annotation.project import PushReport
     from quit.annotation.sync import PullReport
-    from quit.library.results import ExportResult
     from quit.review.apply import ApplyReport
     from quit.review.report import ReviewStatus
     from quit.status.story import Story
@@ -58,7 +53,7 @@ _LABELLED_PASSAGES = f"""
 
 
 class Tables:
-    """The tables of a workspace or a release: ``quit.open(place)`` and ``quit.build(...)`` return them.
+    """The tables of a workspace or a release: ``quit.open(folder)`` and ``quit.build(...)`` return them.
 
     They are current: after a review, labels and verdicts are those of the update. ``tables["labels"].schema`` has a
     table's columns.
@@ -84,13 +79,13 @@ class Tables:
             return str(Path(str(self._opened)).relative_to(Path.cwd()))
         return str(self._opened)
 
+    @property
+    def kind(self) -> Literal["workspace", "release"]:
+        """Which of the two is open."""
+        return "release" if isinstance(self._opened, Release) else "workspace"
+
     def __repr__(self) -> str:
-        kind, rows = "release" if self.facts else "workspace", self.sql(_COUNTS).to_pylist()
-        if not rows:
-            return f"<{kind} {self._short_path}: no labelled passages; quit build makes them>"
-        sums = {name: sum(row[name] for row in rows) for name in ("questions", "passages", "fully")}
-        questions, passages = counted(sums["questions"], "question"), counted(sums["passages"], "passage")
-        return f"<{kind} {self._short_path}: {questions}, {passages}, {sums['fully']:,} with label 2>"
+        return f"<{self.kind} {self._short_path}>"
 
     def _repr_html_(self) -> str:
         rows = [("split", "questions", "passages", "label 2")]
@@ -188,106 +183,7 @@ class Tables:
 
         return story(self._opened, str(question_id))
 
-    def export(
-        self,
-        formats: Format | Sequence[Format] | None = None,
-        out: str | Path = "exports",
-        *,
-        card: str | Path | None = None,
-        benchmark: str | Path | None = None,
-        paper_keys: bool = False,
-        evaluation: bool = False,
-        push: str | None = None,
-        public: bool = False,
-        dry_run: bool = False,
-        overwrite: bool = False,
-        progress: bool = True,
-        **fine_tuning: Any,
-    ) -> ExportResult:
-        """Write the labelled dataset in formats that other tools read, and publish it.
-
-        Args:
-            formats: One format, such as ``"huggingface"``, or several; a wrong name's error lists them all. If not
-                given: ``huggingface``, and ``release-json`` where it can have the passages.
-            out: Folder to write into; one subfolder per format.
-            card: TOML file with a block ``[card]``; that of the build's profile or of the release if not given.
-            benchmark: Folder of ``quit benchmark run``, for baselines in the card.
-            paper_keys: The paper's names of readers and subsets, and ids in three parts (release-json, paper-index);
-                the question's id as title (tevatron).
-            evaluation: Write tasks for Inspect, lm-evaluation-harness and MTEB beside the data (huggingface).
-            push: ``ORG/NAME``: publish huggingface on the hub, with the token in ``HF_TOKEN``; private. The name
-                of a release becomes a tag there.
-            public: Let everyone see what is pushed.
-            dry_run: List what would be pushed; needs no token.
-            overwrite: Replace an earlier export.
-            progress: Show how far it is.
-            **fine_tuning: Of tevatron, colbert and monot5: ``positives``, ``negatives`` (passages per question, at
-                most), ``kind`` of negatives, ``miner``, ``seed``.
-
-        Returns:
-            A dictionary of the type ``quit.ExportResult``: ``formats``, and with ``push`` also ``published``.
-
-        Raises:
-            InputError: A format needs answers or labels that are missing.
-            SettingsError: A format or option is wrong, or the folder holds another export.
-            ServerError: The hub does not answer or refuses.
-            WorkspaceError: The build is not finished, or the disk refuses.
-        """
-        from quit.export import FineTuning, default_formats
-        from quit.export import export as export_tables
-        from quit.export.card_facts import licence_header
-        from quit.export.push import Target, publish, token
-        from quit.library.progress import working
-
-        options = [*(each.name for each in fields(FineTuning)), *(Tables.export.__kwdefaults__ or ())]
-        if unknown := sorted(fine_tuning.keys() - options):
-            raise SettingsError(f"export has no option {unknown[0]!r}.{did_you_mean(unknown[0], options)}")
-        choices = FineTuning(**fine_tuning)
-        names: list[str] | None = [formats] if isinstance(formats, str) else None if formats is None else [*formats]
-        if push is None and (public or dry_run):
-            raise SettingsError(f"{'public' if public else 'dry-run'} goes with push: name ORG/NAME.")
-        if push is not None and "huggingface" not in (names or ["huggingface"]):
-            raise SettingsError("push publishes the format huggingface: name that format too.")
-        tag = self._opened.name if isinstance(self._opened, Release) else ""
-        target = Target(push, public, tag) if push is not None else None
-        if target and not dry_run:
-            token()
-        mining = (choices.kind, choices.miner) == ("hard", "encoder")
-        with working("export", not progress):
-            labelled, settings, about = self._labelled(Path(card) if card else None)
-            names = default_formats(labelled) if names is None else names
-            about = about if card or {"huggingface", "mteb"} & {*names} else Card()  # the profile's, which none reads
-            manifests = export_tables(
-                labelled,
-                names,
-                Path(out),
-                overwrite=overwrite,
-                renew=target is not None,
-                paper_keys=paper_keys,
-                encoder=_encoder(settings, mining) if mining or "huggingface" in names else None,
-                fine_tuning=choices,
-                card=about.model_copy(update={"repository": target.repository}) if target else about,
-                benchmark=Path(benchmark) if benchmark else None,
-                evaluation=evaluation,
-            )
-        formats_written = [{"format": each.format, **_size(Path(out, each.format))} for each in manifests]
-        facts: Any = {"out": str(out), "formats": formats_written}
-        if target:
-            licence = licence_header(labelled, about)["license"]
-            facts["published"] = {**publish(Path(out, "huggingface"), target, dry_run), "licence": licence}
-        return cast("ExportResult", facts)
-
-    def _labelled(self, card: Path | None) -> tuple[Any, Settings, Any]:
-        """Return the labelled tables, the settings of their models, and the card's."""
-        from quit.dataset.dataset import Dataset
-        from quit.dataset.workspace import dataset_of
-        from quit.engine.planning import last_build
-
-        about = load_card(card) if card else None
-        if isinstance(release := self._opened, Release):
-            return Dataset.of_release(release.path), Settings(), about or release.card
-        pipeline = last_build(self._workspace)
-        return dataset_of(pipeline), pipeline.settings, about or pipeline.settings.card
+    export = exporting.export
 
     def release(
         self,
@@ -466,35 +362,16 @@ class Tables:
             return jobs.review_sync(self._workspace, steps=(step,), **options).result[step]
 
 
-def open_tables(place: str | Path) -> Tables:
+def open_tables(folder: str | Path) -> Tables:
     """Open the tables of a workspace or a release: its folder.
 
     Raises:
         WorkspaceError: The folder is neither.
         InputError: A file of the release is not what was frozen.
     """
-    opened = open_to_read(Path(place).absolute())
+    opened = open_to_read(Path(folder).absolute())
     return Tables(opened, _facts(opened) if isinstance(opened, Release) else None)
-
-
-def _encoder(settings: Settings, mining: bool) -> Encoder | None:
-    """Return the profile's encoder. Without the extra ``models``: None, with a note, if only the card uses it."""
-    from quit.models.factory import Models
-
-    try:
-        return Models(settings).encoder
-    except MissingDependency as error:
-        if mining:
-            raise
-        note(f"The card does not say how similar questions and passages are. {error}", loud=True)
-        return None
 
 
 def _facts(release: Release) -> dict[str, Any]:
     return {"path": str(release.path), "name": release.name, "content_id": release.content_id}
-
-
-def _size(folder: Path) -> dict[str, int]:
-    """Return how many files an export has, its manifest included, and their bytes."""
-    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
-    return {"files": len(sizes), "bytes": sum(sizes)}

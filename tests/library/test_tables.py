@@ -22,7 +22,7 @@ def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:
         quit.open(tmp_path)
     tables = quit.open(Workspace.create(tmp_path / "W").path)
     assert "labels" in tables and "label" not in tables
-    assert "no labelled passages" in repr(tables) and "no labelled passages" in tables._repr_html_()
+    assert "no labelled passages" in tables._repr_html_()
     with pytest.raises(InputError, match="'label'.*Did you mean 'labels'"):
         tables["label"]
     with pytest.raises(InputError, match="DuckDB refuses the query"):
@@ -67,7 +67,7 @@ def test_the_view_of_passages_has_what_passages_gives(tmp_path: Path) -> None:
     others = [{**valid, "answer": text, "answer_key": text.lower(), "origin": origin} for text, origin in others]
     rows["valid_answers"][:1] = [others[0], valid, *others[1:]]
     release = quit.open(small.freeze(tmp_path / "v1", rows).path)
-    assert "questions" in repr(release) and "<td>test</td>" in release._repr_html_()
+    assert "<td>test</td>" in release._repr_html_()
     for split in ("train", "dev", "test"):
         rows = _sorted_passages(release.passages(split).read_all())
         view = release.sql(f"SELECT * FROM labelled_passages WHERE split = '{split}'")
@@ -105,11 +105,10 @@ def test_what_is_open_stays_open_in_another_working_folder(tmp_path: Path, monke
     workspace_path = Workspace.create(tmp_path / "W").path
     monkeypatch.chdir(tmp_path)
     release, workspace = quit.open("v1"), quit.open("W")
-    assert repr(release).startswith("<release v1: ") and repr(workspace).startswith("<workspace W: ")
+    assert (repr(release), repr(workspace)) == ("<release v1>", "<workspace W>")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert repr(release).startswith(f"<release {release_path}: ")
-    assert repr(workspace).startswith(f"<workspace {workspace_path}: ")
+    assert (repr(release), repr(workspace)) == (f"<release {release_path}>", f"<workspace {workspace_path}>")
     assert release["labels"].equals(quit.open(release_path)["labels"]) and release.passages().read_all().num_rows
     with pytest.raises(InputError, match="W has not been built yet"):
         workspace.export("csv", tmp_path / "exports", progress=False)
