@@ -144,7 +144,7 @@ def _documented(value: Any, name: str) -> list[str]:
     shown = []
     if inspect.isfunction(value) or is_dataclass(value):
         signature = re.sub(r"(: |-> )'([^']+)'", r"\1\2", str(inspect.signature(value)))  # annotations are texts
-        shown = [f"`{name}{re.sub(r'[(](self|tables: Tables)(, )?', '(', signature)}`\n"]
+        shown = [f"`{name}{re.sub(r'[(](self|tables: Opened)(, )?', '(', signature)}`\n"]
     if is_typeddict(value):
         fields = ", ".join(f"{key}: {kind.__forward_arg__}" for key, kind in value.__annotations__.items())
         shown = [f"`{name}({fields})`\n"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from quit.common.files import file_states
 from quit.common.progress import note
@@ -20,11 +20,16 @@ from quit.settings.card import Card
 if TYPE_CHECKING:
     from quit.dataset.dataset import Dataset
     from quit.library.results import ExportedFormat, ExportResult, Publication
-    from quit.library.tables import Tables
+
+
+class Opened(Protocol):
+    """:class:`quit.library.tables.Tables`, of which this is a method."""
+
+    _opened: Workspace | Release
 
 
 def export(
-    tables: Tables,
+    tables: Opened,
     formats: Format | Sequence[Format] | None = None,
     out: str | Path = "exports",
     *,
