@@ -34,20 +34,20 @@ def gc(
         remove: Remove them. Without it nothing is changed.
         keep: Leave so many of each stage, the newest.
     """
-    from quit.operations.garbage import collect, unused
+    from quit.operations.garbage import remove_tables, unused_tables
 
     opened = open_workspace(workspace)
-    folders = unused(opened, keep=keep)
-    freed = collect(opened, folders) if remove else 0
-    total = sum(folder.bytes for folder in folders)
-    rows = [{name: getattr(folder, name) for name in ("run", "fingerprint", "bytes", "complete")} for folder in folders]
-    lines = []
-    for folder in folders:
-        day = time.strftime("%Y-%m-%d", time.localtime(folder.changed))
-        state = "" if folder.complete else ", unfinished"
-        size = f"{folder.files:,} files, {folder.bytes / _MIB:,.1f} MiB"
-        lines.append(f"{folder.run} {folder.fingerprint}: {size}, {day}{state}")
-    if not folders:
+    tables = unused_tables(opened, keep=keep)
+    freed = remove_tables(opened, tables) if remove else 0
+    total = sum(each.bytes for each in tables)
+    rows, lines = [], []
+    for each in tables:
+        run, fingerprint, _ = each.stage_run
+        rows.append({"run": run, "fingerprint": fingerprint, "bytes": each.bytes, "complete": each.complete})
+        day = time.strftime("%Y-%m-%d", time.localtime(each.changed))
+        size = f"{each.files:,} files, {each.bytes / _MIB:,.1f} MiB"
+        lines.append(f"{run} {fingerprint}: {size}, {day}{'' if each.complete else ', unfinished'}")
+    if not tables:
         lines.append("Nothing is left over.")
     elif remove:
         lines.append(f"{freed / _MIB:,.1f} MiB freed")

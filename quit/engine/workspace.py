@@ -14,9 +14,9 @@ someone removes them: going back to old settings costs nothing.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -33,6 +33,14 @@ from quit.engine.logs import Log
 from quit.engine.parts import damage, describe, part_name, write_part
 from quit.engine.reading import TableReader
 from quit.errors import WorkspaceError, shell_word
+
+
+class StageRun(NamedTuple):
+    """A stage run (``rank``, ``read:minilm-late``) under one fingerprint, complete or not, and its tables' folder."""
+
+    run: str
+    fingerprint: str
+    folder: Path
 
 
 class Workspace(Location, TableReader):
@@ -129,15 +137,27 @@ class Workspace(Location, TableReader):
         self.remove(folder, [folder / "manifest.json", *files_below(folder)])
         shutil.rmtree(folder, ignore_errors=True)
 
+    def stage_runs(self) -> Iterator[StageRun]:
+        """Yield all stage runs with a folder, also those of other settings, by stage."""
+        for run, stage in self._stage_folders:
+            for folder in stage.iterdir() if stage.is_dir() else ():
+                if folder.is_dir():
+                    yield StageRun(run, folder.name, folder)
+
+    @property
+    def _stage_folders(self) -> list[tuple[str, Path]]:
+        """The parents of :meth:`folder`, each with its run; names of stages and readers have no underscore."""
+        folders = sorted((self.path / "tables").glob("*_*"))
+        return [(folder.name.partition("_")[2].replace("_", ":"), folder) for folder in folders]
+
     def current(self, runs: Sequence[str] | None = None) -> dict[str, tuple[Path, dict[str, Any]]]:
         """Return stage run -> (folder, manifest) of the current tables, or of these runs' alone; an incomplete run is
         left out."""
-        run_folders = sorted((self.path / "tables").glob("*_*"))
-        folders = grouped((folder.name.partition("_")[2], folder) for folder in run_folders)
+        folders = grouped(self._stage_folders)
         tables: dict[str, tuple[Path, dict[str, Any]]] = {}
         for run, fingerprint in self.state.items():
             if runs is None or run in runs:
-                for folder in folders.get(run.replace(":", "_"), ()):
+                for folder in folders.get(run, ()):
                     manifest = self.manifest(folder / fingerprint)
                     if manifest is not None:
                         tables[run] = (folder / fingerprint, manifest)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from quit.common.files import writing
+from quit.common.files import file_states, writing
+from quit.common.rows import grouped
 from quit.engine.planning import last_build
-from quit.engine.workspace import Workspace
+from quit.engine.workspace import StageRun, Workspace
 from quit.errors import QuitError, WorkspaceError
 
 WAIT_SECONDS = 180.0
@@ -16,70 +16,56 @@ WAIT_SECONDS = 180.0
 
 
 @dataclass(frozen=True)
-class Unused:
-    """The tables of one stage run under one fingerprint. ``changed``: seconds since 1970."""
+class UnusedTables:
+    """The tables of one stage run. ``changed``: seconds since 1970."""
 
-    run: str
-    fingerprint: str
-    folder: Path
+    stage_run: StageRun
     files: int
     bytes: int
     complete: bool
     changed: float
 
 
-def unused(workspace: Workspace, *, keep: int = 0) -> list[Unused]:
+def unused_tables(workspace: Workspace, *, keep: int = 0) -> list[UnusedTables]:
     """Return the stage runs that neither the current tables nor the last build need, by stage and age.
 
     ``keep``: leave so many of each stage, the newest. Releases hold copies of their own, so nothing here is theirs.
     While the last build cannot be planned (a source is gone), unfinished runs stay: they may be its.
     """
-    current = {(run.partition(":")[0], fingerprint) for run, fingerprint in workspace.state.items()}
+    needed = {*workspace.state.values()}
     try:
-        current |= {(run.partition(":")[0], mark) for run, mark in last_build(workspace).fingerprints.items()}
+        needed |= {*last_build(workspace).fingerprints.values()}
         planned = True
     except QuitError:
         planned = False
-    unneeded: list[Unused] = []
-    for stage in sorted(path for path in (workspace.path / "tables").glob("*_*") if path.is_dir()):
-        run = stage.name.partition("_")[2]
-        name = run.partition("_")[0]
-        tables_of_run = [
-            _measure(run, folder)
-            for folder in stage.iterdir()
-            if folder.is_dir() and (name, folder.name) not in current
-        ]
-        tables_of_run = [tables for tables in tables_of_run if tables.complete or planned]
-        tables_of_run.sort(key=lambda tables: (-tables.changed, tables.fingerprint))
-        unneeded += tables_of_run[keep:]
-    return unneeded
+    others = (_measured(each) for each in workspace.stage_runs() if each.fingerprint not in needed)
+    by_run = grouped((tables.stage_run.run, tables) for tables in others if tables.complete or planned)
+    for rows in by_run.values():
+        rows.sort(key=lambda tables: (-tables.changed, tables.stage_run.fingerprint))
+    return [tables for rows in by_run.values() for tables in rows[keep:]]
 
 
-def collect(workspace: Workspace, tables_of: Sequence[Unused]) -> int:
+def remove_tables(workspace: Workspace, tables: Sequence[UnusedTables]) -> int:
     """Remove stage runs; returns the bytes freed. Raises :class:`WorkspaceError` where a run holds the workspace."""
-    freed = 0
     with workspace.lock(WAIT_SECONDS):
-        removable = {tables.folder for tables in unused(workspace)}  # a build may have begun meanwhile
-        for tables in tables_of:
-            if tables.folder not in removable:
-                raise WorkspaceError(f"{tables.folder} is in use again. Look again, then remove.")
-            workspace.discard(tables.folder)
-            with writing(tables.folder):
-                if not any(tables.folder.parent.iterdir()):
-                    tables.folder.parent.rmdir()
-            freed += tables.bytes
-    return freed
+        removable = {each.stage_run for each in unused_tables(workspace)}  # a build may have begun meanwhile
+        for stage_run in (each.stage_run for each in tables):
+            folder = stage_run.folder
+            if stage_run not in removable:
+                raise WorkspaceError(f"{folder} is in use again. Look again, then remove.")
+            workspace.discard(folder)
+            with writing(folder):
+                if not any(folder.parent.iterdir()):
+                    folder.parent.rmdir()
+    return sum(each.bytes for each in tables)
 
 
-def _measure(run: str, folder: Path) -> Unused:
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    stats = [path.stat() for path in files]
-    return Unused(
-        run,
-        folder.name,
-        folder,
-        len(files),
-        sum(stat.st_size for stat in stats),
-        (folder / "manifest.json").is_file(),
-        max((stat.st_mtime for stat in stats), default=0.0),
+def _measured(stage_run: StageRun) -> UnusedTables:
+    states = file_states(stage_run.folder)
+    return UnusedTables(
+        stage_run,
+        len(states),
+        sum(state.st_size for state in states),
+        (stage_run.folder / "manifest.json").is_file(),
+        max((state.st_mtime for state in states), default=0.0),
     )
