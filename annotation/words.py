@@ -26,7 +26,10 @@ def questions_to_annotators(rows: Sequence[Mapping[str, Any]], links: Sequence[s
         for row, link in zip(rows[:_MOST], links)
     ]
     if len(rows) > _MOST:
-        lines.append(f"{len(rows) - _MOST} more pages are unclear: quit review status --json lists them all.")
+        lines.append(
+            f"{counted(len(rows) - _MOST, 'more page is', 'more pages are')} unclear: quit review status --json lists "
+            "them all."
+        )
     return lines
 
 
@@ -62,8 +65,8 @@ def about_uncounted(
 def about_deleted(counting: int, total: int) -> str:
     """Return what to do where many annotations are gone."""
     return (
-        f"{counting} of {counted(total, 'annotation')} that were pulled are gone at once: deleted, or the server was "
-        "put back from a backup. Their reviews still count. If they are to be withdrawn: quit review pull "
+        f"Of {counted(total, 'pulled annotation')}, {counted(counting, 'is', 'are')} gone at once: deleted, or the "
+        "server was put back from a backup. Their reviews still count. If they are to be withdrawn: quit review pull "
         "--accept-withdrawals."
     )
 
@@ -71,7 +74,7 @@ def about_deleted(counting: int, total: int) -> str:
 def about_deleted_tasks(number: int) -> str:
     """Return what to do about deleted tasks that people had worked on."""
     return (
-        f"{number} tasks that people had worked on were deleted on the server. Their reviews still count: a task that "
-        "is deleted withdraws nothing. Push again to create the tasks again; to withdraw a review, delete the "
-        "annotation, not the task."
+        f"Deleted on the server: {counted(number, 'task')} that people had worked on. Their reviews still count: a "
+        "task that is deleted withdraws nothing. Push again to create the tasks again; to withdraw a review, delete "
+        "the annotation, not the task."
     )

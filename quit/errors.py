@@ -186,6 +186,10 @@ def fault_of_the_machine(error: BaseException) -> QuitError | None:
 
 def fault_of_a_file(error: BaseException) -> QuitError | None:
     """Return what the system says of a file or folder that it does not open, write or find. None for other errors."""
+    if isinstance(error, RuntimeError) and "home directory" in str(error):  # pathlib's, for ~ and ~NAME
+        return WorkspaceError(
+            "A path begins with ~, and the system names no such home folder. Write it whole, or set HOME."
+        )
     if not isinstance(error, OSError) or not isinstance(error.filename, str | bytes) or not error.strerror:
         return None
     path = os.fsdecode(error.filename)

@@ -40,6 +40,17 @@ def in_made_folder(path: Path) -> Path:
     return path
 
 
+@contextmanager
+def usable(path: Path, purpose: str) -> Iterator[None]:
+    """Raise ``WorkspaceError`` for what SQLite says of a file that must not be lost: it holds what was paid for."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        is_full = error.sqlite_errorcode == sqlite3.SQLITE_FULL
+        remedy = "Free some space" if is_full else f"Move it away, or set {VARIABLE} to another folder"
+        raise WorkspaceError(f"{path} cannot be used {purpose}: {error}. {remedy}.") from error
+
+
 def content_key(*texts: str) -> bytes:
     """Return 32 bytes that stand for texts in their order; no two different lists run together to the same bytes."""
     digest = hashlib.sha256()
@@ -120,10 +131,12 @@ class ContentStore:
             with closing(self._open()) as database, database:
                 database.execute("BEGIN IMMEDIATE")
                 database.executemany(f"INSERT OR REPLACE INTO {self.table} VALUES (?, ?)", rows)
+                oldest = f"SELECT rowid FROM {self.table} ORDER BY rowid"
+                tenth = f"LIMIT (SELECT count(*) / 10 + 1 FROM {self.table})"
+                drop = f"DELETE FROM {self.table} WHERE rowid IN ({oldest} {tenth})"
                 while self.limit is not None and self._used(database) > self.limit:
-                    oldest = f"SELECT rowid FROM {self.table} ORDER BY rowid"
-                    tenth = f"LIMIT (SELECT count(*) / 10 + 1 FROM {self.table})"
-                    database.execute(f"DELETE FROM {self.table} WHERE rowid IN ({oldest} {tenth})")
+                    if not database.execute(drop).rowcount:
+                        break  # an empty file has pages too
         except (OSError, sqlite3.Error) as error:
             self._warn(error)
 

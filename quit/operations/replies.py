@@ -47,8 +47,11 @@ def forget_replies(pipeline: Pipeline) -> None:
     """Delete the kept replies of this build's language models, and its tables that rest on them.
 
     The caller holds the workspace. Later tables are made again only where these come out different. Raises what
-    :func:`check_servers` raises; then nothing is deleted.
+    :func:`check_servers` raises where no reply is kept; then nothing is deleted.
     """
+    for spec in pipeline.settings.replying_models:
+        if is_absent(spec):
+            check_given(spec)
     if served := _served(pipeline, pipeline.runs):
         _ask_servers(pipeline, served, set())
     for run in pipeline.runs:

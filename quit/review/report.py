@@ -176,7 +176,7 @@ def load_people(path: str | Path) -> dict[str, dict[str, str | None]]:
     """
     people: dict[str, dict[str, str | None]] = {}
     facts = ("gender", "age", "education")
-    for where, row in keyed_lines(Path(path), _PERSON, ("annotator", *facts)):
+    for where, row in keyed_lines(Path(path), _PERSON, ("annotator", *facts), str.lower):
         person = {}
         for name in facts:
             value = row.get(name)

@@ -167,7 +167,7 @@ def _several(cell: str) -> list[str]:
             texts = json.loads(cell)
             if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
                 return texts
-    return listed(cell) or cell.split(SEVERAL)
+    return cell.split(SEVERAL) if (texts := listed(cell)) is None else texts
 
 
 def _surplus(cells: int, columns: int, mark: str) -> str:

@@ -256,7 +256,7 @@ def as_texts(value: Any, name: str) -> list[str]:
     """Return a text or a list of texts as a list, without null entries; a list written as a text is a list. Raises as
     :func:`as_list`, :func:`as_text`."""
     if isinstance(value, str):
-        return listed(as_text(value, name)) or [value]
+        return [value] if (texts := listed(as_text(value, name))) is None else texts
     expected = "a text or a list of texts"
     entries = as_list(value, name, expected)
     for entry in entries:

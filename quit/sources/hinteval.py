@@ -65,18 +65,22 @@ def _hint(hint: Any, name: str) -> DraftHint:
     metrics = fields.as_object(hint.get("metrics") or {}, f"{name}.metrics")
     method = _preferred(metrics)
     metric = metrics.get(method) if method else None
-    about = metric if isinstance(metric, dict) else {"value": metric}
+    about = metric if isinstance(metric, dict) else {}
     metadata = fields.as_object(about.get("metadata") or {}, f"{name}.metrics[convergence].metadata")
     return DraftHint(
         hint.get("hint"),
-        convergence=fields.as_convergence(about.get("value"), f"{name}.metrics[convergence]"),
+        convergence=fields.as_convergence(_value(metric), f"{name}.metrics[convergence]"),
         url=fields.as_label(hint.get("source"), f"{name}.source"),
         scores=fields.as_scores(metadata.get("scores"), f"{name}.metrics[convergence].metadata.scores"),
     )
 
 
+def _value(metric: Any) -> Any:
+    return metric.get("value") if isinstance(metric, dict) else metric
+
+
 def _preferred(metrics: dict[str, Any]) -> str | None:
-    names = sorted(metrics)
+    names = sorted(name for name, metric in metrics.items() if _value(metric) is not None)
     for method in _CONVERGENCE:
         for name in names:
             if name == method or (method.endswith("-") and name.startswith(method)):
@@ -87,8 +91,8 @@ def _preferred(metrics: dict[str, Any]) -> str | None:
 def _candidates(metadata: dict[str, Any]) -> list[str]:
     """Return the candidates that HintEval stored with the question (``candidate_answers-MODEL``)."""
     for name in sorted(metadata):
-        if name == "candidate_answers" or name.startswith("candidate_answers-"):
-            return fields.as_texts(metadata[name] or [], "question.metadata.candidate_answers")
+        if metadata[name] and (name == "candidate_answers" or name.startswith("candidate_answers-")):
+            return fields.as_texts(metadata[name], "question.metadata.candidate_answers")
     return []
 
 

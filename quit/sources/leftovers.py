@@ -23,8 +23,8 @@ _LEFT = tuple(
 def listed(text: str) -> list[str] | None:
     """Return the texts of a list that Python, JSON or NumPy wrote as a text; None for any other text.
 
-    >>> listed("['Cairo', 'Al-Qahira']"), listed("['Cairo' 'Al-Qahira']"), listed("[sic]")
-    (['Cairo', 'Al-Qahira'], ['Cairo', 'Al-Qahira'], None)
+    >>> listed("['Cairo', 'Al-Qahira']"), listed("['Cairo' 'Al-Qahira']"), listed("[None]"), listed("[sic]")
+    (['Cairo', 'Al-Qahira'], ['Cairo', 'Al-Qahira'], [], None)
     """
     text = re.sub(r"\A\s*array\((\[.*\])(?:,\s*dtype=[^)]*)?\)\s*\Z", r"\1", text, flags=re.DOTALL).strip()
     if not (text.startswith("[") and text.endswith("]")):
@@ -35,7 +35,9 @@ def listed(text: str) -> list[str] | None:
         parts = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
-    return parts if parts and all(isinstance(part, str) for part in parts) else None
+    if not all(part is None or isinstance(part, str) for part in parts):
+        return None
+    return [part for part in parts if part is not None]
 
 
 def left_over(text: str) -> str | None:

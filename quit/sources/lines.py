@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +59,13 @@ def json_lines(path: Path, expected: str) -> Iterator[tuple[int, dict[str, Any]]
         raise InputError(f"{path} holds nothing; expected {expected}.")
 
 
-def keyed_lines(path: Path, expected: str, keys: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+def keyed_lines(
+    path: Path, expected: str, keys: Sequence[str], same: Callable[[str], str] = str
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (file and line, object) of each line of :func:`json_lines`.
 
     Raises ``InputError`` too for a key that is not in ``keys``, and for a line whose first key is no text or has a line
-    already.
+    already; ``same``: what makes two of them one, such as ``str.lower``.
     """
     names = set()
     for number, row in json_lines(path, expected):
@@ -73,7 +75,7 @@ def keyed_lines(path: Path, expected: str, keys: Sequence[str]) -> Iterator[tupl
         name = row.get(keys[0])
         if not isinstance(name, str):
             raise InputError(f"{where}: expected {expected}; {keys[0]!r} must be a text.")
-        if name in names:
+        if same(name) in names:
             raise InputError(f"{where}: {name!r} has a line already.")
-        names.add(name)
+        names.add(same(name))
         yield where, row

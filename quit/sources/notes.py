@@ -42,7 +42,7 @@ def notes(question: RawQuestion) -> Iterator[str]:
         yield "The question and its hints are not English: the embedded models read no other language."
     if len(question.candidates) == 1 and _LIST.search(question.candidates[0]):
         yield f"The only candidate is {quote(question.candidates[0])}: are these several? Write a list, one text each."
-    yield from leftovers(question.question, question.answers)
+    yield from leftovers(question.question, question.answers, question.candidates)
     for answer in question.answers:
         parts = words(answer)
         if not parts:
@@ -55,13 +55,14 @@ def notes(question: RawQuestion) -> Iterator[str]:
             yield f"An answer has {len(answer):,} characters: readers answer in a few words. {quote(answer)}"
 
 
-def leftovers(question: str, answers: Iterable[str]) -> Iterator[str]:
-    """Yield a sentence for each gold answer, or question, that a spreadsheet or a data frame seems to have left."""
+def leftovers(question: str, answers: Iterable[str], candidates: Iterable[str] = ()) -> Iterator[str]:
+    """Yield a sentence for each text here that a spreadsheet or a data frame seems to have left."""
     if "\ufffd" in question:
         yield f"The question has a character that could not be read (U+FFFD): {quote(question)}. Write it anew."
-    for answer in answers:
-        if meaning := left_over(answer):
-            yield f"The answer {quote(answer)} looks like {meaning}. Write the answer that is meant."
+    for what, texts in (("answer", answers), ("candidate", candidates)):
+        for text in texts:
+            if meaning := left_over(text):
+                yield f"The {what} {quote(text)} looks like {meaning}. Write the {what} that is meant."
 
 
 def key_notes(path: Path) -> Iterator[str]:

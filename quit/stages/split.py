@@ -163,11 +163,11 @@ def near_identical(rows: list[dict], threshold: float) -> list[tuple[dict, dict]
                 others = placed[other][1]
                 if len(words & others) >= threshold * len(words | others):
                     pairs.append((other, index))
-    identical = []
-    for first, other in sorted(pairs, key=sorted):
-        train, rest = placed[first][0], placed[other][0]
-        identical.append((rest, train) if train["pinned"] and not rest["pinned"] else (train, rest))
-    return identical
+    leaving = [pair for pair in pairs if placed[pair[0]][0]["pinned"] and not placed[pair[1]][0]["pinned"]]
+    left = {other for _, other in leaving}  # nobody gives way to what leaves itself
+    staying = [(other, first) for first, other in pairs if other not in left]
+    ordered = sorted([*leaving, *staying], key=sorted)
+    return [(placed[loser][0], placed[other][0]) for other, loser in ordered]
 
 
 def _content_words(question: str) -> frozenset[str]:

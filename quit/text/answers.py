@@ -1,4 +1,4 @@
-"""Whether two texts are the same answer: their keys are equal. The rule with examples: ``docs/answers.md``."""
+"""Whether two texts are the same answer: their keys are equal. The rule with examples: docs/reference/answers.md."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def test_many_annotations_that_are_gone_at_once_count_until_that_is_accepted(
     report = pull(store, memory, settings)
     assert report.held == held
     if held:
-        assert report.problems[0].startswith(f"{lost} of {total} annotations that were pulled are gone at once")
+        assert report.problems[0].startswith(f"Of {total} pulled annotations, {lost} are gone at once")
         assert (report.rows, report.withdrawn, tin(store)) == (0, 0, (True, total, 0))
         report = pull(store, memory, settings, accept_withdrawals=True)
     assert (report.held, report.withdrawn, report.versions) == (0, 0 if reused else lost, lost if reused else 0)

@@ -72,6 +72,9 @@ def test_it_stays_within_its_limit_and_the_oldest_go_first(tmp_path: Path) -> No
     assert kept.path.stat().st_size < 600_000
     kept.write({b"k": bytes(800_000)})  # a single value above the limit
     assert kept.facts()["bytes"] <= 400_000
+    for limit in (0, 1):  # an empty file is larger
+        store(tmp_path / "b.sqlite", limit=limit).write({b"k": b"v"})
+        assert store(tmp_path / "b.sqlite").facts()["entries"] == 0
 
 
 def test_clearing_gives_the_space_back(tmp_path: Path) -> None:

@@ -131,6 +131,12 @@ def test_messages_that_troubleshooting_quotes_are_the_programs() -> None:
     assert len(quoted) >= 3 and not {text for text in quoted if text not in code}
 
 
+def test_pages_that_the_code_names_are_there() -> None:
+    files = [path for folder in ("quit", "annotation", "flows") for path in (ROOT / folder).rglob("*.py")]
+    pages = {page for path in files for page in re.findall(r"docs/[\w/-]+\.md", path.read_text(encoding="utf-8"))}
+    assert pages and not {page for page in pages if not (ROOT / page).is_file()}
+
+
 def test_the_citation_is_whole() -> None:
     import yaml
 

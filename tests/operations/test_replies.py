@@ -13,7 +13,7 @@ from quit.models.generation import Completion
 from quit.models.generation.base import cache_key
 from quit.models.generation.cache import Entry
 from quit.operations.plan import planned_questions
-from quit.operations.replies import check_servers
+from quit.operations.replies import check_servers, forget_replies
 from quit.settings import parse
 from quit.sources import parse_source
 from tests.paths import starter_file
@@ -172,6 +172,17 @@ def test_an_object_of_another_process_is_missed_unless_replies_are_kept(source: 
         return
     with pytest.raises(SettingsError, match="mine was given to quit.build as an object"):
         check_servers(pipeline)  # none of the judge's replies is kept
+
+
+def test_fresh_replies_of_an_object_that_is_not_there_delete_nothing(source: Path) -> None:
+    pipeline = _build_of(
+        source, readers=[{"name": "mine", "role": "labeler", "kind": "python", "class": "object:mine:Mine@"}]
+    )
+    _keep(pipeline, 2, "")
+    before = pipeline.models.cache.statistics()
+    with pytest.raises(SettingsError, match="mine was given to quit.build as an object"):
+        forget_replies(pipeline)
+    assert pipeline.models.cache.statistics() == before != []
 
 
 @pytest.mark.parametrize("origin", ["http://127.0.0.1:11434/v1 root=x", None])

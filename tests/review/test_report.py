@@ -91,6 +91,12 @@ def test_people_are_listed_as_in_table_9_without_names(tmp_path: Path) -> None:
     assert not any(name in json.dumps(facts) for name in ("ada", "ben", '"cy"'))
 
 
+def test_a_person_in_other_letters_has_one_line(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "people.jsonl", [{"annotator": "Ann@x.org"}, {"annotator": "ann@x.org"}])
+    with pytest.raises(InputError, match="line 2: 'ann@x.org' has a line already"):
+        load_people(path)
+
+
 def test_people_whom_settings_name_are_told_where_no_annotation_is_theirs(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "people.jsonl", [{"annotator": "BEN"}, {"annotator": "bem"}])
     settings = Review(adjudication="adjudicator", adjudicator="Chef@example.org", people=str(path))

@@ -11,17 +11,33 @@ import pytest
 from quit.library.arguments import source_texts
 from quit.library.checking import examine
 from quit.settings import load
-from quit.sources import parse_source
+from quit.sources import csv, parse_source
 from quit.sources.leftovers import left_over, listed
 from quit.status.summary import leftovers_of_spreadsheets
 
 CITIES = ["Cairo", "O'Brien's, the city", "Łódź"]
 
 
-@pytest.mark.parametrize("texts", [CITIES, CITIES[:1], [f"{CITIES[1]} 'x'"]])
+@pytest.mark.parametrize("texts", [CITIES, CITIES[:1], [f"{CITIES[1]} 'x'"], []])
 def test_a_list_that_python_or_json_wrote_is_read_as_it_was(texts: list[str]) -> None:
     for form in (str(texts), json.dumps(texts), json.dumps(texts, ensure_ascii=False), repr(np.array(texts, object))):
         assert listed(form) == texts, form
+
+
+def test_a_missing_entry_of_a_list_is_left_out() -> None:
+    assert listed("['Cairo', None]") == ["Cairo"] and listed("[None]") == []
+
+
+@pytest.mark.parametrize("cell", ["[]", "[None]"])
+def test_an_empty_list_in_a_cell_is_no_answer_and_no_candidate(tmp_path, cell: str) -> None:
+    path = tmp_path / "q.csv"
+    columns = [f"hint{number}" for number in range(1, 6)]
+    row = {"question": "Which?", **{name: f"Hint {name} is a sentence." for name in columns}}
+    rows = [row | {"id": 1, "answers": "['Cairo']", "candidates": cell}, row | {"id": 2, "answers": cell}]
+    pd.DataFrame(rows).to_csv(path, index=False)
+    first, second = csv.read(path)
+    assert first.question.answers == ("Cairo",) and first.question.candidates == ()
+    assert second.question is None and second.rejects[0].reason == "no_answer"
 
 
 def test_a_list_that_numpy_printed_is_read() -> None:
@@ -29,9 +45,7 @@ def test_a_list_that_numpy_printed_is_read() -> None:
     assert listed(str(np.array(["Cairo", "Łódź city"] * 20))) == ["Cairo", "Łódź city"] * 20
 
 
-@pytest.mark.parametrize(
-    "text", ["Cairo", "[sic]", "[]", "[1, 2]", "['Cairo', 3]", "[Cairo, Giza]", "['Cairo'", "", "1"]
-)
+@pytest.mark.parametrize("text", ["Cairo", "[sic]", "[1, 2]", "['Cairo', 3]", "[Cairo, Giza]", "['Cairo'", "", "1"])
 def test_other_texts_are_no_list(text: str) -> None:
     assert listed(text) is None
 

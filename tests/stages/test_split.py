@@ -123,6 +123,17 @@ def test_near_identical_questions_are_those_of_a_comparison_of_all(threshold: fl
     assert len(pairs) == len(set(pairs)) and set(pairs) == expected
 
 
+def test_nobody_gives_way_to_a_question_that_leaves_itself() -> None:
+    """The pinned one of train drives out the one of test, so its other twin in train has none any more."""
+    texts = [" ".join(f"word{number}" for number in range(count)) for count in (4, 5, 6)]
+    rows = [
+        {"question": text, "split": split, "pinned": pinned}
+        for text, split, pinned in zip(texts, ("train", "test", "train"), ("train", None, None), strict=True)
+    ]
+    assert near_identical(rows, 0.8) == [(rows[1], rows[0])]
+    assert near_identical([rows[0] | {"pinned": None}, *rows[1:]], 0.8)[1:] == [(rows[2], rows[1])]
+
+
 def test_pinned_questions_keep_their_split_whatever_their_draw(tmp_path) -> None:
     texts = _numbered(50)
     pins = tmp_path / "pins.jsonl"

@@ -26,7 +26,7 @@ from typing import Any
 import aiohttp
 from filelock import FileLock
 
-from quit.common.cache import cache_folder, in_made_folder, open_wal, select_keys
+from quit.common.cache import cache_folder, in_made_folder, open_wal, select_keys, usable
 from quit.common.progress import note
 from quit.errors import ServerError, SettingsError, Waiting
 from quit.models.generation.base import ChatRequest, ModelOptions, OnReply, cache_key
@@ -34,7 +34,7 @@ from quit.models.generation.ledger import Account, Amount
 from quit.models.generation.limits import pause
 from quit.models.generation.meter import Meter
 from quit.models.generation.replica import MAX_BYTES, PassingFault, Replica
-from quit.models.generation.reply import counts_of, meaning_of, refusal_of
+from quit.models.generation.reply import UnaskedThoughts, counts_of, meaning_of, refusal_of
 from quit.models.generation.server import run
 from quit.models.generation.serving import CONNECT_SECONDS, endpoint
 from quit.settings import ServerSettings
@@ -86,7 +86,7 @@ class BatchGenerator:
         """See :class:`quit.models.generation.base.Generator`. Raises ``Waiting`` while replies are missing."""
         path = in_made_folder(cache_folder("batches.sqlite"))
         lock = FileLock(path.with_suffix(".lock"))  # no other shard or build makes or collects a batch meanwhile
-        with lock, closing(open_wal(path, "FULL", _BATCHES)) as notes:
+        with usable(path, "for the notes of batches"), lock, closing(open_wal(path, "FULL", _BATCHES)) as notes:
             notes.execute(_REQUESTS)
             notes.execute(_SIZES)
             run(self._generate(notes, requests, on_reply))
@@ -242,17 +242,27 @@ class BatchGenerator:
     ) -> set[bytes]:
         """Hand over the replies that have come, and return their keys. An empty one is asked for once more.
 
+        Raises ``SettingsError`` after that for one that these settings do not take; the next run asks anew for one with
+        thoughts.
+
         What is on disk then is forgotten here: else it would be given out again once it was deleted there.
         """
         replies = [row for row in select_keys(notes, _ROWS, [*positions]) if row[3] is not None]
         origin = await self._replica.ask_origin(session) if replies else ""
         commits: dict[bytes, Future[None]] = {}
-        collected_keys, again = set(), []
+        collected_keys, again, lost_keys = set(), [], []
+        faults: list[SettingsError] = []
         for key, _, failures, reply, _ in replies:
             try:
                 completion = self._replica.parse(reply.encode(), 400)
             except PassingFault as fault:
                 again.append((str(fault), key))
+                continue
+            except SettingsError as fault:  # raised below: the replies behind it are paid for
+                faults.append(fault)
+                lost_keys += (
+                    [key] if isinstance(fault, UnaskedThoughts) else []
+                )  # others may be read, by other settings
                 continue
             completion = self._replica.fitted(completion, requests[positions[key]])
             if completion.is_empty and not failures:
@@ -265,11 +275,13 @@ class BatchGenerator:
                 commits[key] = commit
         for commit in commits.values():
             await asyncio.wrap_future(commit)
-        _forget(notes, commits)
+        _forget(notes, [*commits, *lost_keys])
         with notes:
             notes.executemany(
                 "UPDATE requests SET reply = NULL, failures = failures + 1, fault = ? WHERE key = ?", again
             )
+        if faults:
+            raise faults[0]
         return collected_keys
 
     def _portions(

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from quit.common.cache import cache_folder, in_made_folder, open_wal, select_keys
+from quit.common.cache import cache_folder, in_made_folder, open_wal, select_keys, usable
 from quit.common.progress import note
 from quit.errors import SettingsError, WorkspaceError, refuse_newer
 from quit.models.generation.base import ChatRequest, Completion, Generator, cache_key, canonical
@@ -164,14 +164,8 @@ class GenerationCache(AbstractContextManager["GenerationCache"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @contextmanager
-    def _usable(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            is_full = error.sqlite_errorcode == sqlite3.SQLITE_FULL
-            remedy = "Free some space" if is_full else "Move it away, or set QUIT_CACHE to another folder"
-            raise WorkspaceError(f"{self.path} cannot be used as generation cache: {error}. {remedy}.") from error
+    def _usable(self) -> AbstractContextManager[None]:
+        return usable(self.path, "as generation cache")
 
     def _write(self) -> None:
         database: sqlite3.Connection | None = None

@@ -103,19 +103,23 @@ def _count(value: Any, *names: str) -> int:
     return int(value) if is_number and 0 <= value <= MAX_TOKENS else 0
 
 
+class UnaskedThoughts(SettingsError):
+    """A reply with thoughts of a model that is not to think."""
+
+
 def answer_of(name: str, options: ModelOptions, text: str, finish_reason: str, thoughts: str = "") -> str:
     """Return a reply without its thoughts; empty where it was cut inside them, as where nothing marks them: the chat
     template may have opened them.
 
     ``finish_reason``: of the reply; ``thoughts``: those that a server sends or counts apart from the text. Raises
-    :class:`SettingsError` for thoughts where ``options.thinking`` is ``refuse``.
+    :class:`UnaskedThoughts` for thoughts where ``options.thinking`` is ``refuse``.
     """
     answer, marked = vendors.parted(text)
     if options.thinking == "drop":
         ran_out = finish_reason == "length" and options.thinking_tokens and not thoughts and not marked
         return "" if ran_out else answer.lstrip()  # vLLM leaves the line ends after the thoughts
     if marked or thoughts:
-        raise SettingsError(
+        raise UnaskedThoughts(
             f"{name} sent its thinking with its answer, or counts it as a part of that. Switch it off in the profile "
             '(effort = "none"; template_options = { enable_thinking = false } for Qwen 3; or as the model\'s card '
             'says), or let it think: thinking = "drop" with thinking_tokens = 2000, for example.'

@@ -19,7 +19,7 @@ from quit.text.answers import answer_key
 from quit.text.normalize import STOP_WORDS, stem, words
 from quit.text.numbers import SIGN
 
-VERSION = 3
+VERSION = 4
 CLOSEST = 16
 """Sentences that are looked at, chosen by the words they share with the question."""
 TEMPERATURE = 0.5
@@ -49,7 +49,7 @@ _SPANS = {
     "year": re.compile(r"\b(?:1\d|20)\d\d\b"),
     "number": re.compile(
         rf"(?:{SIGN})?[$£€]?\b(?!(?:1\d|20)\d\d\b)"
-        r"\d[\d,]*(?:\.\d+)?(?:%| (?:[mb]illion|percent|km|m|ft|feet|miles|years))*(?!\w)"
+        r"\d+(?:,\d+)*(?:\.\d+)?(?:%| (?:[mb]illion|percent|km|m|ft|feet|miles|years))*(?!\w)"
     ),
     "quoted": re.compile(r"(?<=[\"“])[^\"“”]{2,60}(?=[\"”])"),
     "name": re.compile(rf"\b(?i:{_STOP}){_CAPITAL}(?:{_LINK}{_CAPITAL})*"),

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from quit.engine.workspace import Workspace
-from quit.errors import ServerError, SettingsError, Waiting
+from quit.errors import ServerError, SettingsError, Waiting, WorkspaceError
 from quit.models.generation import CachedGenerator, ChatRequest, GenerationCache, Meter
 from quit.models.generation import batch as batches
 from quit.models.generation.base import ModelOptions
@@ -240,6 +240,37 @@ def test_a_line_that_cannot_be_read_costs_no_other_reply(notes: list[str]) -> No
         assert [line for line in notes if "3 lines of the replies in the batch batch_0 cannot be read" in line]
         server.end_batches()
         assert _once(server) == TEXTS and sorted(server.charged.values()) == [*[1] * (len(TEXTS) - 1), 2]
+
+
+def test_thoughts_that_nobody_asked_for_hold_up_no_other_reply_and_are_asked_again_once() -> None:
+    thinks = [True]
+
+    def answer(number: int, body: Any) -> str:
+        reply = f"A to {_question(body)}"
+        return f"<think>hm</think>{reply}" if thinks[0] and _question(body) == "Q1?" else reply
+
+    with batch_server(answer) as server:
+        with pytest.raises(Waiting):
+            _once(server)
+        server.end_batches()
+        with pytest.raises(SettingsError, match="thinking"):
+            _once(server)
+        with GenerationCache() as cache:
+            assert sum(row["replies"] for row in cache.statistics()) == len(TEXTS) - 1
+        thinks[0] = False
+        with pytest.raises(Waiting):
+            _once(server)
+        server.end_batches()
+        assert _once(server) == TEXTS and sorted(server.charged.values()) == [*[1] * (len(TEXTS) - 1), 2]
+
+
+def test_a_damaged_file_of_notes_is_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "batches.sqlite").write_bytes(b"no database at all" * 500)
+    with (
+        batch_server(lambda number, body: "x") as server,
+        pytest.raises(WorkspaceError, match=r"batches.*Move it away"),
+    ):
+        _once(server)
 
 
 @pytest.mark.parametrize("fault", ["another project's key", "a deleted file"])

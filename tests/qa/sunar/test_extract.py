@@ -37,6 +37,9 @@ def test_spans_by_hand() -> None:
     assert ("4", "number") not in _spans(text), "a day is part of its date"
     assert _spans("He died of heart failure.") == {("died", "phrase"), ("heart failure", "phrase")}
     assert _spans("") == set()
+    assert {"15,234", "25"} <= {
+        name for name, kind in _spans("It had 15,234, of whom 25, were old.") if kind == "number"
+    }
     assert ("-40", "number") in _spans("It was -40 there.") and ("40", "number") in _spans("Of 1914-40 people.")
 
 
