@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from quit.contracts.contract import Column
+from quit.contracts.contract import Column, Nullable
 
 TEXT = pa.string()
 TEXTS = pa.list_(pa.field("element", pa.string(), nullable=False))
@@ -14,18 +14,18 @@ SMALL = pa.int16()
 COUNT = pa.int64()
 
 QUESTION = Column("question_id", TEXT, "Id of the question, namespaced by source: `wikihint-test_1`.")
-NOTE = Column(
+NOTE = Nullable(
     "note",
     TEXT,
     "What an embedded model cannot read properly: `not English`, `hint cut to 254 word pieces`, ...; else null.",
-    nullable=True,
 )
+ANSWER_KEY = Column("answer_key", TEXT, "The answer's key: texts that are the same answer have one.")
 VERDICT = (
     QUESTION,
-    Column("answer_key", TEXT, "The answer's key: texts that are the same answer have one."),
+    ANSWER_KEY,
     Column("answer", TEXT, "Its most frequent surface form."),
-    Column("correct", FLAG, "The verdict; null when the judge's reply could not be read.", nullable=True),
-    Column("probability", REAL, "The judge's probability of being correct, if it gives one.", nullable=True),
+    Nullable("correct", FLAG, "The verdict; null when the judge's reply could not be read."),
+    Nullable("probability", REAL, "The judge's probability of being correct, if it gives one."),
     Column(
         "basis",
         TEXT,
@@ -80,8 +80,8 @@ DESCRIBED = (
     Column("fine", TEXT, "Fine type, such as `country:Country`."),
     Column("type_confidence", REAL, "Confidence of the type; 1 where the source names it."),
     Column("type_producer", TEXT, "`source` or the identity of the classifier."),
-    Column("classifier_coarse", TEXT, "The classifier's type, also where the source's is used.", nullable=True),
-    Column("classifier_fine", TEXT, "The classifier's type, also where the source's is used.", nullable=True),
+    Nullable("classifier_coarse", TEXT, "The classifier's type, also where the source's is used."),
+    Nullable("classifier_fine", TEXT, "The classifier's type, also where the source's is used."),
     Column(
         "answerability",
         REAL,
@@ -89,11 +89,10 @@ DESCRIBED = (
         "nearness` the best cosine of passage and answer, scaled to 0 to 1.",
     ),
     Column("answer_share", REAL, "Share of the retrieved passages that contain an answer, 0 to 1."),
-    Column(
+    Nullable(
         "near_share",
         REAL,
         "Share of the retrieved passages that contain an answer or are near one by cosine (T_ans), 0 to 1.",
-        nullable=True,
     ),
     Column("completeness", REAL, "S_D: mean normalised entropy of token relevance, 0 to 1."),
     Column("similarity", REAL, "Mean similarity of the retrieved passages to the question, -1 to 1."),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
@@ -17,8 +17,12 @@ class Column:
     name: str
     type: pa.DataType
     doc: str
+    _: KW_ONLY
     nullable: bool = False
     values: tuple[str | int, ...] = ()
+
+
+Nullable = partial(Column, nullable=True)
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class TableContract:
     """
 
     name: str
+    _: KW_ONLY
     stage: str
     key: tuple[str, ...]
     doc: str

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from quit.contracts.columns import COUNT, FLAG, KEYED, QUESTION, REAL, SMALL, TEXT, TEXTS
-from quit.contracts.contract import Column, TableContract
+from dataclasses import replace
+
+from quit.contracts.columns import ANSWER_KEY, COUNT, FLAG, KEYED, QUESTION, REAL, SMALL, TEXT, TEXTS
+from quit.contracts.contract import Column, Nullable, TableContract
 
 PEOPLE = (
     TableContract(
         "overrides",
-        "people",
-        ("override_id",),
-        "Decisions of people against an instrument, oldest first, never changed. Of the rows with the same kind, "
+        stage="people",
+        key=("override_id",),
+        doc="Decisions of people against an instrument, oldest first, never changed. Of the rows with the same kind, "
         "question and hint the last one counts.",
-        (
+        columns=(
             Column("override_id", TEXT, "Id of the row: `ov-` and ten hexadecimal digits."),
             Column("kind", TEXT, "The overridden instrument: `leak`."),
             QUESTION,
-            Column("hint_id", TEXT, "The hint's id when it was decided, where one is meant.", nullable=True),
-            Column("hint", TEXT, "The hint's text: the decision follows it, whatever its id is later.", nullable=True),
+            Nullable("hint_id", TEXT, "The hint's id when it was decided, where one is meant."),
+            Nullable("hint", TEXT, "The hint's text: the decision follows it, whatever its id is later."),
             Column("decision", TEXT, "`leak`, `no_leak`, or `withdrawn`: the instrument decides again."),
             Column("by", TEXT, "The person who decided."),
             Column("reason", TEXT, "Why, in words."),
@@ -27,18 +29,18 @@ PEOPLE = (
     ),
     TableContract(
         "reviews",
-        "review",
-        ("review_id", "kind", "answer_key", "text"),
-        "Annotations of people, append-only: one row per (version of an annotation, answer), and rows for added "
+        stage="review",
+        key=("review_id", "kind", "answer_key", "text"),
+        doc="Annotations of people, append-only: one row per (version of an annotation, answer), and rows for added "
         "answers, flags and notes. A later version of an annotation, or its withdrawal, supersedes the earlier "
         "ones; none is ever changed.",
-        (
+        columns=(
             Column("review_id", TEXT, "Id of this version of the annotation: what `changes` refers to."),
             QUESTION,
             Column(
                 "kind",
                 TEXT,
-                "`annotation` (one row a version), `answer`, `missing`, `flag`, `note`, or `unknown` (a choice "
+                "`annotation` (one row per version), `answer`, `missing`, `flag`, `note`, or `unknown` (a choice "
                 "that the task lacks).",
             ),
             Column(
@@ -48,51 +50,44 @@ PEOPLE = (
                 "(deleted), `overwritten` (changed by someone who is not its annotator), or `copied` (made by a "
                 "button, an import or another program: no verdict).",
             ),
-            Column("answer_key", TEXT, "The answer's key: texts that are the same answer have one.", nullable=True),
-            Column("answer", TEXT, "The answer as it was shown or typed.", nullable=True),
-            Column(
+            replace(ANSWER_KEY, nullable=True),
+            Nullable("answer", TEXT, "The answer as it was shown or typed."),
+            Nullable(
                 "correct",
                 FLAG,
                 "Whether the person accepts the answer; null: they have to be asked, so there is no verdict.",
-                nullable=True,
             ),
-            Column("suggested", FLAG, "Whether it was ticked beforehand.", nullable=True),
-            Column(
+            Nullable("suggested", FLAG, "Whether it was ticked beforehand."),
+            Nullable(
                 "text",
                 TEXT,
                 "The flag, the note, or the unknown choice. Of an `annotation`: what its annotator has to be "
                 "asked: `empty` (nothing ticked), `both` (an answer and *None is correct*) or `gold` (a gold "
                 "answer neither ticked nor flagged as wrong).",
-                nullable=True,
             ),
             Column("annotator", TEXT, "The annotator: the account's e-mail."),
-            Column("editor", TEXT, "The person who changed it last, if another.", nullable=True),
+            Nullable("editor", TEXT, "The person who changed it last, if another."),
             Column("created", TEXT, "When the annotation was made (UTC, ISO 8601)."),
             Column("updated", TEXT, "When this version was made (UTC, ISO 8601)."),
-            Column("lead_seconds", REAL, "Time spent on the annotation so far, in seconds.", nullable=True),
+            Nullable("lead_seconds", REAL, "Time spent on the annotation so far, in seconds."),
             Column("project", TEXT, "Key of the review project."),
             Column("task", COUNT, "Number of the task on the server."),
             Column("annotation", COUNT, "Number of the annotation on the server."),
             Column("version", SMALL, "Version of the annotation, from 1, as far as pulls have seen them."),
-            Column("shown", SMALL, "Version of the task that the annotator saw.", nullable=True),
-            Column(
-                "blind",
-                FLAG,
-                "Whether the page had no ticks and no judge's verdict; null for a withdrawal.",
-                nullable=True,
-            ),
+            Nullable("shown", SMALL, "Version of the task that the annotator saw."),
+            Nullable("blind", FLAG, "Whether the page had no ticks and no judge's verdict; null for a withdrawal."),
             Column("digest", TEXT, "Hash of what this version says."),
-            Column("content", TEXT, "Hash of the question and gold answers shown: it counts for these.", True),
-            Column("content_with_hints", TEXT, "The same with the hints, for flags that concern them.", True),
+            Nullable("content", TEXT, "Hash of the question and gold answers shown: it counts for these."),
+            Nullable("content_with_hints", TEXT, "The same with the hints, for flags that concern them."),
             Column("sync", COUNT, "Number of the pull that brought it, from 1."),
         ),
     ),
     TableContract(
         "changes",
-        "update",
-        ("question_id", "change", "permutation", "answer"),
-        "The changelog of a label update: what people's verdicts changed, by which reviews and why.",
-        (
+        stage="update",
+        key=("question_id", "change", "permutation", "answer"),
+        doc="The changelog of a label update: what people's verdicts changed, by which reviews and why.",
+        columns=(
             QUESTION,
             Column(
                 "change",
@@ -100,11 +95,11 @@ PEOPLE = (
                 "`label`, `answer_added`, `answer_removed` or `question_removed`.",
                 values=("label", "answer_added", "answer_removed", "question_removed"),
             ),
-            Column("permutation", TEXT, "The passage whose label changed.", nullable=True),
-            Column("before", SMALL, "Its label before.", nullable=True),
-            Column("after", SMALL, "Its label now.", nullable=True),
-            Column("answer", TEXT, "The answer that caused it.", nullable=True),
-            Column("answer_key", TEXT, "Its key: texts that are the same answer have one.", nullable=True),
+            Nullable("permutation", TEXT, "The passage whose label changed."),
+            Nullable("before", SMALL, "Its label before."),
+            Nullable("after", SMALL, "Its label now."),
+            Nullable("answer", TEXT, "The answer that caused it."),
+            Nullable("answer_key", TEXT, "Its key: texts that are the same answer have one."),
             Column("reviews", TEXTS, "The reviews that caused it."),
             Column("reason", TEXT, "Why, in words."),
         ),

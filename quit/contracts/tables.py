@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from quit.contracts.columns import (
     ANSWER,
+    ANSWER_KEY,
     COUNT,
     DESCRIBED,
     FLAG,
@@ -26,7 +27,7 @@ from quit.contracts.columns import (
     TEXTS,
     VERDICT,
 )
-from quit.contracts.contract import Column, Reference, TableContract
+from quit.contracts.contract import Column, Nullable, Reference, TableContract
 from quit.contracts.people import PEOPLE
 
 MEDIUM_FROM, HARD_FROM = 0.55, 0.7
@@ -38,17 +39,17 @@ TABLES: dict[str, TableContract] = {
     for table in (
         TableContract(
             "questions",
-            "collect",
-            ("question_id",),
-            "The collection: one row a question, after pooling.",
-            (
+            stage="collect",
+            key=("question_id",),
+            doc="The collection: one row per question, after pooling.",
+            columns=(
                 QUESTION,
                 Column("question", TEXT, "The question, repaired (mojibake, white space)."),
                 Column("answers", TEXTS, "Gold answers, first the one the source names first; never empty."),
                 Column("source", TEXT, "Source kind of the first record: `triviahg`, `wikihint`, `jsonl`, ..."),
-                Column("coarse", TEXT, "The source's own coarse type, such as `LOC:LOCATION`.", nullable=True),
-                Column("fine", TEXT, "The source's own fine type, such as `country:Country`.", nullable=True),
-                Column("difficulty", TEXT, "The source's own difficulty, such as `Easy`.", nullable=True),
+                Nullable("coarse", TEXT, "The source's own coarse type, such as `LOC:LOCATION`."),
+                Nullable("fine", TEXT, "The source's own fine type, such as `country:Country`."),
+                Nullable("difficulty", TEXT, "The source's own difficulty, such as `Easy`."),
                 Column("content_key", TEXT, "Hash of the normalised question: stable across sources and files."),
             ),
             required=_EVERY_QUESTION,
@@ -57,10 +58,10 @@ TABLES: dict[str, TableContract] = {
         ),
         TableContract(
             "origins",
-            "collect",
-            ("question_id", "file", "position"),
-            "Where each question came from: one row a source record that was pooled into it.",
-            (
+            stage="collect",
+            key=("question_id", "file", "position"),
+            doc="Where each question came from: one row per source record that was pooled into it.",
+            columns=(
                 QUESTION,
                 Column("source", TEXT, "Source kind."),
                 Column("file", TEXT, "Name of the file, without its folder."),
@@ -70,23 +71,19 @@ TABLES: dict[str, TableContract] = {
         ),
         TableContract(
             "hints",
-            "collect",
-            ("hint_id",),
-            "Hints in pooled order, each with its origin; or the passages given in place of hints.",
-            (
+            stage="collect",
+            key=("hint_id",),
+            doc="Hints in pooled order, each with its origin; or the passages given in place of hints.",
+            columns=(
                 HINT,
                 QUESTION,
                 Column("position", SMALL, "Position among the question's pooled hints, from 0."),
                 Column("hint", TEXT, "The hint, repaired and without citation marks."),
                 Column("source", TEXT, "Source kind of the record that gave it."),
                 Column("file", TEXT, "File of the record that gave it."),
-                Column(
-                    "rank", SMALL, "The source's own (human) rank, 1 is best; or a passage's by its retriever.", True
-                ),
-                Column(
-                    "convergence", REAL, "The source's own, 0 to 1; of a given passage, its relevance, from 0.", True
-                ),
-                Column("url", TEXT, "Where the hint's author found it.", nullable=True),
+                Nullable("rank", SMALL, "The source's own (human) rank, 1 is best; or a passage's by its retriever."),
+                Nullable("convergence", REAL, "The source's own, 0 to 1; of a given passage, its relevance, from 0."),
+                Nullable("url", TEXT, "Where the hint's author found it."),
             ),
             follows={
                 "hint_id": "CASE WHEN getvariable('given') THEN question_id || ':' || "
@@ -96,10 +93,10 @@ TABLES: dict[str, TableContract] = {
         ),
         TableContract(
             "candidates",
-            "collect",
-            ("question_id", "candidate"),
-            "Candidate answers: distractors (and gold answers) that hints have to tell apart.",
-            (
+            stage="collect",
+            key=("question_id", "candidate"),
+            doc="Candidate answers: distractors (and gold answers) that hints have to tell apart.",
+            columns=(
                 QUESTION,
                 Column("position", SMALL, "Position among the question's pooled candidates, from 0."),
                 Column("candidate", TEXT, "The candidate answer."),
@@ -108,10 +105,10 @@ TABLES: dict[str, TableContract] = {
         ),
         TableContract(
             "scores",
-            "collect",
-            ("hint_id", "candidate"),
-            "The source's own judgement whether a hint may refer to a candidate answer.",
-            (
+            stage="collect",
+            key=("hint_id", "candidate"),
+            doc="The source's own judgement whether a hint may refer to a candidate answer.",
+            columns=(
                 HINT,
                 QUESTION,
                 Column("position", SMALL, "Position of the candidate in the source's list, from 0."),
@@ -121,10 +118,10 @@ TABLES: dict[str, TableContract] = {
         ),
         TableContract(
             "leak_findings",
-            "filter",
-            ("hint_id", "span", "answer"),
-            "Every span of a hint that gives an answer away, with the reason.",
-            (
+            stage="filter",
+            key=("hint_id", "span", "answer"),
+            doc="Every span of a hint that gives an answer away, with the reason.",
+            columns=(
                 HINT,
                 QUESTION,
                 Column("span", TEXT, "The words of the hint that leak."),
@@ -145,17 +142,17 @@ TABLES: dict[str, TableContract] = {
         ),
         TableContract(
             "usable_hints",
-            "filter",
-            ("hint_id",),
-            "Hints of the questions that pass the leakage filter.",
-            (HINT, QUESTION),
+            stage="filter",
+            key=("hint_id",),
+            doc="Hints of the questions that pass the leakage filter.",
+            columns=(HINT, QUESTION),
         ),
         TableContract(
             "ranked_hints",
-            "rank",
-            ("hint_id",),
-            "Usable hints by convergence; the first `passages.hints` make the passages.",
-            RANKED,
+            stage="rank",
+            key=("hint_id",),
+            doc="Usable hints by convergence; the first `passages.hints` make the passages.",
+            columns=RANKED,
             required=_EVERY_QUESTION,
             references=(Reference(("hint_id", "question_id", "hint"), "hints"),),
             follows={
@@ -166,10 +163,11 @@ TABLES: dict[str, TableContract] = {
         ),
         TableContract(
             "drawn_candidates",
-            "rank",
-            ("question_id", "position"),
-            "Candidate answers drawn from the collection, for questions that needed some and whose source has none.",
-            (
+            stage="rank",
+            key=("question_id", "position"),
+            doc="Candidate answers drawn from the collection, for questions that needed some and whose source has "
+            "none.",
+            columns=(
                 QUESTION,
                 Column("position", SMALL, "Place by similarity, from 0."),
                 Column("candidate", TEXT, "A gold answer of another question."),
@@ -180,11 +178,11 @@ TABLES: dict[str, TableContract] = {
         ),
         TableContract(
             "descriptions",
-            "describe",
-            ("question_id",),
-            "Question type (TREC; our classifier, the paper takes HintEval's) and difficulty (reference-based "
+            stage="describe",
+            key=("question_id",),
+            doc="Question type (TREC; our classifier, the paper takes HintEval's) and difficulty (reference-based "
             "retrieval complexity).",
-            DESCRIBED,
+            columns=DESCRIBED,
             required=_EVERY_QUESTION,
             follows={
                 "difficulty_bin": f"CASE WHEN difficulty >= {HARD_FROM} THEN 'hard' WHEN difficulty >= {MEDIUM_FROM} "
@@ -194,26 +192,26 @@ TABLES: dict[str, TableContract] = {
         ),
         TableContract(
             "probe_answers",
-            "probe",
-            ("question_id", "reader", "repetition"),
-            "Answers to the question alone, without any hint.",
-            (
+            stage="probe",
+            key=("question_id", "reader", "repetition"),
+            doc="Answers to the question alone, without any hint.",
+            columns=(
                 QUESTION,
                 READER,
                 Column("repetition", SMALL, "Repetition, from 0."),
-                Column("raw", TEXT, "The reply as the model wrote it."),
-                Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`."),
-                Column("correct", FLAG, "The judge's verdict on `raw`; null where unreadable.", nullable=True),
-                Column("producer", TEXT, "Identity of the reader."),
+                RAW,
+                ANSWER,
+                Nullable("correct", FLAG, "The judge's verdict on `raw`; null where unreadable."),
+                PRODUCER,
                 Column("judge", TEXT, "Identity of the judge."),
             ),
         ),
         TableContract(
             "splits",
-            "split",
-            ("question_id",),
-            "Which split each question belongs to.",
-            (
+            stage="split",
+            key=("question_id",),
+            doc="Which split each question belongs to.",
+            columns=(
                 QUESTION,
                 Column("parametric", FLAG, "Whether any reader answers it without hints, in any repetition."),
                 Column("split", TEXT, "`train`, `dev` or `test`.", values=("train", "dev", "test")),
@@ -226,11 +224,11 @@ TABLES: dict[str, TableContract] = {
         ),
         TableContract(
             "passages",
-            "enumerate",
-            ("question_id", "permutation"),
-            "The ordered selections of a question's hints that are its passages (settings `passages`; by default all), "
-            "depth first; text follows from hints and permutation and is never stored.",
-            (
+            stage="enumerate",
+            key=("question_id", "permutation"),
+            doc="The ordered selections of a question's hints that are its passages (settings `passages`; by default "
+            "all), depth first; text follows from hints and permutation and is never stored.",
+            columns=(
                 QUESTION,
                 Column("subset", TEXT, "Indices of the chosen hints, ascending, such as `024`."),
                 PERMUTATION,
@@ -242,21 +240,20 @@ TABLES: dict[str, TableContract] = {
         ),
         TableContract(
             "answers",
-            "read",
-            ("question_id", "permutation", "reader"),
-            "Which reply each reader gave to each passage, by its number in `distinct_answers`.",
-            (
+            stage="read",
+            key=("question_id", "permutation", "reader"),
+            doc="Which reply each reader gave to each passage, by its number in `distinct_answers`.",
+            columns=(
                 QUESTION,
                 PERMUTATION,
                 READER,
                 Column("number", SMALL, "Number of the reply among the reader's distinct ones to the question."),
-                Column(
+                Nullable(
                     "ended",
                     TEXT,
                     "Why the reply ended: `stop`, `length` (cut) or `content_filter` (withheld, or its prompt refused, "
                     "with the vendor's word where that is another: `content_filter: SAFETY`); null where no model "
                     "wrote one.",
-                    nullable=True,
                 ),
                 Column(
                     "asked",
@@ -276,15 +273,15 @@ TABLES: dict[str, TableContract] = {
         ),
         TableContract(
             "distinct_answers",
-            "read",
-            ("question_id", "reader", "number"),
-            "The distinct replies of each reader to each question.",
-            (
+            stage="read",
+            key=("question_id", "reader", "number"),
+            doc="The distinct replies of each reader to each question.",
+            columns=(
                 QUESTION,
                 READER,
                 Column("number", SMALL, "Number of the reply, from 0, in the order of the first passage that got it."),
                 ANSWER,
-                Column("answer_key", TEXT, "The answer's key: texts that are the same answer have one."),
+                ANSWER_KEY,
                 RAW,
             ),
             references=(
@@ -300,10 +297,10 @@ TABLES: dict[str, TableContract] = {
         ),
         TableContract(
             "verdicts",
-            "judge",
-            ("question_id", "answer_key", "judge"),
-            "The judge's verdict on each distinct answer of a question.",
-            VERDICT,
+            stage="judge",
+            key=("question_id", "answer_key", "judge"),
+            doc="The judge's verdict on each distinct answer of a question.",
+            columns=VERDICT,
             references=(Reference(("question_id", "answer_key", "answer"), "distinct_answers"),),
             follows={
                 **RULED,
@@ -316,22 +313,22 @@ TABLES: dict[str, TableContract] = {
         ),
         TableContract(
             "second_verdicts",
-            "judge",
-            ("question_id", "answer_key", "judge"),
-            "Other judges' verdicts on the same answers: of the equivalence model, where it is not the judge, and of "
-            "those asked by `quit release rejudge`, which lie beside the tables and are in no release.",
-            VERDICT,
+            stage="judge",
+            key=("question_id", "answer_key", "judge"),
+            doc="Other judges' verdicts on the same answers: of the equivalence model, where it is not the judge, and "
+            "of those asked by `quit release rejudge`, which lie beside the tables and are in no release.",
+            columns=VERDICT,
             references=(Reference(("question_id", "answer_key", "answer"), "verdicts"),),
             follows=RULED,
             released=True,
         ),
         TableContract(
             "labels",
-            "label",
-            ("question_id", "permutation"),
-            "Relevance of a passage to its own question: 2 fully, 1 partially. Passages of other questions are 0 and "
-            "not stored.",
-            (
+            stage="label",
+            key=("question_id", "permutation"),
+            doc="Relevance of a passage to its own question: 2 fully, 1 partially. Passages of other questions are 0 "
+            "and not stored.",
+            columns=(
                 QUESTION,
                 PERMUTATION,
                 Column("label", SMALL, "2 if the answer of at least one labeler is correct, else 1.", values=(1, 2)),
@@ -346,11 +343,11 @@ TABLES: dict[str, TableContract] = {
         ),
         TableContract(
             "valid_answers",
-            "label",
-            ("question_id", "answer"),
-            "Accepted surface forms of a question: gold answers, labelers' answers judged correct, and all that people "
-            "accept.",
-            (
+            stage="label",
+            key=("question_id", "answer"),
+            doc="Accepted surface forms of a question: gold answers, labelers' answers judged correct, and all that "
+            "people accept.",
+            columns=(
                 QUESTION,
                 Column("answer", TEXT, "The accepted answer as written."),
                 Column("answer_key", TEXT, "Its key: texts that are the same answer have one."),
@@ -376,18 +373,18 @@ TABLES: dict[str, TableContract] = {
         *PEOPLE,
         TableContract(
             "hint_roles",
-            "roles",
-            ("hint_id",),
-            "What each hint that makes passages contributes to label 2. p(S) is the share of the orders of a set S of "
-            "hints that have label 2; S suffices where p(S) = 1, and is minimal where no proper subset of it suffices. "
-            "The Shapley values of v(S) = p(S) sum to p of all hints less `question_roles.without_hints`. Empty unless "
-            "passages are all ordered selections of as many hints per question.",
-            (
+            stage="roles",
+            key=("hint_id",),
+            doc="What each hint that makes passages contributes to label 2. p(S) is the share of the orders of a set S "
+            "of hints that have label 2; S suffices where p(S) = 1, and is minimal where no proper subset of it "
+            "suffices. The Shapley values of v(S) = p(S) sum to p of all hints less `question_roles.without_hints`. "
+            "Empty unless passages are all ordered selections of as many hints per question.",
+            columns=(
                 HINT,
                 QUESTION,
                 Column("rank", SMALL, "The hint's place by convergence, from 0: its digit in `permutation`."),
                 Column("shapley", REAL, "Its Shapley value, -1 to 1."),
-                Column("smallest_set", SMALL, "Hints in the smallest minimal set with it; null: it is in none.", True),
+                Nullable("smallest_set", SMALL, "Hints in the smallest minimal set with it; null: it is in none."),
                 Column("harmed", REAL, "Share of the sets S without it, the empty one too, with p(S + it) < p(S)."),
             ),
             required=(Reference(("question_id", "rank"), "hint_roles_again"),),
@@ -401,19 +398,17 @@ TABLES: dict[str, TableContract] = {
         ),
         TableContract(
             "question_roles",
-            "roles",
-            ("question_id",),
-            "How many hints a question needs, and whether their order matters. Sets have at least one hint. Empty "
+            stage="roles",
+            key=("question_id",),
+            doc="How many hints a question needs, and whether their order matters. Sets have at least one hint. Empty "
             "where `hint_roles` is.",
-            (
+            columns=(
                 QUESTION,
-                Column(
-                    "fewest_in_every_order", SMALL, "Hints in the smallest set that suffices; null: none does.", True
-                ),
-                Column("fewest_in_some_order", SMALL, "Hints in the shortest passage with label 2, if any.", True),
+                Nullable("fewest_in_every_order", SMALL, "Hints in the smallest set that suffices; null: none does."),
+                Nullable("fewest_in_some_order", SMALL, "Hints in the shortest passage with label 2, if any."),
                 Column("order_dependent_sets", SMALL, "Sets of hints of which some orders have label 2 and others 1."),
-                Column("unneeded_hints", SMALL, "Hints that are in no minimal set; null: no set suffices.", True),
-                Column("without_hints", REAL, "p of no hints, by the probe; null: not probed, counts as 0.", True),
+                Nullable("unneeded_hints", SMALL, "Hints that are in no minimal set; null: no set suffices."),
+                Nullable("without_hints", REAL, "p of no hints, by the probe; null: not probed, counts as 0."),
             ),
             required=(Reference(("question_id",), "question_roles_again"),),
             follows={
@@ -424,10 +419,10 @@ TABLES: dict[str, TableContract] = {
         ),
         TableContract(
             "rejects",
-            "every stage",
-            (),
-            "Rejected records, with stage and reason. Nothing is dropped silently.",
-            (
+            stage="every stage",
+            key=(),
+            doc="Rejected records, with stage and reason. Nothing is dropped silently.",
+            columns=(
                 Column("stage", TEXT, "The stage that rejected it."),
                 Column(
                     "kind",
@@ -437,12 +432,12 @@ TABLES: dict[str, TableContract] = {
                 ),
                 Column("reason", TEXT, "A short code, such as `too_few_hints`."),
                 Column("detail", TEXT, "The fault, in words."),
-                Column("source", TEXT, "Source kind, where known.", nullable=True),
-                Column("file", TEXT, "File name, where known.", nullable=True),
-                Column("position", COUNT, "Position of the record in its file, from 0.", nullable=True),
-                Column("record_id", TEXT, "The record's own id, where it has one.", nullable=True),
-                Column("question_id", TEXT, "The question, where it got that far.", nullable=True),
-                Column("hint_id", TEXT, "The hint, where one hint is meant.", nullable=True),
+                Nullable("source", TEXT, "Source kind, where known."),
+                Nullable("file", TEXT, "File name, where known."),
+                Nullable("position", COUNT, "Position of the record in its file, from 0."),
+                Nullable("record_id", TEXT, "The record's own id, where it has one."),
+                Nullable("question_id", TEXT, "The question, where it got that far."),
+                Nullable("hint_id", TEXT, "The hint, where one hint is meant."),
             ),
             follows={
                 "kind": "CASE WHEN kind <> 'question' OR question_id NOT IN (SELECT q.question_id FROM splits AS q) "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quit.contracts.columns import COUNT, REAL, SMALL, TEXT
-from quit.contracts.contract import Column, TableContract
+from quit.contracts.contract import Column, Nullable, TableContract
 
 _CORPUS = Column("corpus", TEXT, "`release`, or another corpus.")
 _SYSTEM = (
@@ -21,10 +21,10 @@ _METRIC = Column("metric", TEXT, "Metric, such as `nDCG@10`, `nDCG(exp)@10`, `Hi
 
 RANKINGS = TableContract(
     "rankings",
-    "benchmark",
-    ("question_id", "row"),
-    "Retrieved or reranked passages.",
-    (
+    stage="benchmark",
+    key=("question_id", "row"),
+    doc="Retrieved or reranked passages.",
+    columns=(
         _QUESTION,
         Column("rank", COUNT, "Rank, from 1."),
         Column("row", COUNT, "The passage's row in its corpus."),
@@ -33,10 +33,10 @@ RANKINGS = TableContract(
 )
 ANSWERS = TableContract(
     "benchmark_answers",
-    "benchmark",
-    ("question_id", "context"),
-    "What a reader answered.",
-    (
+    stage="benchmark",
+    key=("question_id", "context"),
+    doc="What a reader answered.",
+    columns=(
         _QUESTION,
         Column("context", TEXT, "The sentences that the reader saw, joined by one space."),
         Column("answer", TEXT, "Its cleaned answer, or `NO ANSWER`; also where there was no passage to read."),
@@ -44,11 +44,11 @@ ANSWERS = TableContract(
 )
 RELABELLED = TableContract(
     "relabelled",
-    "benchmark",
-    ("question_id", "row"),
-    "Labels of retrieved passages of another corpus (tables 2 and 3) or of other questions, by the labelers and the "
-    "judge.",
-    (
+    stage="benchmark",
+    key=("question_id", "row"),
+    doc="Labels of retrieved passages of another corpus (tables 2 and 3) or of other questions, by the labelers and "
+    "the judge.",
+    columns=(
         _QUESTION,
         Column("row", COUNT, "The passage's row in its corpus."),
         Column("label", SMALL, "2: a labeler answered correctly from it; 0: none did. (1 has no meaning here.)"),
@@ -56,17 +56,23 @@ RELABELLED = TableContract(
 )
 VALUES = TableContract(
     "values",
-    "benchmark",
-    ("corpus", "retriever", "reranker", "reader", "strategy", "k", "metric", "question_id"),
-    "Each metric of each question.",
-    (*_SYSTEM, *_READING, _METRIC, _QUESTION, Column("value", REAL, "Null: no passage is relevant.", nullable=True)),
+    stage="benchmark",
+    key=("corpus", "retriever", "reranker", "reader", "strategy", "k", "metric", "question_id"),
+    doc="Each metric of each question.",
+    columns=(
+        *_SYSTEM,
+        *_READING,
+        _METRIC,
+        _QUESTION,
+        Nullable("value", REAL, "Null: no passage is relevant."),
+    ),
 )
 RESULTS = TableContract(
     "results",
-    "benchmark",
-    ("corpus", "retriever", "reranker", "reader", "strategy", "k", "metric"),
-    "Means over questions.",
-    (
+    stage="benchmark",
+    key=("corpus", "retriever", "reranker", "reader", "strategy", "k", "metric"),
+    doc="Means over questions.",
+    columns=(
         *_SYSTEM,
         *_READING,
         _METRIC,
@@ -78,10 +84,10 @@ RESULTS = TableContract(
 )
 COMPARISONS = TableContract(
     "comparisons",
-    "benchmark",
-    ("corpus", "metric", "reader", "strategy", "k", "a", "b"),
-    "Paired comparisons of two systems on the same questions.",
-    (
+    stage="benchmark",
+    key=("corpus", "metric", "reader", "strategy", "k", "a", "b"),
+    doc="Paired comparisons of two systems on the same questions.",
+    columns=(
         _CORPUS,
         _METRIC,
         *_READING,
@@ -91,11 +97,10 @@ COMPARISONS = TableContract(
         Column("low", REAL, "Lower end of its bootstrap interval."),
         Column("high", REAL, "Upper end."),
         Column("p_randomisation", REAL, "Two-sided p of the paired randomisation test."),
-        Column(
+        Nullable(
             "p_t",
             REAL,
             "Two-sided p of the paired t test; null for one question, and where all differ by the same amount.",
-            nullable=True,
         ),
         Column(
             "p_holm", REAL, "p_randomisation after Holm's correction for all comparisons of this corpus and metric."
@@ -104,10 +109,10 @@ COMPARISONS = TableContract(
 )
 FIGURES = TableContract(
     "figures",
-    "benchmark",
-    ("figure", "corpus", "retriever", "reranker", "reader", "x"),
-    "Figures 4 to 6 of the paper, drawn from this run's rows.",
-    (
+    stage="benchmark",
+    key=("figure", "corpus", "retriever", "reranker", "reader", "x"),
+    doc="Figures 4 to 6 of the paper, drawn from this run's rows.",
+    columns=(
         Column("figure", TEXT, "`4 left`, `4 right`, `5` or `6`."),
         *_SYSTEM,
         *_READING,
@@ -119,10 +124,10 @@ FIGURES = TableContract(
 )
 GRID = TableContract(
     "grid",
-    "benchmark",
-    ("corpus", "retriever", "reranker", "reader", "k", "alpha", "beta"),
-    "EM by the weights of Union_freq (footnote 13).",
-    (
+    stage="benchmark",
+    key=("corpus", "retriever", "reranker", "reader", "k", "alpha", "beta"),
+    doc="EM by the weights of Union_freq (footnote 13).",
+    columns=(
         *_SYSTEM,
         _READING[0],
         _READING[2],

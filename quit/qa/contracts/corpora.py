@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from quit.contracts.columns import SMALL, TEXT, TEXTS
-from quit.contracts.contract import Column, TableContract
+from quit.contracts.contract import Column, Nullable, TableContract
 from quit.contracts.tables import table
 
 _DOCUMENT = Column("doc_id", TEXT, "Id of the document: 20 hexadecimal digits that follow from title and text.")
@@ -19,10 +19,10 @@ CORPUS_TABLES: dict[str, TableContract] = {
     for table in (
         TableContract(
             "documents",
-            "corpus",
-            ("doc_id",),
-            "The documents, in the order of their first occurrence: a document's row is its place here.",
-            (
+            stage="corpus",
+            key=("doc_id",),
+            doc="The documents, in the order of their first occurrence: a document's row is its place here.",
+            columns=(
                 _DOCUMENT,
                 Column("title", TEXT, "The title; empty where there is none."),
                 Column("text", TEXT, "The text, NFC, with single spaces; never empty."),
@@ -31,35 +31,37 @@ CORPUS_TABLES: dict[str, TableContract] = {
         ),
         TableContract(
             "queries",
-            "corpus",
-            ("query_id",),
-            "Questions, each followed by its sub-questions.",
-            (
+            stage="corpus",
+            key=("query_id",),
+            doc="Questions, each followed by its sub-questions.",
+            columns=(
                 _QUERY,
                 Column("text", TEXT, "The question; in sub-questions, references are replaced by the earlier answers."),
                 Column("answers", TEXTS, "Accepted answers, first the one the source names first; may be empty."),
-                Column("parent_id", TEXT, "A sub-question's whole question; null for a whole question.", nullable=True),
-                Column("hop", SMALL, "A sub-question's place in its decomposition, from 1.", nullable=True),
-                Column(
-                    "kind", TEXT, "The source's type of the whole question: `2hop`, `comparison`, ...", nullable=True
-                ),
+                Nullable("parent_id", TEXT, "A sub-question's whole question; null for a whole question."),
+                Nullable("hop", SMALL, "A sub-question's place in its decomposition, from 1."),
+                Nullable("kind", TEXT, "The source's type of the whole question: `2hop`, `comparison`, ..."),
                 _SOURCE,
                 Column("record_id", TEXT, "The whole question's own id in its source."),
             ),
         ),
         TableContract(
             "qrels",
-            "corpus",
-            ("query_id", "doc_id"),
-            "Relevant documents; what is not here has relevance 0.",
-            (_QUERY, _DOCUMENT, Column("relevance", SMALL, "1 supports the answer; QUIT's own: 2 fully, 1 partially.")),
+            stage="corpus",
+            key=("query_id", "doc_id"),
+            doc="Relevant documents; what is not here has relevance 0.",
+            columns=(
+                _QUERY,
+                _DOCUMENT,
+                Column("relevance", SMALL, "1 supports the answer; QUIT's own: 2 fully, 1 partially."),
+            ),
         ),
         TableContract(
             "origins",
-            "corpus",
-            ("doc_id", "source", "file", "record_id", "place"),
-            "Where each document occurred: one row an occurrence, merged duplicates too.",
-            (
+            stage="corpus",
+            key=("doc_id", "source", "file", "record_id", "place"),
+            doc="Where each document occurred: one row an occurrence, merged duplicates too.",
+            columns=(
                 _DOCUMENT,
                 _SOURCE,
                 Column("file", TEXT, "Name of the file, without its folder (a release: its name)."),
@@ -79,10 +81,10 @@ def corpus_table(name: str) -> TableContract:
 
 EDGES = TableContract(
     "edges",
-    "graph",
-    ("doc_id", "rank"),
-    "The edges of a neighbourhood graph: each document's nearest others.",
-    (
+    stage="graph",
+    key=("doc_id", "rank"),
+    doc="The edges of a neighbourhood graph: each document's nearest others.",
+    columns=(
         _DOCUMENT,
         Column("neighbour_id", TEXT, "The neighbour; never the document itself."),
         Column("rank", SMALL, "1 is nearest."),
