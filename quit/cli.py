@@ -16,8 +16,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from quit.commands import build
-from quit.commands.declaring import Command, Group
+from quit.commands.declaring import Group
 from quit.common.estimate import span
 from quit.common.logs import without_secrets_in_logs
 from quit.common.progress import is_heard, saying
@@ -75,8 +74,7 @@ def assembled(command: str = "") -> Group:
         if isinstance(member, typer.Typer):
             app.add_typer(member, name=name, rich_help_panel=panel)
         else:
-            named = build.SourceCommand if name in ("build", "plan", "check") else Command
-            app.command(name, cls=named, rich_help_panel=panel)(member)
+            app.command(name, rich_help_panel=panel)(member)
     return app
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,26 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from quit.commands import options
-from quit.commands.declaring import Command
 from quit.commands.options import complete_sources, print_json, show
-from quit.errors import SettingsError
 from quit.text.words import counted
-
-
-class SourceCommand(Command):
-    """A command of sources, which says so where they are named as another such command takes them."""
-
-    allow_extra_args = True
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Raise ``SettingsError`` for sources without an option (``build``, ``plan``) or with one (``check``)."""
-        if self.name == "check" and {"--source", "-s"} & {word.partition("=")[0] for word in args}:
-            raise SettingsError("Here sources need no --source: quit check mine.jsonl")
-        if words := super().parse_args(ctx, args):
-            meant = " ".join(f"--source {shlex.quote(word)}" for word in words)
-            raise SettingsError(f"Unexpected: {' '.join(words)}. Did you mean {meant}?")
-        return words
-
 
 SourceOption = Annotated[
     list[str] | None,
@@ -96,22 +77,13 @@ def build(
     from quit.engine.workspace import Workspace
     from quit.flows.calling import run_job
     from quit.library import jobs
-    from quit.library.arguments import named_source, source_texts
-    from quit.library.building import as_built, keep_in
+    from quit.library.building import as_built, source_names
     from quit.library.progress import BuildConsole
-    from quit.retrieval.given import run_records
 
     changes = {"shards": shards, "runner": runner, "questions": questions, "max_cost": max_cost}
     opened = Workspace(workspace)
-    sources = [named_source(text) for text in source or ()]
-    if any(text.startswith("run:") for text in sources):
-        if len(sources) > 1 or corpus is None or questions_from is None:
-            raise SettingsError("A run is the only source of a build; it needs --corpus and --questions-from.")
-        records = run_records(Path(sources[0][4:]), corpus, questions_from, top or 20, qrels)
-        before = as_built(opened, profile, set_, changes, files=("-p", "--set"))
-        sources = source_texts(records, keep_in(opened, before))
-    elif corpus or questions_from or top or qrels:
-        raise SettingsError("--corpus, --questions-from, --top and --qrels go with --source run:FILE.")
+    before = as_built(opened, profile, set_, changes, files=("-p", "--set"))
+    sources = source_names(opened, source or (), before, corpus, questions_from, top, qrels)
     _, profile, texts = as_built(opened, profile, set_, changes, sources, add=add)
     arguments: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
     with BuildConsole(quiet):

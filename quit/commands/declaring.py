@@ -11,6 +11,7 @@ value) is ``Annotated``: ``Annotated[Path, typer.Option("-o")]``.
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections import Counter
 from collections.abc import Callable
 from copy import copy
@@ -27,10 +28,16 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Command(TyperCommand):
-    """A command that reads each value it is given: typer takes the last of two, and an empty one for none."""
+    """A command that reads each value it is given: typer takes the last of two, and an empty one for none. It says so
+    where its sources are named as another command takes them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Raise ``SettingsError`` for an empty value, and for an option with one value that is given twice."""
+        """Raise ``SettingsError`` for an empty value, for an option with one value that is given twice, and for sources
+        with an option where they are arguments, or without the option."""
+        kinds = {parameter.name: parameter.param_type_name for parameter in self.params}
+        if kinds.get("source") == "argument" and {"--source", "-s"} & {word.partition("=")[0] for word in args}:
+            raise SettingsError(f"Here sources need no --source: quit {self.name} mine.jsonl")
+        ctx.allow_extra_args = kinds.get("source") == "option"
         values, _, order = self.make_parser(ctx).parse_args(args=[*args])
         for parameter, times in Counter(order).items():
             name = parameter.opts[0] if parameter.param_type_name == "option" else str(parameter.name).upper()
@@ -42,7 +49,10 @@ class Command(TyperCommand):
                     f"{name} is given {times} times and takes one value. "
                     f"{ctx.command_path} --help says whether commas separate several."
                 )
-        return super().parse_args(ctx, args)
+        if words := super().parse_args(ctx, args):
+            meant = " ".join(f"--source {shlex.quote(word)}" for word in words)
+            raise SettingsError(f"Unexpected: {' '.join(words)}. Did you mean {meant}?")
+        return words
 
 
 class Group(typer.Typer):

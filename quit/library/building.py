@@ -17,6 +17,7 @@ from quit.library.arguments import (
     Runner,
     Sources,
     WriteFile,
+    named_source,
     override_texts,
     source_texts,
     temporary_sources,
@@ -24,6 +25,7 @@ from quit.library.arguments import (
 from quit.library.tables import Tables
 from quit.models.factory import Models
 from quit.models.user_classes import CAUSE, register_models
+from quit.retrieval.given import run_records
 from quit.settings import load, without
 from quit.sources import has_passages, parse_source
 
@@ -98,6 +100,31 @@ def build(
         except KeyboardInterrupt:
             raise KeyboardInterrupt("What is done stays done; the same call resumes.") from None
     return Tables(opened)
+
+
+def source_names(
+    workspace: Workspace,
+    sources: Sequence[str],
+    request: reading.Request,
+    corpus: Path | None = None,
+    questions: Path | None = None,
+    top: int | None = None,
+    qrels: Path | None = None,
+) -> list[str]:
+    """Return sources as ``KIND:PATH``: of ``run:FILE``, the file of its records that the workspace keeps.
+
+    ``corpus``, ``questions``, ``top`` (20) and ``qrels``: as of :func:`quit.retrieval.given.run_records`. Raises
+    ``SettingsError`` for a run beside other sources or without the first two, and for these without a run.
+    """
+    names = [*map(named_source, sources)]
+    if not any(name.startswith("run:") for name in names):
+        if corpus or questions or top or qrels:
+            raise SettingsError("--corpus, --questions-from, --top and --qrels go with --source run:FILE.")
+        return names
+    if len(names) > 1 or corpus is None or questions is None:
+        raise SettingsError("A run is the only source of a build; it needs --corpus and --questions-from.")
+    records = run_records(Path(names[0].removeprefix("run:")), corpus, questions, top or 20, qrels)
+    return source_texts(records, keep_in(workspace, request))
 
 
 def keep_in(workspace: Workspace, request: reading.Request) -> WriteFile:

@@ -221,3 +221,12 @@ def test_an_option_of_runs_needs_a_run(option: str, own_folder: None, capsys: py
     with pytest.raises(SystemExit) as end:
         main(["build", "-s", "starter", option, "5"])
     assert (end.value.code, "go with --source run:FILE" in capsys.readouterr().err) == (SettingsError.exit_code, True)
+
+
+@pytest.mark.parametrize(
+    "more", [[], ["--corpus", "c.jsonl"], ["--corpus", "c.jsonl", "--questions-from", "q", "-s", "x"]]
+)
+def test_a_run_is_the_only_source_and_needs_its_texts(more: list[str], own_folder: None, capsys) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["build", "-s", "run:a.run", *more])
+    assert (end.value.code, "A run is the only source" in capsys.readouterr().err) == (SettingsError.exit_code, True)
