@@ -18,6 +18,8 @@ PACKAGES = --constraint $(CONSTRAINTS) --editable '.[$(EXTRAS)]' --group test
 PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile -rfEs
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
+# Mypy reads packages for a minute: once, not per checkout.
+export MYPY_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quit/mypy
 unexport PYTHONDONTWRITEBYTECODE  # uv compiles nothing: each process would compile its packages again, torch in 10 s
 
 .PHONY: run test test-fast lint setup newest servers docs clean help
