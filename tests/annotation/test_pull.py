@@ -137,7 +137,7 @@ def test_a_deleted_task_withdraws_nothing(store, server, settings, pushed) -> No
     pull(store, server, settings)
     server.ask(lambda studio: studio.tasks.delete(str(pushed["q004"])))
     report = pull(store, server, settings)
-    assert report.withdrawn == 0 and "were deleted on the server" in report.problems[0]
+    assert report.withdrawn == 0 and "Deleted on the server: 1 task that people" in report.problems[0]
     assert _verdicts(store, settings) == {("q004", "tin"): True}
     assert push(store, server, settings, [item(number) for number in range(6)]).remade == 1
     [problem] = pull(store, server, settings).problems  # the task that she did is no more
