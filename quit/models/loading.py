@@ -96,6 +96,17 @@ def usable_device(name: str, key: str) -> str:
     return name
 
 
+def hub_commit(name: str) -> str:
+    """Return the commit of a model on the hub, 12 digits; "" for a folder, and where the hub and its cache have no
+    ``config.json`` of it."""
+    from transformers.utils import cached_file
+
+    try:
+        return "" if Path(located(name)).is_dir() else Path(str(cached_file(name, "config.json"))).parent.name[:12]
+    except OSError:
+        return ""
+
+
 def model_identity(name: str, revision: str = "", served: bool = False) -> str:
     """Return a model's identity: ``FOLDER#CHECKSUM``, or its name on the hub; then ``@REVISION``.
 

@@ -10,7 +10,7 @@ import pytest
 from quit.models.equivalence.bem import checkpoint_identity
 from quit.models.folders import folder_checksum
 from quit.models.generation.base import ModelOptions
-from quit.qa.indexes.encoders import model_identity
+from quit.qa.indexes.encoders import late_encoder
 from quit.qa.settings import FirstStages
 
 MIDDLE = (3 << 20) // 2
@@ -46,9 +46,9 @@ def test_all_three_uses_know_a_folder_by_the_same_digits_wherever_it_lies(folder
     for name in ("config.json", "model.safetensors"):
         digest.update(name.encode() + b"\0" + hashlib.sha256((folder / name).read_bytes()).digest())
     digits = digest.hexdigest()[:12]
-    expected = [f"tiny#{digits}", f"bem-1@{digits}", f"tiny@{digits}/{FirstStages().precision}"]
+    expected = [f"tiny#{digits}", f"bem-1@{digits}", f"late:tiny#{digits}/precision=fp32/unit=False"]
     for path in (str(folder), str(other)):
-        first_stage = model_identity(path, None, FirstStages())
+        first_stage = late_encoder(f"late:{path}", FirstStages()).identity
         assert [ModelOptions(path).identity, checkpoint_identity(path, ""), first_stage] == expected
     assert ModelOptions("Qwen/Qwen3-4B", "main").identity == "Qwen/Qwen3-4B@main"
 

@@ -16,7 +16,6 @@ import numpy as np
 from quit.common.arithmetic import maxsim, products
 from quit.common.arrays import write_array
 from quit.common.ids import content_hash
-from quit.models.loading import model_identity
 from quit.qa.benchmark.plugins import PluginContext
 from quit.qa.benchmark.task import expand
 from quit.qa.indexes.encoders import ColbertEncoder, LateEncoder, TokenVectors
@@ -35,8 +34,8 @@ class LateRetriever:
     def __init__(self, context: PluginContext) -> None:
         self._passages = context.passages
         self._tokens = token_encoder(context)
-        self.identity = f"late/{VERSION['hints']}/hints/{self._tokens.identity}"
-        chunk = context.settings.benchmark.chunk
+        batch, chunk = context.settings.benchmark.batch, context.settings.benchmark.chunk
+        self.identity = f"late/{VERSION['hints']}/hints/{self._tokens.identity}/batch={batch}"
         self._most = int(self._passages.units.sizes.max())
         self._step = max(1, chunk // 64 // self._most)  # a text has some sixty tokens
         self._folder = context.cache / content_hash(self.identity, self._passages.identity, chunk)
@@ -95,7 +94,8 @@ class LateReranker:
     def __init__(self, context: PluginContext) -> None:
         self._tokens = token_encoder(context)
         self._memory: dict[tuple[str, bytes], float] | None = {} if isinstance(self._tokens, TokenVectors) else None
-        self.identity = f"late/{VERSION['passages']}/passages/{self._tokens.identity}"
+        batch = context.settings.benchmark.batch
+        self.identity = f"late/{VERSION['passages']}/passages/{self._tokens.identity}/batch={batch}"
 
     def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
         """Return the sum over the query's tokens of the best cosine in each text, float64, shape (len(texts),)."""
@@ -119,5 +119,5 @@ def token_encoder(context: PluginContext) -> LateEncoder:
     """Return the token vectors that ``late`` or ``late:MODEL`` asks for."""
     name, settings = context.argument, context.running
     if name:
-        return ColbertEncoder(name, settings, f"{model_identity(name)}/batch={settings.batch}", unit=True)
+        return ColbertEncoder(name, settings, unit=True)
     return TokenVectors(context.models.encoder)

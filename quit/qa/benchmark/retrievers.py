@@ -19,7 +19,6 @@ import numpy as np
 from quit.common.arrays import stored_array
 from quit.common.ids import content_hash
 from quit.errors import InputError
-from quit.models.loading import model_identity
 from quit.qa.benchmark.plugins import PluginContext
 from quit.qa.benchmark.task import expand
 from quit.qa.indexes.encoders import DenseEncoder, EmbeddedEncoder, SentenceEncoder
@@ -71,7 +70,8 @@ class DenseRetriever:
         self._passages, self._queries, self._encoder = context.passages, encoder, of_passages or encoder
         self._chunk = settings.chunk
         self._granularity = settings.granularity if len(context.passages) > context.passages.groups else "permutation"
-        self.identity = f"dense/{DENSE_VERSION}/{encoder.identity}/{self._granularity}"
+        encoders = "+".join(each.identity for each in (encoder, of_passages) if each)
+        self.identity = f"dense/{DENSE_VERSION}/{encoders}/{self._granularity}/batch={settings.batch}"
         self._folder = context.cache / content_hash(self.identity, context.passages.identity, self._chunk)
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
@@ -122,8 +122,5 @@ class SentenceRetriever(DenseRetriever):
             raise InputError("Name the model of a dense retriever: dense:MODEL, or dense:QUERY_MODEL,PASSAGE_MODEL.")
         prompt = context.settings.benchmark.query_prompts.get(names[0])
         options = {"pooling": context.settings.benchmark.pooling, "similarity": context.settings.benchmark.similarity}
-        identity = f"{'+'.join(map(model_identity, names))}/{'/'.join(options.values())}/batch={context.running.batch}"
-        identity += f"/{content_hash(prompt, size=4)}" if prompt else ""
-        encoder = SentenceEncoder(names[0], context.running, identity, prompt, **options)
-        of_passages = SentenceEncoder(names[1], context.running, identity, **options) if len(names) > 1 else None
-        super().__init__(context, encoder, of_passages)
+        encoder = SentenceEncoder(names[0], context.running, prompt, **options)
+        super().__init__(context, encoder, *(SentenceEncoder(name, context.running, **options) for name in names[1:]))

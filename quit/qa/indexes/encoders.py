@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from quit.common.ids import content_hash
 from quit.errors import InputError, SettingsError
 from quit.models.encoders.sentence import load_encoder
-from quit.models.folders import folder_checksum
-from quit.models.loading import load_sentence_model, located, usable_device
+from quit.models.loading import hub_commit, load_sentence_model, located, model_identity, usable_device
 from quit.models.minilm.encoder import DIMENSION, MiniLM, minilm_identity
 from quit.models.protocols import Encoder
 from quit.qa.settings import FirstStages
@@ -45,17 +45,14 @@ class TextEncoder(Protocol[Vectors]):
     def queries(self, texts: Sequence[str]) -> Vectors: ...
 
 
-@runtime_checkable
 class DenseEncoder(TextEncoder[np.ndarray], Protocol):
     """One vector per text: shape (len(texts), dimension), float32."""
 
 
-@runtime_checkable
 class SparseEncoder(TextEncoder[list[tuple[np.ndarray, np.ndarray]]], Protocol):
     """A weight per vocabulary entry, most of them 0: (entries ascending, int32; their weights, float32) per text."""
 
 
-@runtime_checkable
 class LateEncoder(TextEncoder[list[np.ndarray]], Protocol):
     """One unit vector per token: shapes (tokens, dimension), float32."""
 
@@ -88,19 +85,6 @@ def device_of(settings: FirstStages) -> str:
 
         torch.set_num_threads(settings.threads)
     return usable_device(settings.device, "first_stages.device")
-
-
-def model_identity(name: str, model: Any, settings: FirstStages) -> str:
-    """Return what a model's vectors depend on: a folder's content, or its name and commit on the hub; and its
-    arithmetic.
-
-    ``model``: called for the loaded model where the name is the hub's.
-    """
-    path = Path(name).expanduser()
-    if path.is_dir():
-        return f"{path.name}@{folder_checksum(path)}/{settings.precision}"
-    config = getattr(getattr(model()[0], "auto_model", None), "config", None)
-    return f"{name}@{(getattr(config, '_commit_hash', None) or 'main')[:12]}/{settings.precision}"
 
 
 class EmbeddedEncoder:
@@ -139,20 +123,16 @@ class _SentenceModel:
     """An encoder of sentence-transformers, loaded when it is first asked, which raises :class:`InputError` where it
     cannot be.
 
-    ``kind``: its class there. ``identity``: what it is known by, where that is not :func:`model_identity`. ``prompt``:
-    what a query begins with, where the model itself does not say. ``unit``: whether token vectors are brought to unit
-    length once more.
+    ``kind``: its class there. ``prompt``: what a query begins with, where the model itself does not say. ``options``:
+    the subclass's own.
     """
 
     kind, prefix = "", ""
 
-    def __init__(
-        self, name: str, settings: FirstStages, identity: str = "", prompt: str | None = None, unit: bool = False
-    ) -> None:
+    def __init__(self, name: str, settings: FirstStages, prompt: str | None = None, **options: Any) -> None:
         self.name = f"{self.prefix}{name}"
-        self._source, self._settings, self._identity = name, settings, identity
+        self._source, self._settings, self._options = name, settings, options
         self._prompt = {"prompt": prompt} if prompt else {}
-        self._unit = unit
 
     @cached_property
     def model(self) -> Any:
@@ -170,8 +150,11 @@ class _SentenceModel:
 
     @cached_property
     def identity(self) -> str:
-        """Changes with all that its vectors depend on."""
-        return self._identity or self.prefix + model_identity(self._source, lambda: self.model, self._settings)
+        """Changes with all that its vectors depend on, except the texts per batch."""
+        prompt = {name: content_hash(text, size=4) for name, text in self._prompt.items()}
+        options = {"precision": self._settings.precision, **prompt, **self._options}
+        model = self.prefix + model_identity(self._source, hub_commit(self._source))
+        return "/".join([model, *(f"{name}={value}" for name, value in options.items())])
 
     def documents(self, texts: Sequence[str]) -> Any:
         """See the protocol that the subclass implements."""
@@ -200,16 +183,14 @@ class SentenceEncoder(_SentenceModel):
         self,
         name: str,
         settings: FirstStages,
-        identity: str = "",
         prompt: str | None = None,
         pooling: str = "auto",
         similarity: str = "cosine",
     ) -> None:
-        super().__init__(name, settings, identity, prompt)
-        self._pooling, self._similarity = pooling, similarity
+        super().__init__(name, settings, prompt, pooling=pooling, similarity=similarity)
 
     def _loaded(self, device: str) -> Any:
-        return load_encoder(self._source, device=device, pooling=self._pooling, similarity=self._similarity)
+        return load_encoder(self._source, device=device, **self._options)
 
     @cached_property
     def dimension(self) -> int:
@@ -229,14 +210,8 @@ class SpladeEncoder(_SentenceModel):
 
     kind, prefix = "SparseEncoder", "sparse:"
 
-    @cached_property
-    def identity(self) -> str:
-        """Changes with all that its vectors depend on."""
-        return super().identity + ("/cosine" if self._cosine else "")
-
-    @property
-    def _cosine(self) -> bool:
-        return self._settings.sparse_similarity == "cosine"
+    def __init__(self, name: str, settings: FirstStages) -> None:
+        super().__init__(name, settings, similarity=settings.sparse_similarity)
 
     @cached_property
     def dimension(self) -> int:
@@ -248,7 +223,7 @@ class SpladeEncoder(_SentenceModel):
         for start in range(0, len(texts), self._settings.batch):
             batch = texts[start : start + self._settings.batch]
             dense = self._run(method, batch, convert_to_sparse_tensor=False, convert_to_tensor=True, **options)
-            if self._cosine:
+            if self._options["similarity"] == "cosine":
                 dense = dense / dense.norm(dim=1, keepdim=True).clamp_min(1e-12)
             for row in dense.float().cpu().numpy():
                 entries = np.flatnonzero(row).astype(np.int32)  # NaN counts as non-zero: it is found, not lost
@@ -257,9 +232,13 @@ class SpladeEncoder(_SentenceModel):
 
 
 class ColbertEncoder(_SentenceModel):
-    """One unit vector per token, by a multi-vector model of sentence-transformers (as ColBERT)."""
+    """One unit vector per token, by a multi-vector model of sentence-transformers (as ColBERT). ``unit``: whether
+    vectors are brought to unit length once more."""
 
     kind, prefix = "MultiVectorEncoder", "late:"
+
+    def __init__(self, name: str, settings: FirstStages, unit: bool = False) -> None:
+        super().__init__(name, settings, unit=unit)
 
     @cached_property
     def model(self) -> Any:
@@ -279,7 +258,7 @@ class ColbertEncoder(_SentenceModel):
     def _encode(self, method: str, texts: Sequence[str], **options: Any) -> list[np.ndarray]:
         if not texts:
             return []
-        tokens = self._run(method, texts, normalize_embeddings=self._unit, **options)
+        tokens = self._run(method, texts, normalize_embeddings=self._options["unit"], **options)
         return [
             np.asarray(vectors.float().cpu() if hasattr(vectors, "cpu") else vectors, dtype=np.float32)
             for vectors in tokens

@@ -1,5 +1,6 @@
 """Encoders by name, over real sentence-transformers models made or found here."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from quit.models.folders import minilm_folder
 from quit.qa.indexes import encoders
 from quit.qa.settings import FirstStages
 from tests.qa.benchmark import tiny
+from tests.running import run_process
 
 SETTINGS = FirstStages(batch=4, device="cpu")
 TEXTS = ["The Nile flows through Cairo.", "Lima is a capital.", "a", "It lies on the Pacific " * 60]
@@ -18,12 +20,11 @@ TEXTS = ["The Nile flows through Cairo.", "Lima is a capital.", "a", "It lies on
 def test_a_folder_of_sentence_transformers_is_the_model_it_is() -> None:
     """The published MiniLM through sentence-transformers against our own reading of the same weights."""
     ours, theirs = encoders.dense_encoder("minilm", SETTINGS), encoders.dense_encoder(str(minilm_folder()), SETTINGS)
-    assert isinstance(ours, encoders.DenseEncoder) and isinstance(theirs, encoders.DenseEncoder)
     assert ours.dimension == theirs.dimension == 384
     vectors = theirs.documents(TEXTS)
     assert vectors.dtype == np.float32
     assert ((ours.documents(TEXTS) * vectors).sum(axis=1) > 0.995).all()  # ours are of whole numbers
-    assert "@" in theirs.identity and str(minilm_folder()) not in theirs.identity
+    assert "#" in theirs.identity and str(minilm_folder()) not in theirs.identity
     assert theirs.documents([]).shape == (0, 384)
 
 
@@ -46,7 +47,6 @@ def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_sparse_encoder_gives_the_entries_of_its_dense_rows(masked: Path) -> None:
     encoder = encoders.sparse_encoder(f"sparse:{masked}", SETTINGS)
-    assert isinstance(encoder, encoders.SparseEncoder)
     documents = encoder.documents(TEXTS)
     whole = sentence_transformers.SparseEncoder(str(masked), device="cpu").encode(TEXTS, convert_to_sparse_tensor=False)
     for (entries, weights), row in zip(documents, whole.numpy(), strict=True):
@@ -64,9 +64,38 @@ def test_late_interaction_models_and_minilms_tokens(masked: Path, tmp_path: Path
     tiny.late(tmp_path / "late", masked)
     for name in (f"late:{tmp_path / 'late'}", "late:minilm"):
         encoder = encoders.late_encoder(name, SETTINGS)
-        assert isinstance(encoder, encoders.LateEncoder)
         vectors = encoder.documents(TEXTS)
         assert len(vectors) == 4 and {one.shape[1] for one in vectors} == {encoder.dimension}
         assert len(vectors[0]) > len(vectors[2])
         for one in vectors:
             assert np.allclose(np.linalg.norm(one, axis=1), 1.0, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"settings": SETTINGS.model_copy(update={"precision": "bf16"})},
+        {"prompt": "query: "},
+        {"pooling": "cls"},
+        {"similarity": "dot"},
+    ],
+)
+def test_each_option_of_an_encoder_is_in_its_identity(options: dict, masked: Path) -> None:
+    """Except the texts per batch, with which indexes may be built and searched as memory allows."""
+    plain = encoders.SentenceEncoder(str(masked), SETTINGS).identity
+    assert encoders.SentenceEncoder(str(masked), **{"settings": SETTINGS, **options}).identity != plain
+    more = SETTINGS.model_copy(update={"batch": 9})
+    assert encoders.SentenceEncoder(str(masked), more).identity == plain
+
+
+def test_a_hubs_model_is_known_by_its_commit(tmp_path: Path) -> None:
+    """In a process of its own: the hub's library reads where its cache is when it is imported."""
+    commit = "0123456789abcdef" * 2 + "01234567"
+    folder = tmp_path / "models--a--b"
+    (folder / "snapshots" / commit).mkdir(parents=True)
+    (folder / "refs").mkdir()
+    (folder / "refs" / "main").write_text(commit)
+    (folder / "snapshots" / commit / "config.json").write_text('{"model_type": "bert"}')
+    code = "from quit.models.loading import hub_commit; print([hub_commit('a/b'), hub_commit('a/c')])"
+    environment = {"HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1"}
+    assert run_process(sys.executable, "-c", code, **environment).out == f"['{commit[:12]}', '']\n"
