@@ -6,7 +6,6 @@ Everything that is asked of a server goes through the SDK's public interface. A 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +15,7 @@ import httpx
 from quit.annotation.server import stored_account
 from quit.common.endpoints import UNTRUSTED, is_local
 from quit.common.retries import with_retries
-from quit.errors import InputError, ServerError, SettingsError, importing, shell_word
+from quit.errors import InputError, ServerError, SettingsError, importing, secret_of, shell_word
 from quit.settings import Review
 from quit.text.secrets import register_secret, shown
 
@@ -188,11 +187,9 @@ def connect(workspace: Path, settings: Review, url: str | None = None) -> Server
         url = account.url
     if not url.startswith(("http://", "https://")):
         raise SettingsError(f"--url {url!r} is not an address. Write it as https://labels.example.org.")
-    token = account.token if local and account else os.environ.get(TOKEN, "").strip()
+    token = account.token if local and account else secret_of(TOKEN)
     if not token:
         raise SettingsError(f"{url} needs a token. Copy one from {url}/user/account and set the variable {TOKEN}.")
-    if not (token.isascii() and token.isprintable()):
-        raise SettingsError(f"{TOKEN} has characters that no token has. Copy it again from {url}/user/account.")
     server = Server(url, token, settings, start if local else "")
     try:
         email = server.ask(lambda studio: studio.users.whoami()).email

@@ -56,7 +56,7 @@ def server_url() -> str | None:
     home = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
     try:
         profiles = tomllib.loads(Path(os.environ.get("PREFECT_PROFILES_PATH", home / "profiles.toml")).read_text())
-    except (OSError, ValueError):
+        active = os.environ.get("PREFECT_PROFILE", profiles.get("active"))
+        return profiles.get("profiles", {}).get(active, {}).get("PREFECT_API_URL")
+    except (OSError, ValueError, AttributeError):  # Prefect says what is wrong with it
         return None
-    active = os.environ.get("PREFECT_PROFILE", profiles.get("active"))
-    return profiles.get("profiles", {}).get(active, {}).get("PREFECT_API_URL")

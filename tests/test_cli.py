@@ -85,3 +85,14 @@ def test_a_build_of_which_the_filter_leaves_nothing_says_so(tmp_path: Path) -> N
         assert "pool" not in result.err
         assert "Nothing is left after the filter: the hints of 1 question give the answer away." in result.err
     assert "1 question: answer leak" in call_quit("status", "-w", workspace).out
+
+
+def test_a_build_of_which_the_split_leaves_nothing_says_so(tmp_path: Path) -> None:
+    """The reader knows the answer, and train takes no question."""
+    hints = [f"It has {n} bones." for n in range(5)]
+    row = {"id": "1", "question": "Which sea animal has arms?", "answers": ["octopus"]}
+    write_lines(tmp_path / "q.jsonl", [row | {"hints": hints, "candidates": ["1887"]}])
+    workspace = str(tmp_path / "W")
+    options = ("--source", str(tmp_path / "q.jsonl"), "--set", "split.method=size", "--set", "split.train_size=0")
+    for command in (["build", *options], ["build"], ["release", "create", "--name", "v1"]):
+        assert "Nothing is left after the split" in call_quit(*command, "-w", workspace, code=3).err

@@ -37,6 +37,7 @@ from quit.common.rows import limited_database, tuples
 from quit.contracts import TableContract
 from quit.dataset.files import HISTORY, TABLES, TableFiles, contract
 from quit.dataset.release import ReaderInfo
+from quit.errors import InputError
 from quit.models.protocols import NO_ANSWER
 from quit.settings import Settings
 from quit.settings.construction import MAX_PASSAGES
@@ -216,6 +217,8 @@ class _Chunk:
         for rows, _, passage in self._passages("passages", cells):
             pieces["passages"].append(_grouped(rows, passage, ("subset", "hints"))[0])
         yield from self._misplaced("passages", cells)
+        if empty := [name for name, some in pieces.items() if not some]:
+            raise InputError(f"The table {empty[0]!r} holds no row: there is no dataset.")
         tables |= {name: pa.concat_tables(some).unify_dictionaries() for name, some in pieces.items()}
         sets = [[name for place, name in enumerate(labelers) if one >> place & 1] for one in range(1 << len(labelers))]
         labelers_again = pa.array(sets, pa.list_(pa.string())).take(one_array(tables["labels"]["bits"]))

@@ -132,7 +132,7 @@ class Pipeline(BuildPlan):
         self.check_not_empty(run)
 
     def check_not_empty(self, run: StageRun) -> None:
-        """Raise ``InputError`` where the leakage filter has left no question for a later stage run."""
+        """Raise ``InputError`` where the leakage filter or the split has left no question for a later stage run."""
         filtered = self.workspace.current(["filter"]).get("filter")
         if run.stage.number > 2 and filtered and not filtered[1]["tables"]["usable_hints"]["rows"]:
             count = len(self._question_ids())
@@ -140,6 +140,12 @@ class Pipeline(BuildPlan):
                 f"Nothing is left after the filter: the hints of {'all ' if count > 1 else ''}"
                 f"{counted(count, 'question')} give the answer away. See: quit status -w "
                 f"{shell_word(self.workspace)} --left-out"
+            )
+        split = self.workspace.current(["split"]).get("split")
+        if run.stage.number > 6 and split and not split[1]["tables"]["splits"]["rows"]:
+            raise InputError(
+                "Nothing is left after the split: no question belongs to train, dev or test. Look at split.method, "
+                f"split.train and the sizes or shares. See: quit status -w {shell_word(self.workspace)} --left-out"
             )
 
     def discard_damaged(self) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -199,6 +200,7 @@ def as_built(
 
     ``add``: ``sources`` come after those of the last build. Of other sources, its limit of questions is not theirs.
     ``overrides`` take the place of the last build's, except of reviews and :data:`OPTIONS`; ``changes`` come over both.
+    Another profile leaves those of the last build that name an entry of a list, such as ``readers.0.role``.
     Sources with passages set :data:`GIVEN`. ``files``: options whose files have to be there still. Raises as
     :func:`quit.engine.location.check_build_files`, and ``WorkspaceError`` for a workspace of a newer program.
     """
@@ -214,16 +216,18 @@ def as_built(
 
         refs = [*map(parse_source, sources)]
         given = (add and given) or any(map(has_passages, refs))
-        names = [f"{ref.kind}:{ref.path.resolve()}" for ref in refs]
+        names = [*dict.fromkeys(f"{ref.kind}:{ref.path.resolve()}" for ref in refs)]
         before = [*before, *(name for name in names if name not in before)] if add else names
     remembered, own, changes = (plain(texts) for texts in (last["overrides"], overrides or (), changes))
     if overrides is not None:
         remembered = [text for text in remembered if text.startswith(_LASTING)]
+    if profile and profile != last["profile"]:  # a number is a place in the lists of the profile it was said of
+        remembered = [text for text in remembered if not re.search(r"\.\d", text.partition("=")[0])]
     if not add and {*before} != {*last["sources"]}:
         remembered = without(remembered, ["collect.questions="])
     texts = [*without(remembered, [*own, *changes]), *without(own, changes), *changes]
     texts = [*without(texts, [GIVEN]), GIVEN] if given else [text for text in texts if text != GIVEN]
-    return Request(before if add or not sources else [*sources], profile or last["profile"], texts)
+    return Request(before if add or not sources else [*dict.fromkeys(sources)], profile or last["profile"], texts)
 
 
 def settings_of(workspace: TableReader, changes: Sequence[str] = ()) -> Settings:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from quit.common.files import refuse_links
-from quit.errors import QuitError, ServerError, SettingsError
+from quit.errors import QuitError, ServerError, SettingsError, secret_of
 from quit.export import evaluation
 from quit.export.files import MADE_BY, MANIFEST, Manifest, read_manifest, verify
 from quit.export.huggingface import CONFIGS
 from quit.settings.card import Card
-from quit.text.secrets import register_secret, shown
+from quit.text.secrets import shown
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -64,14 +64,13 @@ class Target:
 
 
 def token() -> str:
-    """Return the token of the environment. Raises ``SettingsError`` where there is none."""
-    value = os.environ.get(TOKEN, "").strip()
+    """Return the token of the environment. Raises ``SettingsError`` where there is none, or one that cannot be sent."""
+    value = secret_of(TOKEN)
     if not value:
         raise SettingsError(
             f"{TOKEN} is not set. Export a token with write access (on the hub: Settings, Access Tokens). "
             "A dry run needs none."
         )
-    register_secret(value, TOKEN)
     return value
 
 

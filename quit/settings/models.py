@@ -9,9 +9,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from quit.common.endpoints import UNTRUSTED
-from quit.errors import SettingsError
+from quit.errors import SettingsError, secret_of
 from quit.settings.section import File, Prompt, Section, Variable
-from quit.text.secrets import register_secret
 
 LANGUAGE_MODELS = ("server", "vllm", "transformers")
 """Kinds of readers and judges that are language models."""
@@ -197,12 +196,8 @@ class ServerSettings(Section):
     def key(self) -> str | None:
         """Return the API key, which no text shows from then on. Raises :class:`SettingsError` where it is missing, or
         cannot be sent."""
-        key = os.environ.get(self.api_key_env, "").strip() if self.api_key_env else None
-        if self.api_key_env and key:
-            register_secret(key, self.api_key_env)
-            if not key.isprintable():
-                raise SettingsError(f"The environment variable {self.api_key_env} holds a line end or the like.")
-        elif self.api_key_env and self.api_key_needed:
+        key = secret_of(self.api_key_env) if self.api_key_env else None
+        if self.api_key_env and self.api_key_needed and not key:
             raise SettingsError(
                 f"Server {self.name!r}: the environment variable {self.api_key_env} is not set. Set it to the API key."
             )

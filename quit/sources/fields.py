@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import date
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -114,6 +115,8 @@ def describe(value: Any) -> str:
             return f"a list of {len(value)}"
         case dict():
             return "an object"
+        case date():  # Arrow reads such texts of a JSON file so
+            return "a date, which is no text (a JSON Lines file can be read as jsonl:FILE)"
     return f"a {type(value).__name__}"
 
 

@@ -1,4 +1,4 @@
-"""Numbers in sentences, lists of names, and what docstrings say."""
+"""Numbers in sentences, lists of names, abbreviations, and what docstrings say."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import inspect
 import re
 from collections.abc import Callable
 from typing import Any
+
+ABBREVIATED = re.compile(r"(?:\b(?:[A-Z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|vs|No|Gen|Col|Lt|Rev|Prof|Inc|Co|U\.S|b|d|c|ca)\.)$")
+"""The end of a text whose last full stop ends no sentence."""
 
 
 def counted(number: int, one: str, many: str = "") -> str:

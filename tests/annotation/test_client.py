@@ -141,7 +141,7 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch) -> None:
         connect(tmp_path, QUICK, "http://127.0.0.1:9")
     for token in ("abc\u2026", "abc\nabc"):
         monkeypatch.setenv("LABEL_STUDIO_API_KEY", token)
-        with pytest.raises(SettingsError, match="has characters that no token has.* http://127.0.0.1:9/user/account"):
+        with pytest.raises(SettingsError, match="LABEL_STUDIO_API_KEY has characters that no key or token has"):
             connect(tmp_path, QUICK, "http://127.0.0.1:9/")
     monkeypatch.setenv("LABEL_STUDIO_API_KEY", "abc")
     with pytest.raises(InputError, match="is not a Label Studio server"):

@@ -108,3 +108,17 @@ def test_options_of_a_build_outlast_its_settings(spelling: str, workspace: Works
     assert as_built(workspace, (), None, texts[1:]).overrides == [f"{key}=2" for key in (*keys, "judge.threshold")]
     assert as_built(workspace, [f"jsonl:{FEW}"]).overrides == [f"{key}=2" for key in (*keys[1:], "judge.threshold")]
     assert of_section("review", texts[-2:-1]) == ["review.overlap=2"]
+
+
+def test_what_names_an_entry_of_a_list_belongs_to_its_profile(workspace: Workspace) -> None:
+    texts = ["readers.1.role=reader", "judge.threshold=0.6"]
+    workspace.set_build({**workspace.build, "overrides": texts})
+    last = workspace.build["profile"]
+    assert as_built(workspace).overrides == as_built(workspace, profile=last).overrides == texts
+    assert as_built(workspace, profile="another").overrides == texts[1:]
+
+
+def test_a_source_named_twice_is_one(workspace: Workspace) -> None:
+    source = f"jsonl:{FEW}"
+    assert as_built(workspace, [source, source]).sources == [source]
+    assert as_built(workspace, [source, source], add=True).sources == as_built(workspace, [source], add=True).sources

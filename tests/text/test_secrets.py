@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from quit.cli import main
 from quit.common.logs import without_secrets_in_logs
-from quit.errors import InputError, QuitError, ServerError, without_secrets_in_errors
+from quit.errors import InputError, QuitError, ServerError, SettingsError, without_secrets_in_errors
+from quit.export import push
+from quit.settings import ServerSettings
 from quit.text import secrets
 from quit.text.secrets import contains_secret, register_secret, shown, without_secrets
 from tests.servers.keys import ACCESS, KEY, pieces
@@ -110,3 +112,19 @@ def test_a_traceback_shows_no_secret(error, debug, records, monkeypatch, capsys)
     output = capsys.readouterr().err
     assert raised.value.code == 1 and "Traceback" in output
     assert "tok-in" not in output and output.count("(QUIT_TEST_TOKEN)") == 2
+
+
+def _key_of_a_server() -> str | None:
+    return ServerSettings(name="s", base_urls=("http://127.0.0.1:9/v1",), api_key_env="QUIT_TEST_KEY").key()
+
+
+@pytest.mark.parametrize("value", ["sk–0123456789", "sk-01234\n56789", "schlüssel", "sk-0123\x7f56789"])
+@pytest.mark.parametrize(
+    ("variable", "read"),
+    [("QUIT_TEST_KEY", _key_of_a_server), ("HF_TOKEN", push.token)],
+)
+def test_a_key_that_no_header_takes_is_named_and_not_shown(value, variable, read, monkeypatch) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(SettingsError, match=f"{variable} has characters that no key or token has") as caught:
+        read()
+    assert value[:6] not in str(caught.value)

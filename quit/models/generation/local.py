@@ -9,6 +9,7 @@ shares with the prompt before it: in depth-first order, all hints but the last.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,8 @@ PIECES = 16
 """Pieces whose attention to their own texts is one product."""
 STEP = 64
 """Keys of a text by which such a product grows."""
+
+_SERVE = 'Serve the model (kind = "server").'
 
 
 @dataclass(eq=False)
@@ -246,7 +249,7 @@ class TransformersGenerator:
         if (without := layers - len(pieces[0].text.layers)) != 0:
             raise InputError(
                 f"{self.name}: {without} of the {layers} layers of {self._options.model!r} have no attention that "
-                'replies computed together can share. Serve the model (kind = "server").'
+                f"replies computed together can share. {_SERVE}"
             )
         return list(logits[: len(logit_rows)])
 
@@ -368,15 +371,20 @@ def _attend(
     scaling: float,
     sliding_window: int | None = None,
     softcap: float | None = None,
-    **_: Any,
+    **more: Any,
 ) -> tuple[Any, None]:
     """Attention of a pass, as transformers calls it. ``query``, ``key``, ``value``: (1, heads, rows, width).
 
     Each row attends to its text's own tokens, then to the text's beginning. The second softmax has one column more: for
-    the first as a whole, with the logarithm of its sum of exponentials as score.
+    the first as a whole, with the logarithm of its sum of exponentials as score. Raises :class:`InputError` for a model
+    whose attention has other terms.
     """
     import torch
 
+    chunk = getattr(module.config, "attention_chunk_size", None) or math.inf
+    terms = [term for name, term in more.items() if name != "position_ids" and torch.is_tensor(term)]  # such as sinks
+    if terms or key.shape != value.shape or any(piece.end > chunk for piece in pieces):
+        raise InputError(f"Replies computed together cannot share the attention of {type(module).__name__}. {_SERVE}")
     index = module.layer_idx
     _, heads, rows, width = key.shape
     both = torch.cat([key, value])

@@ -14,6 +14,7 @@ from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
 from quit.qa.relevance import YesNo
 from quit.qa.settings.bandits import Reports
+from quit.text.words import ABBREVIATED
 
 REPORT_FIELDS = frozenset({"request", "documents"})
 SUPPORT_FIELDS = frozenset({"document", "sentence"})
@@ -21,9 +22,10 @@ NUGGET_FIELDS = frozenset({"report", "question", "answer"})
 DOCUMENT_WORDS = 200
 """Words of a document that writer and judge see."""
 _CITATION = re.compile(r"\[\s*(\d+(?:\s*[,;]\s*\d+)*)\s*\]")
-_SENTENCE = re.compile(r"(?<=[.!?])((?:\s*\[[\d,;\s]+\])*)\s+(?=[\"“'(]?[A-Z0-9])|\n+")
+_CITATIONS = r"((?:\s*\[[\d,;\s]+\])*)"
+_SENTENCE = re.compile(rf"(?:(?<=[.!?]){_CITATIONS}\s+|(?<=[。！？]){_CITATIONS}\s*)(?=[\"“'(]?(\w))|\n+")
 _NO_DOCUMENT = 1 << 30  # the place that [0] cites
-_BEFORE_STOP = re.compile(r"(?<=\w)\s+(?=[.!?])")
+_BEFORE_STOP = re.compile(r"(?<=\w)\s+(?=[.!?。！？])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ def parse_report(text: str) -> list[Sentence]:
     """
     sentences = []
     for piece in _pieces(text):
-        numbers = [int(number) for group in _CITATION.findall(piece) for number in re.split(r"[,;]", group)]
+        numbers = [int(number[:9]) for group in _CITATION.findall(piece) for number in re.split(r"[,;]", group)]
         cited = tuple(dict.fromkeys(number - 1 if number else _NO_DOCUMENT for number in numbers))
         plain = _BEFORE_STOP.sub("", " ".join(_CITATION.sub(" ", piece).split()))
         if any(char.isalnum() for char in plain):
@@ -170,7 +172,10 @@ def _pieces(text: str) -> list[str]:
     """Return a text cut into sentences; citations right after a full stop belong to the sentence before it."""
     pieces, start = [], 0
     for cut in _SENTENCE.finditer(text):
-        end = cut.end(1) if cut.group(1) else cut.start()
+        after = cut[3] or ""
+        if after.islower() or (after and ABBREVIATED.search(text[max(start, cut.start() - 10) : cut.start()])):
+            continue
+        end = max(cut.end(1), cut.end(2), cut.start())  # -1: of the other kind of stop
         pieces.append(text[start:end])
         start = cut.end()
     return [*pieces, text[start:]]

@@ -77,7 +77,7 @@ def trace(
 ) -> None:
     """Show what was asked, retrieved, sampled and answered for one question, step by step.
 
-    Example: `quit sunar trace musique:2hop__574419_270105 --variant sunar`
+    Example: `quit sunar trace musique-2hop__574419_270105 --variant sunar`
 
     Args:
         query_id: Id of the question.

@@ -81,11 +81,12 @@ def design_rows(place: Path) -> list[dict[str, Any]]:
             golds, ends = dataset.gold_answers_of[position], ends_of(position)
             scores = {code: answer_scores(block.values[code], golds) for code in np.unique(block.codes[start:stop])}
             for code, replies in zip(block.passages.codes[start:stop], block.codes[start:stop], strict=True):
-                order = "descending" if names[code] == own[code] else "ascending"
+                descends, is_single = names[code] == own[code], len(own[code]) == 1
+                orders = ["both", *["descending"] * descends, *["ascending"] * (is_single or not descends)]
                 for (by, end), chosen in ends.items():
                     for reader, reply in zip(readers, replies) if own[code] in chosen else ():
-                        sums[reader, by, end, "both"] += (1.0, *scores[reply])
-                        sums[reader, by, end, order] += (1.0, *scores[reply])
+                        for order in orders:
+                            sums[reader, by, end, order] += (1.0, *scores[reply])
     return [
         {**dict(zip(("reader", "by", "end", "order"), key)), "passages": int(total[0]),
          **dict(zip(METRICS, (total[1:] / total[0]).tolist()))}

@@ -18,6 +18,7 @@ from quit.models.protocols import NO_ANSWER, Encoder
 from quit.text.answers import answer_key
 from quit.text.normalize import STOP_WORDS, stem, words
 from quit.text.numbers import SIGN
+from quit.text.words import ABBREVIATED
 
 VERSION = 4
 CLOSEST = 16
@@ -56,7 +57,6 @@ _SPANS = {
     "phrase": re.compile(rf"\b{_PLAIN}(?:[ -]{_PLAIN}){{0,3}}"),
 }
 _SENTENCE = re.compile(r"(?<=[.!?])[\"”')]*\s+(?=[\"“(]?[A-Z0-9])")
-_ABBREVIATED = re.compile(r"(?:\b(?:[A-Z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|vs|No|Gen|Col|Lt|Rev|Prof|Inc|Co|U\.S|b|d|c|ca)\.)$")
 _TITLE = re.compile(r"(?=(\w+))(.{1,80}?) (?=\1\b)|((?:\S+ ){1,3}?([A-Z]\w+)) (?=(?:\S+ ){0,3}\4\b)")
 _RELATIONS = {
     "place": "place country city state county located location headquarters birthplace capital border",
@@ -71,13 +71,13 @@ _TYPES = {"place": "LOC", "person": "HUM:HUMAN ind", "country": "LOC:LOCATION co
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text in order; initials and the usual abbreviations end none."""
-    sentences: list[str] = []
+    groups: list[list[str]] = []
     for part in _SENTENCE.split(text):
-        if sentences and _ABBREVIATED.search(sentences[-1]):
-            sentences[-1] += f" {part}"
+        if groups and ABBREVIATED.search(groups[-1][-1]):
+            groups[-1].append(part)
         elif part.strip():
-            sentences.append(part.strip())
-    return sentences
+            groups.append([part.strip()])
+    return [" ".join(parts) for parts in groups]
 
 
 def untitled(sentence: str) -> tuple[str, str]:

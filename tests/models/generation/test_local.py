@@ -45,6 +45,32 @@ def model(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("gpt_oss", {"num_local_experts": 4, "num_experts_per_tok": 2}),
+        ("llama4_text", {"attention_chunk_size": 32, "num_local_experts": 2, "intermediate_size_mlp": 128}),
+        ("deepseek_v3", {"q_lora_rank": 32, "kv_lora_rank": 32, "qk_rope_head_dim": 8, "v_head_dim": 16,
+                         "qk_nope_head_dim": 16, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1,
+                         "topk_group": 1, "moe_intermediate_size": 32, "num_key_value_heads": 4, "head_dim": 8}),
+    ],
+)  # fmt: skip
+def test_attention_with_other_terms_is_refused(tmp_path: Path, kind: str, more: dict[str, int]) -> None:
+    """Sinks, chunks, and keys of another width than values: replies would not be the model's."""
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint("llama", 3))
+    sizes = {"vocab_size": -(-len(tokenizer) // 64) * 64, "hidden_size": 64, "intermediate_size": 128, "head_dim": 16}
+    layers = {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+    ids = {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+    config = AutoConfig.for_model(kind, **{**sizes, **layers, **ids, **more})
+    AutoModelForCausalLM.from_config(config).float().save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(InputError, match="Serve the model"):
+        _generate(TransformersGenerator("t", ModelOptions(str(tmp_path))), _requests()[:1])
+
+
+@pytest.mark.slow
 def test_replies_are_those_of_a_model_asked_for_each_prompt_alone(model: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
