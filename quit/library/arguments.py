@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime, time
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from quit.settings import flatten
 if TYPE_CHECKING:
     import datasets
 
+_Text = TypeVar("_Text", bound="str | Path")
 STARTER = Path(__file__).parents[1] / "starter" / "questions.jsonl"
 
 
@@ -41,14 +42,20 @@ Format = Literal[
 Overrides = Mapping[str, Any] | Sequence[str]
 """``{"judge.threshold": 0.6}``, ``{"judge": {"threshold": 0.6}}`` or ``["judge.threshold=0.6"]``; a text alone is
 a list of one."""
+Paths: TypeAlias = "str | Path | Sequence[str | Path]"
 WriteFile = Callable[[str, bytes], Path]
 """Writes a file of that name and returns its path."""
+
+
+def as_list(values: _Text | Iterable[_Text]) -> list[_Text]:
+    """Return texts or paths as a list; one is a list of one."""
+    return [values] if isinstance(values, (str, Path)) else [*values]
 
 
 def override_texts(settings: Overrides | None) -> list[str]:
     """Return settings as ``key=value``, the value in TOML; those that are None are left out."""
     if not isinstance(settings, Mapping):
-        return [settings] if isinstance(settings, str) else list(settings or ())
+        return as_list(settings or ())
     values = [(key, value) for key, value in flatten(settings) if value is not None]
     return [f"{key}={json.dumps(value, ensure_ascii=False, default=_plain)}" for key, value in values]
 

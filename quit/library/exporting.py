@@ -12,7 +12,7 @@ from quit.common.progress import note
 from quit.dataset.release import Release
 from quit.engine.workspace import Workspace
 from quit.errors import MissingDependency, SettingsError, did_you_mean
-from quit.library.arguments import Format
+from quit.library.arguments import Format, as_list
 from quit.models.protocols import Encoder
 from quit.settings import Settings, load_card
 from quit.settings.card import Card
@@ -83,7 +83,7 @@ def export(
     if unknown := sorted(fine_tuning.keys() - options):
         raise SettingsError(f"export has no option {unknown[0]!r}.{did_you_mean(unknown[0], options)}")
     choices = FineTuning(**fine_tuning)
-    names: list[str] | None = [formats] if isinstance(formats, str) else None if formats is None else [*formats]
+    names: list[str] | None = None if formats is None else as_list(formats)
     if push is None and (public or dry_run):
         raise SettingsError(f"{'public' if public else 'dry-run'} goes with push: name ORG/NAME.")
     if push is not None and "huggingface" not in (names or ["huggingface"]):

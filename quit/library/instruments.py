@@ -18,7 +18,7 @@ import numpy as np
 
 from quit.errors import InputError
 from quit.evaluate.metrics import Measure, mean, run_values
-from quit.library.arguments import Table, as_table
+from quit.library.arguments import Table, as_list, as_table
 from quit.models.factory import Models
 from quit.models.judges import Ruling, rule
 from quit.models.protocols import HintSet, JudgeItem
@@ -43,11 +43,6 @@ def _models_of(settings: str) -> Models:
     return Models(parse(json.loads(settings)))
 
 
-def _as_list(texts: str | Iterable[str]) -> list[str]:
-    """Return texts as a list; one text is a list of one."""
-    return [texts] if isinstance(texts, str) else list(texts)
-
-
 def find_leaks(
     question: str, answers: Sequence[str], hints: Sequence[str], *, profile: str | Path = "embedded"
 ) -> list[list[Finding]]:
@@ -67,9 +62,7 @@ def find_leaks(
     """
     models = _models(profile)
     settings = load(profile).settings.leakage
-    return find_leaks_in_hints(
-        question, _as_list(answers), _as_list(hints), models.equivalence, models.encoder, settings
-    )
+    return find_leaks_in_hints(question, as_list(answers), as_list(hints), models.equivalence, models.encoder, settings)
 
 
 def convergence(
@@ -91,8 +84,8 @@ def convergence(
         SettingsError: There is no such profile, or it is wrong.
     """
     cap = load(profile).settings.convergence.candidate_cap
-    distinct = {answer_key(text): text for text in reversed(_as_list(candidates))}
-    item = HintSet(question, tuple(_as_list(hints)), answer, tuple([*distinct.values()][::-1][: cap - 1]))
+    distinct = {answer_key(text): text for text in reversed(as_list(candidates))}
+    item = HintSet(question, tuple(as_list(hints)), answer, tuple([*distinct.values()][::-1][: cap - 1]))
     return _models(profile).convergence.values([item])[0]
 
 
@@ -106,7 +99,7 @@ def passages(hints: Sequence[str]) -> dict[str, str]:
         Permutation -> text, in the pipeline's order. Five hints make 325 passages; ``"402"`` is the fifth hint, then
         the first, then the third.
     """
-    ranked = _as_list(hints)
+    ranked = as_list(hints)
     rows = PassageRows.full(1, len(ranked))
     return dict(zip(rows.permutation.to_pylist(), passage_texts([ranked], rows).to_pylist(), strict=True))
 
@@ -127,7 +120,7 @@ def judge(question: str, gold_answers: Sequence[str], answer: str, *, profile: s
         SettingsError: There is no such profile, or it is wrong.
         ServerError: The judge's server does not answer.
     """
-    item = JudgeItem("question", question, tuple(_as_list(gold_answers)), answer)
+    item = JudgeItem("question", question, tuple(as_list(gold_answers)), answer)
     return rule([item], _models(profile).judge)[0]
 
 
@@ -181,7 +174,7 @@ def evaluate_run(
         if len(unknown) == len(rankings):
             raise InputError(f"{fault}. Ids of the qrels are like {next(iter(relevance), 'none')!r}.")
         warnings.warn(f"{fault}: not scored.", stacklevel=2)
-    values = {text: run_values(rankings, relevance, Measure.parse(text)) for text in _as_list(metrics)}
+    values = {text: run_values(rankings, relevance, Measure.parse(text)) for text in as_list(metrics)}
     return values if per_question else {text: mean(list(of_metric.values())) for text, of_metric in values.items()}
 
 

@@ -18,7 +18,7 @@ from quit.dataset.release import Release, open_release, releases_of
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, MissingDependency, did_you_mean
 from quit.library import exporting
-from quit.library.arguments import Overrides, Split, override_texts
+from quit.library.arguments import Overrides, Paths, Split, as_list, override_texts
 from quit.release.view import open_to_read
 from quit.settings import Settings, of_section
 
@@ -216,12 +216,12 @@ class Tables:
         from quit.library import jobs
         from quit.library.progress import working
 
-        waive = [waive] if isinstance(waive, str) else waive
-        compare = [compare] if isinstance(compare, str) else compare
-        waivers = [f"{gate}={why or ''}" for gate, why in waive.items()] if isinstance(waive, Mapping) else list(waive)
+        waivers = (
+            [f"{gate}={why or ''}" for gate, why in waive.items()] if isinstance(waive, Mapping) else as_list(waive)
+        )
         texts, folder = override_texts(settings), str(Path(out).absolute()) if out else ""
         with working("release", not progress):
-            options: dict[str, Any] = {"folder": folder, "settings": texts, "compare": compare}
+            options: dict[str, Any] = {"folder": folder, "settings": texts, "compare": as_list(compare)}
             created = jobs.release(self._workspace, name, waivers, **options).result
         inside = {release.name: release for release in ([] if out else releases_of(self._workspace))}
         return Tables(inside.get(created["name"]) or open_release(created["path"]), created)
@@ -230,7 +230,7 @@ class Tables:
         self,
         out: str | Path | None = None,
         *,
-        releases: Sequence[str | Path] = (),
+        releases: Paths = (),
         settings: Overrides | None = None,
         progress: bool = True,
     ) -> Path:
@@ -261,14 +261,14 @@ class Tables:
             target = Path(out or opened.path / "report.html")
         with working("report", not progress):
             chosen = self._page_settings(settings)
-            write(render(gather(opened, chosen, [*map(Path, releases)]), chosen.pages.rows), target)
+            write(render(gather(opened, chosen, [*map(Path, as_list(releases))]), chosen.pages.rows), target)
         return target
 
-    def figures(self, *, releases: Sequence[str | Path] = (), settings: Overrides | None = None) -> dict[str, Any]:
+    def figures(self, *, releases: Paths = (), settings: Overrides | None = None) -> dict[str, Any]:
         """Return what the report shows as JSON-like values. Arguments and errors: as of :meth:`report`."""
         from quit.report.data import gather
 
-        return {**gather(self._opened, self._page_settings(settings), [*map(Path, releases)])}
+        return {**gather(self._opened, self._page_settings(settings), [*map(Path, as_list(releases))])}
 
     def _page_settings(self, settings: Overrides | None) -> Settings:
         from quit.engine.reading import settings_of
