@@ -21,7 +21,7 @@ def serve(
     list_: bool = False,
     as_json: options.Json = False,
 ) -> None:
-    """Offer build, review-sync, label-update, release and benchmark in Prefect, and start their runs on schedules.
+    """Offer build, review-sync, label-update and release in Prefect, and start their runs on schedules.
 
     A build takes sources, profile and settings from the workspace's last build when it starts. Runs until stopped.
     --json and --list only say what would be deployed.

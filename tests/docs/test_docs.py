@@ -137,6 +137,13 @@ def test_pages_that_the_code_names_are_there() -> None:
     assert pages and not {page for page in pages if not (ROOT / page).is_file()}
 
 
+def test_help_names_the_flows_that_are_served() -> None:
+    from quit.flows.serve import FLOWS
+
+    offered = re.search("Offer (.*) in Prefect", commands()["serve"].help or "")
+    assert offered and re.split(", | and ", offered[1]) == [*FLOWS]
+
+
 def test_the_citation_is_whole() -> None:
     import yaml
 
