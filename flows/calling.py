@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from quit.common.endpoints import address
 from quit.errors import SettingsError, Waiting, require
 from quit.library.jobs import JobResult
 
@@ -50,9 +51,11 @@ def run_job(job: Callable[..., JobResult], **parameters: Any) -> Any:
 
 def server_url() -> str | None:
     """Return the API's address of the Prefect server that ``PREFECT_API_URL`` or Prefect's active profile names, or
-    None. Prefect itself is not imported."""
-    if "PREFECT_API_URL" in os.environ:
-        return os.environ["PREFECT_API_URL"] or None
+    None. Prefect itself is not imported. Raises ``SettingsError`` for a variable that is no address."""
+    if (url := os.environ.get("PREFECT_API_URL")) is not None:
+        if url and not address(url).startswith("http"):
+            raise SettingsError("PREFECT_API_URL is no address. Write it as http://127.0.0.1:4200/api, or unset it.")
+        return url or None
     home = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
     try:
         profiles = tomllib.loads(Path(os.environ.get("PREFECT_PROFILES_PATH", home / "profiles.toml")).read_text())

@@ -221,7 +221,7 @@ def check(
     from quit.library.progress import working
 
     with temporary_sources(sources) as source_names:
-        refs = [parse_source(text) for text in source_names]
+        refs = [*dict.fromkeys(map(parse_source, source_names))]
         given = [reading.GIVEN] if any(map(has_passages, refs)) else []
         effective = load(profile, [*override_texts(settings), *given]).settings
         with working("check", not progress):

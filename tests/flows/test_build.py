@@ -12,7 +12,7 @@ import pytest
 from prefect import get_client
 
 from quit.engine.workspace import Workspace
-from quit.errors import Waiting
+from quit.errors import SettingsError, Waiting
 from quit.flows.build import build
 from quit.flows.calling import run_job, server_url
 from quit.library import jobs
@@ -107,4 +107,11 @@ def test_prefects_profile_names_a_server(variables, expected, tmp_path: Path, mo
     for name, value in {"PREFECT_HOME": str(tmp_path), **variables}.items():
         monkeypatch.setenv(name, value)
     assert server_url() == expected
+
+
+@pytest.mark.parametrize("url", ["nonsense", "127.0.0.1:4200/api", "http://"])
+def test_a_variable_that_is_no_address_is_named(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", url)
+    with pytest.raises(SettingsError, match="PREFECT_API_URL is no address"):
+        server_url()
     assert os.environ.get("PREFECT_API_URL") == variables.get("PREFECT_API_URL")
