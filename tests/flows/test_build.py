@@ -107,6 +107,7 @@ def test_prefects_profile_names_a_server(variables, expected, tmp_path: Path, mo
     for name, value in {"PREFECT_HOME": str(tmp_path), **variables}.items():
         monkeypatch.setenv(name, value)
     assert server_url() == expected
+    assert os.environ.get("PREFECT_API_URL") == variables.get("PREFECT_API_URL")
 
 
 @pytest.mark.parametrize("url", ["nonsense", "127.0.0.1:4200/api", "http://"])
@@ -114,4 +115,3 @@ def test_a_variable_that_is_no_address_is_named(url: str, monkeypatch: pytest.Mo
     monkeypatch.setenv("PREFECT_API_URL", url)
     with pytest.raises(SettingsError, match="PREFECT_API_URL is no address"):
         server_url()
-    assert os.environ.get("PREFECT_API_URL") == variables.get("PREFECT_API_URL")
