@@ -390,12 +390,8 @@ def with_rulings(verdicts: pa.Table, settled: SettledDecisions) -> pa.Table:
     by_people = {"probability": None, "basis": JUDGE, "judge": JUDGE, "note": None}
     rows = [
         by_people
-        | {
-            "correct": ruling.decision,
-            "producer": f"{JUDGE}:{ruling.basis}",
-            "raw": f"{ruling.yes} yes, {ruling.no} no",
-        }
-        for ruling in settled.answers.values()
+        | {"correct": each.decision, "producer": f"{JUDGE}:{each.basis}", "raw": f"{each.yes} yes, {each.no} no"}
+        for each in settled.answers.values()
     ]
     for name in rows[0]:
         field = contracts.table("verdicts").schema.field(name)

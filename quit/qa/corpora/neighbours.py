@@ -12,7 +12,7 @@ from quit.common.progress import note
 from quit.errors import InputError, SettingsError, importing
 from quit.qa.corpora.late import LateNeighbours
 from quit.qa.indexes.built import BuiltCorpus
-from quit.qa.indexes.encoders import dense_encoder, device_of, late_encoder
+from quit.qa.indexes.encoders import dense_encoder, device_of, encoder_kind, late_encoder
 from quit.qa.indexes.exact import ExactSearch, Exclusions, Neighbours
 from quit.qa.indexes.first_stage import build_first_stage, encoder_identity
 from quit.qa.indexes.rankings import read_rankings
@@ -49,9 +49,10 @@ def make_neighbours(
             )
         excluded = Exclusions(groups, len(corpus))
     arguments = (corpus, encoder, k, out, settings, stages, excluded)
-    if encoder == "bm25" or encoder.startswith("sparse:"):
+    kind = encoder_kind(encoder)
+    if kind in ("bm25", "sparse"):
         return _FromStage(*arguments)
-    if encoder.startswith("late:"):
+    if kind == "late":
         return LateNeighbours(*arguments, tokens=late_encoder(encoder, stages))
     return _FromVectors(*arguments)
 
@@ -182,7 +183,9 @@ class _FromStage(Neighbours):
     def __post_init__(self) -> None:
         super().__post_init__()
         bm25: dict[str, Any] = {"k1": self.stages.bm25_k1, "b": self.stages.bm25_b}
-        facts = bm25 if self.encoder == "bm25" else {"identity": encoder_identity(self.encoder, self.stages)}
+        facts = (
+            bm25 if encoder_kind(self.encoder) == "bm25" else {"identity": encoder_identity(self.encoder, self.stages)}
+        )
         self.facts |= {"method": "first stage", **facts}
 
     def prepare(self) -> None:

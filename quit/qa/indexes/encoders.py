@@ -57,9 +57,15 @@ class LateEncoder(TextEncoder[list[np.ndarray]], Protocol):
     """One unit vector per token: shapes (tokens, dimension), float32."""
 
 
+def encoder_kind(name: str) -> str:
+    """Return what an encoder's name asks for: ``bm25``, ``sparse``, ``late`` or ``dense``."""
+    prefixed = (kind for kind in ("sparse", "late") if name.startswith(f"{kind}:"))
+    return next(prefixed, "bm25" if name == "bm25" else "dense")
+
+
 def dense_encoder(name: str, settings: FirstStages) -> DenseEncoder:
-    """Return a dense encoder by name. Raises ``SettingsError`` for a sparse or late one."""
-    if name.startswith(("sparse:", "late:")):
+    """Return a dense encoder by name. Raises ``SettingsError`` for the name of another kind."""
+    if encoder_kind(name) != "dense":
         raise SettingsError(f"{name!r} is not a dense encoder: name {EMBEDDED}, or one of sentence-transformers'.")
     return EmbeddedEncoder(settings) if name == EMBEDDED else SentenceEncoder(name, settings)
 
@@ -71,11 +77,10 @@ def sparse_encoder(name: str, settings: FirstStages) -> SparseEncoder:
 
 def late_encoder(name: str, settings: FirstStages) -> LateEncoder:
     """Return a late-interaction encoder, ``late:NAME``."""
-    bare = name.removeprefix("late:")
-    if bare == EMBEDDED:
+    if name == f"late:{EMBEDDED}":
         encoder = MiniLM(settings.precision, device_of(settings))
         return TokenVectors(encoder, name, f"late:{encoder.identity}")
-    return ColbertEncoder(bare, settings)
+    return ColbertEncoder(name.removeprefix("late:"), settings)
 
 
 def device_of(settings: FirstStages) -> str:

@@ -26,7 +26,7 @@ from quit.common.steps import remove_steps
 from quit.errors import InputError, shell_word
 from quit.qa.indexes import vectors
 from quit.qa.indexes.built import BuiltCorpus, building
-from quit.qa.indexes.encoders import DenseEncoder, SparseEncoder, dense_encoder, device_of, sparse_encoder
+from quit.qa.indexes.encoders import DenseEncoder, SparseEncoder, dense_encoder, device_of, encoder_kind, sparse_encoder
 from quit.qa.indexes.vectors import (
     PARTIAL,
     Vectors,
@@ -119,10 +119,10 @@ def build_first_stage(corpus: BuiltCorpus, name: str, folder: Path, settings: Fi
 def _build(corpus: BuiltCorpus, name: str, folder: Path, settings: FirstStages) -> None:
     remove_leftovers(folder, "*")
     (folder / MANIFEST).unlink(missing_ok=True)
-    if name == "bm25":
+    if encoder_kind(name) == "bm25":
         shutil.rmtree(folder / "bm25", ignore_errors=True)
         Bm25.of(corpus.iter_texts(), k1=settings.bm25_k1, b=settings.bm25_b).save(folder / "bm25")
-    elif name.startswith("sparse:"):
+    elif encoder_kind(name) == "sparse":
         _encode_sparse(corpus, sparse_encoder(name, settings), folder / "postings")
     else:
         encode_corpus(corpus, dense_encoder(name, settings), folder / "vectors")
@@ -152,19 +152,19 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _facts(corpus: BuiltCorpus, name: str, settings: FirstStages) -> dict[str, Any]:
-    read = {"bm25_k1", "bm25_b"} if name == "bm25" else {"precision"}
-    values = settings.model_dump(include=read | ({"sparse_similarity"} if name.startswith("sparse:") else set()))
+    by_kind = {"bm25": {"bm25_k1", "bm25_b"}, "sparse": {"precision", "sparse_similarity"}}
+    values = settings.model_dump(include=by_kind.get(encoder_kind(name), {"precision"}))
     facts = {"version": VERSION, "encoder": name, "corpus": corpus.identity, "documents": len(corpus)}
     return {**facts, "identity": encoder_identity(name, settings), "settings": values}
 
 
 def encoder_identity(name: str, settings: FirstStages) -> str:
     """Return the identity of the encoder that a first stage has; empty for BM25."""
-    return "" if name == "bm25" else _encoder(name, settings).identity
+    return "" if encoder_kind(name) == "bm25" else _encoder(name, settings).identity
 
 
 def _encoder(name: str, settings: FirstStages) -> DenseEncoder | SparseEncoder:
-    return sparse_encoder(name, settings) if name.startswith("sparse:") else dense_encoder(name, settings)
+    return sparse_encoder(name, settings) if encoder_kind(name) == "sparse" else dense_encoder(name, settings)
 
 
 def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstStages) -> FirstStage:
@@ -192,13 +192,13 @@ def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstSta
         )
     name = facts["encoder"]
     encoder_settings = settings.model_copy(update=facts["settings"])
-    if name == "bm25":
+    if encoder_kind(name) == "bm25":
         k1, b = encoder_settings.bm25_k1, encoder_settings.bm25_b
         return Bm25Stage(Bm25.load(folder / "bm25"), f"bm25/{VERSION}/k1={k1}/b={b}@{corpus.identity[:12]}")
     encoder: Any = _encoder(name, encoder_settings)
     if facts.get("identity") != encoder.identity:
         raise InputError(f"The vectors of {folder} are not those of {encoder.identity}. Run: {again}")
-    if name.startswith("sparse:"):
+    if encoder_kind(name) == "sparse":
         identity = content_hash("sparse", encoder.identity, corpus.identity, size=8)
         return SparseStage(Postings.load(folder / "postings"), encoder, identity)
     stored: Any = open_vectors(folder / "vectors")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import sentence_transformers
 
+from quit.errors import SettingsError
 from quit.models.folders import minilm_folder
 from quit.qa.indexes import encoders
 from quit.qa.settings import FirstStages
@@ -99,3 +100,12 @@ def test_a_hubs_model_is_known_by_its_commit(tmp_path: Path) -> None:
     code = "from quit.models.loading import hub_commit; print([hub_commit('a/b'), hub_commit('a/c')])"
     environment = {"HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1"}
     assert run_process(sys.executable, "-c", code, **environment).out == f"['{commit[:12]}', '']\n"
+
+
+def test_a_name_asks_for_one_kind_of_encoder() -> None:
+    kinds = {"bm25": "bm25", "minilm": "dense", "org/late": "dense", "sparse:a/b": "sparse", "late:minilm": "late"}
+    for name, kind in kinds.items():
+        assert encoders.encoder_kind(name) == kind
+        if kind != "dense":
+            with pytest.raises(SettingsError, match="is not a dense encoder"):
+                encoders.dense_encoder(name, SETTINGS)
