@@ -75,11 +75,6 @@ class TableContract:
         return pa.schema(fields, metadata={"table": self.name, "stage": self.stage})
 
     @property
-    def grows(self) -> bool:
-        """Whether people's work appends to it (a log, or ``reviews``), so that its parts are never built again."""
-        return self.log or self.name == "reviews"
-
-    @property
     def shape(self) -> list[list[object]]:
         """Name, type and nullability of every column, as plain values: part of the fingerprint of the stage that makes
         it."""

@@ -30,6 +30,7 @@ PEOPLE = (
     TableContract(
         "reviews",
         stage="review",
+        log=True,
         key=("review_id", "kind", "answer_key", "text"),
         doc="Annotations of people, append-only: one row per (version of an annotation, answer), and rows for added "
         "answers, flags and notes. A later version of an annotation, or its withdrawal, supersedes the earlier "

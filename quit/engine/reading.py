@@ -131,7 +131,7 @@ class TableReader(ABC):
         questions = Questions(shard) if question_ids is None else Questions.of(pa.array(question_ids, pa.string()))
         questions = ALL if name == "rejects" else questions
         schema, paths = self.schema(name), self.all_files(name, questions.shard, runs)
-        if contracts.table(name).grows:
+        if contracts.table(name).log:
             tables = [questions.of_rows(read_log_part(name, path)) for path in paths]
         else:
             read, keys = (columns, KEYS) if columns else (schema.names, ())
@@ -155,7 +155,7 @@ class TableReader(ABC):
         bounds = [WHOLE] if question_ids is None else [Range(0, 1, name, name + "\0") for name in question_ids]
         for name in contracts.TABLES if tables is None else tables:
             contract = contracts.table(name)
-            if contract.grows:
+            if contract.log:
                 connection.register(name, self.read(name))  # parts may be of several versions
                 continue
             ranges = [WHOLE] if name == "rejects" else bounds

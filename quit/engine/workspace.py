@@ -189,7 +189,7 @@ class Workspace(Location, TableReader):
         (:func:`quit.common.files.known_checksum`). ``current``: what :meth:`current` returns, for callers that ask for
         several tables. Raises :class:`WorkspaceError` for the first file that is missing or was altered.
         """
-        if contracts.table(name).grows:  # people's work, not made by a stage
+        if contracts.table(name).log:  # people's work, not made by a stage
             return Log(self, name).files
         if current is None:
             current = self.current(runs)

@@ -45,7 +45,7 @@ def venue_metadata(venue: str, origin: Origin, card: Card, *, blind: bool = Fals
     metadata = croissant_of(origin, card)
     values = {name: metadata.get(name) for name in ("url", "version", "prov:wasDerivedFrom")}
     values["license"] = values["B2 licence"] = licence_urls(origin, card)
-    values["D5 annotators"] = metadata.get("rai:annotatorDemographics")
+    values["D5 annotators"] = (origin.provenance.get("verification") or {}).get("people")
     rows = []
     for field, source in VENUES[venue].items():
         there = bool(values.get(field, getattr(card, source, True)))

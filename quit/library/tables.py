@@ -14,18 +14,16 @@ import pyarrow as pa
 from quit import contracts
 from quit.common.ids import HINT_CHARACTERS
 from quit.dataset.files import current_files
-from quit.dataset.release import Release, open_release, releases_of
+from quit.dataset.release import Release, open_release
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, MissingDependency, did_you_mean
+from quit.errors import InputError, did_you_mean
 from quit.library import exporting
 from quit.library.arguments import Overrides, Paths, Split, as_list, override_texts
 from quit.release.view import open_to_read
 from quit.settings import Settings, of_section
 
 if TYPE_CHECKING:
-    import datasets
     import pandas as pd
-    import polars as pl
 
     from quit.annotation.project import PushReport
     from quit.annotation.sync import PullReport
@@ -120,20 +118,6 @@ class Tables:
         """Return a table as a pandas data frame. Raises as :meth:`arrow`."""
         return self.arrow(name).to_pandas()
 
-    def polars(self, name: str) -> pl.DataFrame:
-        """Return a table as a polars data frame. Raises as :meth:`arrow`; needs the package polars."""
-        try:
-            import polars
-        except ImportError:
-            raise MissingDependency("Data frames of polars need the package polars: pip install polars") from None
-        return polars.from_arrow(self.arrow(name))
-
-    def dataset(self, name: str) -> datasets.Dataset:
-        """Return a table as a Hugging Face dataset, in memory. Raises as :meth:`arrow`."""
-        import datasets
-
-        return datasets.Dataset(self.arrow(name))
-
     def passages(self, split: Split | None = None) -> pa.RecordBatchReader:
         """Return the labelled passages with their texts, batch by batch: ``question_id``, ``permutation``,
         ``question``, ``text``, ``label``, ``answers`` (valid ones) and ``split``.
@@ -223,8 +207,7 @@ class Tables:
         with working("release", not progress):
             options: dict[str, Any] = {"folder": folder, "settings": texts, "compare": as_list(compare)}
             created = jobs.release(self._workspace, name, waivers, **options).result
-        inside = {release.name: release for release in ([] if out else releases_of(self._workspace))}
-        return Tables(inside.get(created["name"]) or open_release(created["path"]), created)
+        return Tables(open_release(created["path"]), created)
 
     def report(
         self,

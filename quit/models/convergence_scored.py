@@ -73,14 +73,13 @@ class LLMConvergence:
     def counted(self, items: Sequence[HintSet]) -> tuple[list[list[float]], list[list[int]]]:
         """Return the convergence of each hint of each question, 0 to 1, and its distinct candidates without a
         verdict."""
-        pairs = [(hint, name) for item in items for hint in item.hints for name in (*item.distractors, item.gold)]
-
-        def request(row: int, attempt: int) -> ChatRequest:
-            hint, candidate = pairs[row]
-            fields = {"hint": hint, "candidate": candidate}
-            return ChatRequest(self._prompt, fields, _REPLY_TOKENS, sample=attempt, group=hint)
-
-        replies = iter(judges.read_verdicts(self._generator, request, len(pairs), range(_ATTEMPTS)))
+        requests = [
+            ChatRequest(self._prompt, {"hint": hint, "candidate": candidate}, _REPLY_TOKENS, group=hint)
+            for item in items
+            for hint in item.hints
+            for candidate in (*item.distractors, item.gold)
+        ]
+        replies = iter(judges.read_verdicts(self._generator, requests, range(_ATTEMPTS)))
         values: list[list[float]] = []
         unread: list[list[int]] = []
         for item in items:

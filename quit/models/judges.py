@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from quit.models.generation.base import ChatRequest, Completing
 from quit.models.limits import pair_note
@@ -102,12 +102,10 @@ class GptEvalJudge:
     def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
         """Return one verdict per item, in order; ``raw`` is the last reply."""
         samples = range(sample * self.attempts, (sample + 1) * self.attempts)
-        replies = read_verdicts(
-            self.generator, lambda row, number: self.request(items[row], number), len(items), samples
-        )
+        replies = read_verdicts(self.generator, [*map(self.request, items)], samples)
         return [Verdict(correct, None, text) for correct, text in replies]
 
-    def request(self, item: JudgeItem, sample: int = 0) -> ChatRequest:
+    def request(self, item: JudgeItem) -> ChatRequest:
         """Return what the model is asked about an answer."""
         fields = {
             "question": item.question,
@@ -115,7 +113,7 @@ class GptEvalJudge:
             "candidate": item.candidate,
         }
         choices = CHOICES if self.constrained else ()
-        return ChatRequest(self.prompt, fields, self.max_tokens, sample=sample, choices=choices, group=item.question_id)
+        return ChatRequest(self.prompt, fields, self.max_tokens, choices=choices, group=item.question_id)
 
 
 def parse_verdict(reply: str) -> bool | None:
@@ -131,20 +129,18 @@ def parse_verdict(reply: str) -> bool | None:
 
 
 def read_verdicts(
-    generator: Completing,
-    request: Callable[[int, int], ChatRequest],
-    rows: int,
-    samples: Sequence[int],
+    generator: Completing, requests: Sequence[ChatRequest], samples: Sequence[int]
 ) -> list[tuple[bool | None, str]]:
-    """Return the verdict and the last reply of each row; None where no reply was a readable Yes or No.
+    """Return the verdict and the last reply of each request; None where no reply was a readable Yes or No.
 
-    ``request``: (row, sample) -> what to ask. Rows without a verdict are asked for again, once a sample.
+    Requests without a verdict are made again, once per sample.
     """
-    replies: list[tuple[bool | None, str]] = [(None, "")] * rows
+    replies: list[tuple[bool | None, str]] = [(None, "")] * len(requests)
     for sample in samples:
         unread = [row for row, (verdict, _) in enumerate(replies) if verdict is None]
         if not unread:
             break
-        for row, reply in zip(unread, generator.complete([request(row, sample) for row in unread]), strict=True):
+        again = [replace(requests[row], sample=sample) for row in unread]
+        for row, reply in zip(unread, generator.complete(again), strict=True):
             replies[row] = parse_verdict(reply.text), reply.text
     return replies

@@ -55,11 +55,8 @@ class YesNo:
 
     def ask(self, fields: Sequence[dict[str, str]], group: str = "") -> list[bool | None]:
         """Return the verdict on each filled prompt, in order; None where no reply could be read."""
-
-        def request(row: int, attempt: int) -> ChatRequest:
-            return ChatRequest(self._prompt, fields[row], _TOKENS, sample=attempt, group=group)
-
-        replies = read_verdicts(self._generator, request, len(fields), range(self._attempts))
+        requests = [ChatRequest(self._prompt, each, _TOKENS, group=group) for each in fields]
+        replies = read_verdicts(self._generator, requests, range(self._attempts))
         verdicts = [verdict for verdict, _ in replies]
         self.verdict_count += len(verdicts)
         self.unread += verdicts.count(None)

@@ -127,6 +127,11 @@ def test_what_acl_rolling_review_asks_is_answered_by_the_card_the_program_and_pe
     assert [row["field"] for row in call_quit(*check, code=8).json()["required"] if not row["there"]] == [
         "D5 annotators"
     ]
+    people = write_lines(tmp_path / "people.jsonl", [{"annotator": "ada", "gender": "Female", "age": 19}])
+    beside = {"verification": verification(_live(), Review(people=str(people)))}
+    reviews = {"reviews": 5, "annotators": ["1"], "settled": 4, "open": 0}
+    small.freeze(tmp_path / "v2", small.rows(), "v2", beside, reviews=reviews)
+    call_quit(check[0], check[1], tmp_path / "v2", *check[3:])
     metadata_of(tables, tmp_path, load_card(tmp_path / "card.toml"), release="v1")
     card = (tmp_path / "huggingface/README.md").read_text()
     assert (

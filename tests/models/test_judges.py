@@ -1,9 +1,10 @@
 """What the judge makes of replies, and what it asks for."""
 
+import numpy as np
 import pytest
 
 from quit.models.generation import CachedGenerator
-from quit.models.judges import GptEvalJudge, parse_verdict
+from quit.models.judges import EquivalenceJudge, GptEvalJudge, parse_verdict
 from quit.models.prompting import load_prompt
 from quit.models.protocols import JudgeItem
 from tests.qa.scripted import Scripted
@@ -43,3 +44,16 @@ def test_an_unreadable_reply_is_asked_for_again_and_then_stays_unread() -> None:
         "Question: Which city?\nAnswer: Paris; City of Light\nCandidate: Lyon\n"
         'Is candidate correct? Choose between "Yes" or "No"'
     )
+
+
+def test_the_most_probable_gold_answer_decides_and_the_threshold_is_enough() -> None:
+    class Told:
+        identity = "told"
+
+        def probability(self, pairs):
+            return np.array([{"a": 0.2, "b": 0.6}[pair.reference] for pair in pairs])
+
+    judge = EquivalenceJudge("j", Told(), 0.6)
+    items = [JudgeItem("q", "Which?", golds, "x") for golds in (("a", "b"), ("a",), ())]
+    verdicts = [(each.correct, each.probability) for each in judge.verdicts(items)]
+    assert verdicts == [(True, 0.6), (False, 0.2), (False, 0.0)]

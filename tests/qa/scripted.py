@@ -7,7 +7,7 @@ import numpy as np
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator
 from quit.models.generation.base import ChatRequest, Completion, OnReply
-from quit.qa.contracts.corpora import corpus_table
+from quit.qa.contracts.corpora import CORPUS_TABLES
 from quit.qa.settings import QaSettings, parse
 from quit.retrieval.protocols import Ranking
 from quit.text.normalize import words
@@ -59,7 +59,7 @@ class SmallCollection:
         self._documents = list(documents)
         self._qrels = qrels
         blank = {"answers": [], "parent_id": None, "hop": None, "kind": None, "source": "test", "record_id": "q"}
-        self.queries = corpus_table("queries").from_rows([{**blank, **query} for query in queries])
+        self.queries = CORPUS_TABLES["queries"].from_rows([{**blank, **query} for query in queries])
 
     def __len__(self) -> int:
         return len(self._documents)

@@ -24,7 +24,6 @@ from quit.models.protocols import Pair
 WEIGHTS = Path(__file__).parents[1] / "weights" / "equivalence.npz"
 VERSION = 6
 """Rises whenever the same weights would give other probabilities."""
-CHUNK = 4096
 
 _EMPTY = NAMES.index("empty")
 
@@ -91,7 +90,6 @@ class EmbeddedEquivalence:
 
     def __init__(self, weights: Path = WEIGHTS) -> None:
         self._weights = weights
-        # The number is this code's: raise it when features change, for then the same weights answer differently.
         self.identity = f"embedded-equivalence-{VERSION}@{file_checksum(weights)[:12]}/{arithmetic()}"
 
     @once
@@ -102,9 +100,4 @@ class EmbeddedEquivalence:
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64 in [0, 1]."""
-        distinct = list(dict.fromkeys(pairs))
-        values: dict[Pair, float] = {}
-        for start in range(0, len(distinct), CHUNK):
-            part = distinct[start : start + CHUNK]
-            values.update(zip(part, self._model.probability(part).tolist(), strict=True))
-        return np.array([values[pair] for pair in pairs], dtype=np.float64)
+        return self._model.probability(pairs) if pairs else np.zeros(0)

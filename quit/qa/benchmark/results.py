@@ -84,8 +84,7 @@ class Scores:
         """The labels of all judged passages of each question, int8, highest first; None where only retrieved passages
         are judged."""
         assert self.task.relevance is not None
-        judged = (self.task.relevance.judgements(query) for query in range(len(self.task.queries)))
-        return [pair and pair[1] for pair in judged]
+        return [self.task.relevance.judgements(query) for query in range(len(self.task.queries))]
 
     def add_reading(self, reading: ReaderAnswers) -> None:
         """Add EM, F1 and cover-EM of a reader's answers, compared with the valid answers."""

@@ -112,7 +112,7 @@ def score_run(
         split=len(question_ids),
         missing=missing,
         others=len(lines.keys() - names),
-        without_full=sum(int(relevance.judgements(query)[1][0]) < FULLY for query in range(len(rankings))),
+        without_full=sum(int(relevance.judgements(query)[0]) < FULLY for query in range(len(rankings))),
         unknown=unknown,
         first_other=next((question for question in lines if question not in names), ""),
         first_unknown=next(unknown_passages, ""),

@@ -267,9 +267,9 @@ class Relevance(Protocol):
     def labels(self, query: int, rows: np.ndarray) -> np.ndarray:
         """Return the label of each passage, int8; one without a judgement has 0."""
 
-    def judgements(self, query: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return rows and labels (int8) of all judged passages, highest label first; None where only retrieved passages
-        are judged."""
+    def judgements(self, query: int) -> np.ndarray | None:
+        """Return the labels (int8) of all judged passages, highest first; None where only retrieved passages are
+        judged."""
 
 
 @dataclass(frozen=True)
@@ -292,12 +292,10 @@ class ReleaseRelevance:
         own, some = self.rows(query), np.asarray(rows, dtype=np.int64)
         return np.where((own.start <= some) & (some < own.stop), self.own[some], 0).astype(np.int8)
 
-    def judgements(self, query: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return rows and labels of the question's own passages, highest label first."""
+    def judgements(self, query: int) -> np.ndarray:
+        """Return the labels of the question's own passages, highest first."""
         own = self.rows(query)
-        labels = self.own[own.start : own.stop]
-        order = np.argsort(-labels, kind="stable")
-        return own.start + order, labels[order]
+        return np.sort(self.own[own.start : own.stop])[::-1]
 
     def oracle(self, query: int) -> Ranking:
         """Return every relevant passage of a question in the order of its rows, all with one score: nothing but a

@@ -74,11 +74,6 @@ CORPUS_TABLES: dict[str, TableContract] = {
 }
 
 
-def corpus_table(name: str) -> TableContract:
-    """Return the contract of one of a corpus's tables. Raises ``KeyError`` for another name."""
-    return CORPUS_TABLES[name]
-
-
 EDGES = TableContract(
     "edges",
     stage="graph",

@@ -33,7 +33,7 @@ from quit.common.progress import note
 from quit.common.rows import grouped
 from quit.common.steps import Steps, remove_steps
 from quit.errors import InputError, SettingsError
-from quit.qa.contracts.corpora import CORPUS_TABLES, corpus_table
+from quit.qa.contracts.corpora import CORPUS_TABLES
 from quit.qa.corpora.sources import CorpusRef
 from quit.qa.indexes.built import ARROW, LAYOUT, MADE_BY, MANIFEST, BuiltCorpus, building, check_target, query_set
 from quit.qa.settings import Corpora
@@ -140,7 +140,7 @@ class _Work:
         step = {"source": source, "records": len(records), "counts": dict(counts)}
         with self.folders.adding(len(self.steps)) as folder:
             for name, table_rows in rows.items():
-                write_parquet(folder / f"{name}.parquet", corpus_table(name).from_rows(table_rows))
+                write_parquet(folder / f"{name}.parquet", CORPUS_TABLES[name].from_rows(table_rows))
             write_json(folder / "step.json", step)
         self.steps.append(step)
 
@@ -281,7 +281,7 @@ def _finish(out: Path, work: _Work, fingerprint: str, sources: list[dict[str, An
 
 
 def _write_documents(work: _Work, parquet: Path, arrow: Path, identity: Any) -> None:
-    schema = corpus_table("documents").schema
+    schema = CORPUS_TABLES["documents"].schema
     with (
         parquet_writer(parquet, schema) as whole,
         pa.OSFile(str(arrow), "wb") as file,
@@ -294,7 +294,7 @@ def _write_documents(work: _Work, parquet: Path, arrow: Path, identity: Any) -> 
 
 
 def _write(pieces: Iterator[pa.Table], target: Path, name: str) -> None:
-    with parquet_writer(target, corpus_table(name).schema) as file:
+    with parquet_writer(target, CORPUS_TABLES[name].schema) as file:
         for piece in _even(pieces):
             file.write_table(piece, row_group_size=ROWS)
 

@@ -18,7 +18,7 @@ from quit.common.files import read_json, write_json, writing
 from quit.common.manifests import fault
 from quit.common.parquet import rows_of
 from quit.errors import InputError, SettingsError, WorkspaceError, refuse_newer, shell_word
-from quit.qa.contracts.corpora import corpus_table
+from quit.qa.contracts.corpora import CORPUS_TABLES
 from quit.qa.settings import Corpora
 from quit.retrieval.records import whole
 from quit.settings.section import set_options
@@ -180,7 +180,7 @@ class BuiltCorpus:
         return [sorted(group) for group in members.values()]
 
     def _read(self, name: str) -> pa.Table:
-        return rows_of(self.path / f"{name}.parquet").cast(corpus_table(name).schema)
+        return rows_of(self.path / f"{name}.parquet").cast(CORPUS_TABLES[name].schema)
 
     def _taken(self, name: str, rows: Sequence[int]) -> pa.ChunkedArray:
         positions = np.asarray(rows, dtype=np.int64)
