@@ -61,5 +61,5 @@ def server_url() -> str | None:
         profiles = tomllib.loads(Path(os.environ.get("PREFECT_PROFILES_PATH", home / "profiles.toml")).read_text())
         active = os.environ.get("PREFECT_PROFILE", profiles.get("active"))
         return profiles.get("profiles", {}).get(active, {}).get("PREFECT_API_URL")
-    except (OSError, ValueError, AttributeError):  # Prefect says what is wrong with it
+    except (OSError, ValueError, AttributeError, TypeError):  # Prefect says what is wrong with it
         return None

@@ -23,6 +23,7 @@ class Column:
 
 
 Nullable = partial(Column, nullable=True)
+"""A column that may be null."""
 
 
 @dataclass(frozen=True)

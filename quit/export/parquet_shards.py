@@ -66,6 +66,7 @@ class ParquetShard:
 
     @property
     def name(self) -> str:
+        """The file's path within the folder."""
         return f"{self.config}/{self.split}-{self.number:05d}-of-{self.count:05d}.parquet"
 
     def __enter__(self) -> ParquetShard:

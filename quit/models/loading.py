@@ -97,8 +97,8 @@ def usable_device(name: str, key: str) -> str:
 
 
 def hub_commit(name: str) -> str:
-    """Return the commit of a model on the hub, 12 digits; "" for a folder, and where the hub and its cache have no
-    ``config.json`` of it."""
+    """Return the commit of a model on the hub, 12 hexadecimal digits; "" for a folder, and where the hub and its cache
+    have no ``config.json`` of it."""
     from transformers.utils import cached_file
 
     try:

@@ -89,6 +89,12 @@ def test_a_name_that_the_system_refuses_is_one_line(words: str, capsys: pytest.C
     assert end.value.code and "File name too long" in written and "Traceback" not in written
 
 
+@pytest.mark.parametrize("words", ["cache stats", "check ~nosuchuser/q.jsonl"])
+def test_a_home_folder_that_is_not_known_is_one_line(words: str) -> None:
+    result = call_quit(*words.split(), code=errors.WorkspaceError.exit_code, QUIT_CACHE="~nosuchuser/x")
+    assert "names no such home folder" in result.err and "Traceback" not in result.err
+
+
 def test_the_page_has_the_exit_codes_of_the_code() -> None:
     page = (ROOT / "docs" / "howto" / "terminal.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([\d, ]+) \|", page, flags=re.M)

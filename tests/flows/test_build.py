@@ -110,6 +110,16 @@ def test_prefects_profile_names_a_server(variables, expected, tmp_path: Path, mo
     assert os.environ.get("PREFECT_API_URL") == variables.get("PREFECT_API_URL")
 
 
+@pytest.mark.parametrize(
+    "text", ["profiles = 3", "active = ['a']\n[profiles.a]", "active = 'a'\n[profiles]\na = 3", "["]
+)
+def test_profiles_of_another_form_name_no_server(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    (tmp_path / "profiles.toml").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("PREFECT_PROFILES_PATH", str(tmp_path / "profiles.toml"))
+    assert server_url() is None
+
+
 @pytest.mark.parametrize("url", ["nonsense", "127.0.0.1:4200/api", "http://"])
 def test_a_variable_that_is_no_address_is_named(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PREFECT_API_URL", url)

@@ -155,7 +155,7 @@ def _scheduled(server: Live, identity: str, interval: int) -> Any:
 def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(server, serving, place) -> None:
     serving()
     identity = server.deployment("build/build-W")["id"]
-    every = 20  # seconds; at half of it, a busy machine carries out twice as many runs that find nothing new
+    every = 20  # seconds between runs; shorter intervals only add runs that find nothing new
     [schedule] = until(lambda: _scheduled(server, identity, every), seconds=120, every=LOOK)
     try:
         finished = lambda: [one for one in server.runs_of("build/build-W") if one["state_type"] == "COMPLETED"]  # noqa: E731

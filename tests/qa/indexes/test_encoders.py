@@ -90,7 +90,7 @@ def test_each_option_of_an_encoder_is_in_its_identity(options: dict, masked: Pat
 
 
 def test_a_hubs_model_is_known_by_its_commit(tmp_path: Path) -> None:
-    """In a process of its own: the hub's library reads where its cache is when it is imported."""
+    """Run in a child process, because ``huggingface_hub`` reads the path of its cache on import."""
     commit = "0123456789abcdef" * 2 + "01234567"
     folder = tmp_path / "models--a--b"
     (folder / "snapshots" / commit).mkdir(parents=True)
