@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from filelock import FileLock, Timeout
 from markdown_it import MarkdownIt
 
 from quit.annotation.client import Server, person_of
+from quit.annotation.reports import PushReport
 from quit.annotation.tasks import (
     ANNOTATION_FIELDS,
     SUGGESTIONS,
@@ -50,24 +50,6 @@ _HIDDEN = (
 )
 """Columns that the list of tasks leaves out: it shows the question, its gold answers, and who did it and when."""
 _KEY = re.compile(r"\[quit-review ([0-9a-f]{12})\]")
-
-
-@dataclass
-class PushReport:
-    """What a push did. Numbers of tasks; ``remade``: deleted by hand on the server and created again; ``gone``: their
-    question has left the dataset; ``blind``: of those to review; ``problems``: in words, each with what to do."""
-
-    url: str = ""
-    project: int = 0
-    created: bool = False
-    new: int = 0
-    changed: int = 0
-    unchanged: int = 0
-    remade: int = 0
-    gone: int = 0
-    controls: int = 0
-    blind: int = 0
-    problems: list[str] = field(default_factory=list)
 
 
 def label_config() -> str:

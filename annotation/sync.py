@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from quit.annotation.client import Server, person_of
 from quit.annotation.project import edited, known_project, review_lock, task_key
+from quit.annotation.reports import PullReport
 from quit.annotation.tasks import ANNOTATION_FIELDS, Reading, intact, is_copy, read_result
 from quit.annotation.versions import Versions
 from quit.annotation.words import about_deleted, about_deleted_tasks, about_uncounted, questions_to_annotators
@@ -26,30 +26,6 @@ from quit.stages.labelling.verdicts import unclear_annotations
 
 _LIGHT = ("id", "meta", "annotations_ids", "updated_at")
 _FULL = ("id", "meta", "data", "updated_at", "created_at", *ANNOTATION_FIELDS)
-
-
-@dataclass
-class PullReport:
-    """What a pull brought. ``versions``: new versions of annotations, ``rows``: rows appended, ``verdicts``: those that
-    accept or reject an answer, ``withdrawn``: deleted annotations, ``held``: deleted ones that still count,
-    ``copied``: those on the server that nobody submitted, ``unclear``: those whose annotators have to be asked what
-    they mean, ``tasks``: tasks on the server, ``done``: those with all the annotations they need, ``problems``: in
-    words, each with what to do."""
-
-    url: str = ""
-    project: int = 0
-    versions: int = 0
-    rows: int = 0
-    verdicts: int = 0
-    withdrawn: int = 0
-    held: int = 0
-    skipped: int = 0
-    copied: int = 0
-    unclear: int = 0
-    tasks: int = 0
-    done: int = 0
-    part: str | None = None
-    problems: list[str] = field(default_factory=list)
 
 
 def pull(

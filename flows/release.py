@@ -25,8 +25,7 @@ from quit.status.summary import markdown_links
 @flow(name="release", flow_run_name=run_name)
 @of_job(jobs.release, waive=Sequence[Waiver], formats=Sequence[Format])
 def release(arguments: dict[str, Any]) -> JobResult:
-    """Freeze a workspace as a release and export it; returns its ``name``, ``path``, ``content_id``, whether it is
-    ``new``, and a ``note`` (what differs in a release that exists already and is kept; usually empty).
+    """Freeze a workspace as a release and export it; returns :class:`quit.library.results.ReleaseFacts`.
 
     Fails when a gate is neither passed nor waived. Where the name has a date and a release holds these very tables,
     only exports that are missing are written.
@@ -34,8 +33,8 @@ def release(arguments: dict[str, Any]) -> JobResult:
     waivers = [f"{waiver.gate}={waiver.reason}" for waiver in arguments.get("waive", ())]
     outcome = jobs.release(**{**arguments, "waive": waivers}, now=datetime.now(), step=as_task)
     facts, nothing, source = outcome.result, outcome.nothing_new, Workspace.open(arguments["workspace"])
-    frozen = open_release(Path(facts["path"]) if arguments.get("folder") else source.path / FOLDER / facts["name"])
-    for gate in frozen.facts["gates"] if facts["new"] else ():
+    frozen = open_release(Path(facts.path) if arguments.get("folder") else source.path / FOLDER / facts.name)
+    for gate in frozen.facts["gates"] if facts.new else ():
         get_run_logger().info("gate %s: %s (%s violations)", gate["gate"], gate["state"], gate["violations"])
     heading = f"**{nothing}**\n\n" if nothing else ""
     summary = "\n".join(f"    {line}" for line in lines(frozen))

@@ -13,6 +13,8 @@ from quit import errors as errors
 from quit.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from quit.annotation.reports import PullReport as PullReport
+    from quit.annotation.reports import PushReport as PushReport
     from quit.library.building import build as build
     from quit.library.building import check as check
     from quit.library.building import plan as plan
@@ -23,12 +25,16 @@ if TYPE_CHECKING:
     from quit.library.instruments import judge as judge
     from quit.library.instruments import passages as passages
     from quit.library.results import ExportResult as ExportResult
+    from quit.library.results import ReleaseFacts as ReleaseFacts
     from quit.library.tables import Tables as Tables
     from quit.library.tables import open_tables
+    from quit.models.judges import Ruling as Ruling
     from quit.models.protocols import JudgeItem as JudgeItem
     from quit.models.protocols import Prompt as Prompt
     from quit.models.protocols import Reply as Reply
     from quit.models.protocols import Verdict as Verdict
+    from quit.operations.plan import Plan as Plan
+    from quit.review.apply import ApplyReport as ApplyReport
     from quit.review.report import ReviewStatus as ReviewStatus
     from quit.stages.leaks.find import Finding as Finding
     from quit.status.story import Story as Story
@@ -36,12 +42,16 @@ if TYPE_CHECKING:
     open = open_tables  # mypy --strict exports `import x as x`, but not `import x as y`
 
 _MODULES = {
+    "annotation.reports": ("PullReport", "PushReport"),
     "library.building": ("build", "check", "plan"),
     "library.checking": ("SourceCheck",),
-    "library.results": ("ExportResult",),
+    "library.results": ("ExportResult", "ReleaseFacts"),
     "library.tables": ("Tables", "open"),
     "library.instruments": ("convergence", "evaluate_run", "find_leaks", "judge", "passages"),
+    "models.judges": ("Ruling",),
     "models.protocols": ("JudgeItem", "Prompt", "Reply", "Verdict"),
+    "operations.plan": ("Plan",),
+    "review.apply": ("ApplyReport",),
     "review.report": ("ReviewStatus",),
     "stages.leaks.find": ("Finding",),
     "status.story": ("Story",),

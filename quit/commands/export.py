@@ -91,7 +91,7 @@ def export(
         progress=not quiet,
         positives=positives,
         negatives=negatives,
-        kind=negative_kind,
+        negative_kind=negative_kind,
         miner=miner,
         seed=seed,
     )

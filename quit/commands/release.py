@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +15,9 @@ from quit.commands.options import open_workspace, show, working
 from quit.errors import GateError, SettingsError, shell_word
 from quit.render.table import Table
 from quit.text.words import counted, split_names
+
+if TYPE_CHECKING:
+    from quit.library.results import ReleaseFacts
 
 app = Group("Freeze versions of the dataset, check, verify and compare them.")
 
@@ -58,13 +62,12 @@ def create(
     arguments: dict[str, Any] = {"waive": waive, "settings": set_, "folder": str(out) if out else None}
     arguments["compare"] = compare
     with working("release", quiet):
-        facts = run_job(jobs.release, workspace=str(workspace), name=name, **arguments)
-    path, content_id = facts["path"], facts["content_id"]
-    line = f"{path}: release {facts['name']}, content id {content_id}"
-    if not facts["new"]:
-        line = f"{path} already holds this release (content id {content_id}): nothing to do. {facts['note']}".rstrip()
-    keys = ("path", "content_id", "new", *(["note"] if facts["note"] else []))
-    show({key: facts[key] for key in keys}, as_json, [] if quiet else [line])
+        facts: ReleaseFacts = run_job(jobs.release, workspace=str(workspace), name=name, **arguments)
+    line = f"{facts.path}: release {facts.name}, content id {facts.content_id}"
+    if not facts.new:
+        content = f"content id {facts.content_id}"
+        line = f"{facts.path} already holds this release ({content}): nothing to do. {facts.note}".rstrip()
+    show(asdict(facts), as_json, [] if quiet else [line])
 
 
 @app.command("import")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from quit.common.files import file_states
 from quit.common.progress import note
 from quit.dataset.release import Release
 from quit.engine.workspace import Workspace
-from quit.errors import MissingDependency, SettingsError, did_you_mean
+from quit.errors import MissingDependency, SettingsError
 from quit.library.arguments import Format, as_list
 from quit.models.protocols import Encoder
 from quit.settings import Settings, load_card
@@ -41,8 +40,12 @@ def export(
     public: bool = False,
     dry_run: bool = False,
     overwrite: bool = False,
+    positives: int = 10,
+    negatives: int = 10,
+    negative_kind: str = "other",
+    miner: str = "bm25",
+    seed: str = "export",
     progress: bool = True,
-    **fine_tuning: Any,
 ) -> ExportResult:
     """Write the labelled dataset in formats that other tools read, and publish it.
 
@@ -60,9 +63,13 @@ def export(
         public: Let everyone see what is pushed.
         dry_run: List what would be pushed; needs no token.
         overwrite: Replace an earlier export.
+        positives: Passages of label 2 per question, at most (tevatron, colbert, monot5, as the next three).
+        negatives: Negative passages per question, at most.
+        negative_kind: ``other`` (label 2 of other questions: the paper's), ``any`` (of theirs), ``partial`` (label 1)
+            or ``hard`` (mined).
+        miner: What finds hard negatives: ``bm25`` or ``encoder``.
+        seed: Key of the choice of positives and negatives, and of the passages of ``evaluation``.
         progress: Show how far it is.
-        **fine_tuning: Of tevatron, colbert and monot5: ``positives``, ``negatives`` (passages per question, at
-            most), ``kind`` of negatives, ``miner``, ``seed``.
 
     Returns:
         A dictionary of the type ``quit.ExportResult``: ``formats``, and with ``push`` also ``published``.
@@ -79,10 +86,7 @@ def export(
     from quit.export.push import Target, publish, token
     from quit.library.progress import working
 
-    options = [*(each.name for each in fields(FineTuning)), *(export.__kwdefaults__ or ())]
-    if unknown := sorted(fine_tuning.keys() - options):
-        raise SettingsError(f"export has no option {unknown[0]!r}.{did_you_mean(unknown[0], options)}")
-    choices = FineTuning(**fine_tuning)
+    choices = FineTuning(positives, negatives, negative_kind, miner, seed)
     names: list[str] | None = None if formats is None else as_list(formats)
     if push is None and (public or dry_run):
         raise SettingsError(f"{'public' if public else 'dry-run'} goes with push: name ORG/NAME.")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from quit.common.progress import note
 from quit.errors import CapReached, InputError, require
+from quit.library.results import ReleaseFacts
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -249,8 +250,7 @@ def release(
     now: datetime | None = None,
     step: Step = directly,
 ) -> JobResult:
-    """Freeze a workspace as a release and export it. The result: ``name``, ``path``, ``content_id``, whether it is
-    ``new``, and a ``note`` (what differs in a release that exists already and is kept; usually empty).
+    """Freeze a workspace as a release and export it. The result: :class:`quit.library.results.ReleaseFacts`.
 
     ``now``: if given, it replaces %Y, %m, %d, %H and %M in the name; any other % stays.
 
@@ -290,11 +290,8 @@ def release(
         step("export", partial(_export, overwrite=overwrite, encoder=encoder), created.release, missing, Path(out))
     frozen = created.release
     path = str(frozen.path) if target else f"{workspace}/{FOLDER}/{frozen.name}"
-    facts = {"name": frozen.name, "path": path, "content_id": frozen.content_id}
-    result = {**facts, "new": created.new, "note": created.note}
-    if created.new or missing:
-        return JobResult(result)
-    return JobResult(result, f"Nothing new: the release {frozen.name} holds these very tables.")
+    nothing_new = None if created.new or missing else f"Nothing new: the release {frozen.name} holds these very tables."
+    return JobResult(ReleaseFacts(path, frozen.name, frozen.content_id, created.new, created.note), nothing_new)
 
 
 def dated_name(name: str, now: datetime) -> str:

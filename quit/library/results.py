@@ -1,7 +1,8 @@
-"""The types of what an export returns: dictionaries, as ``quit export --json`` prints them."""
+"""The types of what exports and releases return. Of an export: dictionaries, as ``quit export --json`` prints them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NotRequired, TypedDict
 
 
@@ -38,3 +39,15 @@ class ExportResult(TypedDict):
     out: str
     formats: list[ExportedFormat]
     published: NotRequired[Publication]
+
+
+@dataclass(frozen=True)
+class ReleaseFacts:
+    """A release. ``new``: whether it was frozen now, None where it was only opened; ``note``: what differs in a release
+    that exists already and is kept (usually empty)."""
+
+    path: str
+    name: str
+    content_id: str
+    new: bool | None = None
+    note: str = ""

@@ -17,16 +17,16 @@ from quit.dataset.files import current_files
 from quit.dataset.release import Release, open_release
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, did_you_mean
-from quit.library import exporting
+from quit.library import exporting, jobs
 from quit.library.arguments import Overrides, Paths, Split, as_list, override_texts
+from quit.library.results import ReleaseFacts
 from quit.release.view import open_to_read
 from quit.settings import Settings, of_section
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from quit.annotation.project import PushReport
-    from quit.annotation.sync import PullReport
+    from quit.annotation.reports import PullReport, PushReport
     from quit.review.apply import ApplyReport
     from quit.review.report import ReviewStatus
     from quit.status.story import Story
@@ -35,6 +35,7 @@ _COUNTS = """
     SELECT split, count(DISTINCT question_id) AS questions, count(*) AS passages, count(*) FILTER (label = 2) AS fully
     FROM labels JOIN splits USING (question_id) GROUP BY split ORDER BY list_position(['train', 'dev', 'test'], split)
 """
+# The rows of TableFiles.passages, in SQL: their columns, texts and order of valid answers are the same.
 _LABELLED_PASSAGES = f"""
     CREATE VIEW labelled_passages AS
     SELECT question_id, permutation, question,
@@ -57,13 +58,15 @@ class Tables:
     table's columns.
 
     Attributes:
-        facts: Of a release ``path``, ``name`` and ``content_id``; from :meth:`release` also ``new`` (whether it was
-            frozen now) and ``note`` (how the release that was there differs).
+        facts: Of a release ``path``, ``name``, ``content_id`` and, from :meth:`release`, ``new`` and ``note``; None for
+            a workspace.
     """
 
-    def __init__(self, opened: Workspace | Release, facts: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, opened: Workspace | Release, facts: ReleaseFacts | None = None) -> None:
         self._opened = opened
-        self.facts = dict(facts or {})
+        if isinstance(opened, Release) and facts is None:
+            facts = ReleaseFacts(str(opened.path), opened.name, opened.content_id)
+        self.facts = facts
 
     @property
     def _workspace(self) -> Workspace:
@@ -191,23 +194,27 @@ class Tables:
             progress: Show how far it is.
 
         Returns:
-            The tables of the release; ``facts`` says whether it is new.
+            The tables of the release; ``facts.new`` says whether it was frozen now.
 
         Raises:
             GateError: A gate failed and is not waived.
             WorkspaceError: The build is not finished, or the name is taken by other content.
         """
-        from quit.library import jobs
         from quit.library.progress import working
 
         waivers = (
             [f"{gate}={why or ''}" for gate, why in waive.items()] if isinstance(waive, Mapping) else as_list(waive)
         )
-        texts, folder = override_texts(settings), str(Path(out).absolute()) if out else ""
         with working("release", not progress):
-            options: dict[str, Any] = {"folder": folder, "settings": texts, "compare": as_list(compare)}
-            created = jobs.release(self._workspace, name, waivers, **options).result
-        return Tables(open_release(created["path"]), created)
+            facts: ReleaseFacts = jobs.release(
+                self._workspace,
+                name,
+                waivers,
+                folder=str(Path(out).absolute()) if out else "",
+                settings=override_texts(settings),
+                compare=as_list(compare),
+            ).result
+        return Tables(open_release(facts.path), facts)
 
     def report(
         self,
@@ -284,10 +291,20 @@ class Tables:
             ServerError: Label Studio does not answer.
             SettingsError: The token is refused, or a setting is of another section.
         """
-        from quit.annotation.project import PushReport
+        from quit.annotation.reports import PushReport
+        from quit.library.progress import working
 
-        options: dict[str, Any] = {"project": project, "new_project": new_project, "repair": repair}
-        return PushReport(**self._review("push", progress, url=url, settings=override_texts(settings), **options))
+        with working("push", not progress):
+            reports = jobs.review_sync(
+                self._workspace,
+                url or "",
+                ["push"],
+                project or 0,
+                new_project=new_project,
+                repair=repair,
+                settings=override_texts(settings),
+            ).result
+        return PushReport(**reports["push"])
 
     def review_pull(
         self,
@@ -305,10 +322,14 @@ class Tables:
             full: Read every task, not only those changed since the last pull.
             accept_withdrawals: Withdraw reviews even if many annotations were deleted at once.
         """
-        from quit.annotation.sync import PullReport
+        from quit.annotation.reports import PullReport
+        from quit.library.progress import working
 
-        options = {"full": full, "accept_withdrawals": accept_withdrawals}
-        return PullReport(**self._review("pull", progress, url=url, project=project, **options))
+        with working("pull", not progress):
+            reports = jobs.review_sync(
+                self._workspace, url or "", ["pull"], project or 0, full=full, accept_withdrawals=accept_withdrawals
+            ).result
+        return PullReport(**reports["pull"])
 
     def review_status(self) -> ReviewStatus:
         """Return how far the review is, as ``quit review status --json`` prints it. Asks no server."""
@@ -331,18 +352,12 @@ class Tables:
             SettingsError: A setting is of another section.
             WorkspaceError: Another run holds the workspace.
         """
+        from quit.library.progress import working
         from quit.review.apply import ApplyReport
 
-        return ApplyReport(**self._review("update", progress, withdraw=withdraw, settings=override_texts(settings)))
-
-    def _review(self, step: str, progress: bool, **options: Any) -> Any:
-        from quit.library import jobs
-        from quit.library.progress import working
-
-        with working(step, not progress):
-            if step == "update":
-                return jobs.label_update(self._workspace, **options).result[step]
-            return jobs.review_sync(self._workspace, steps=(step,), **options).result[step]
+        with working("update", not progress):
+            reports = jobs.label_update(self._workspace, withdraw=withdraw, settings=override_texts(settings)).result
+        return ApplyReport(**reports["update"])
 
 
 def open_tables(folder: str | Path) -> Tables:
@@ -352,9 +367,4 @@ def open_tables(folder: str | Path) -> Tables:
         WorkspaceError: The folder is neither.
         InputError: A file of the release is not what was frozen.
     """
-    opened = open_to_read(Path(folder).absolute())
-    return Tables(opened, _facts(opened) if isinstance(opened, Release) else None)
-
-
-def _facts(release: Release) -> dict[str, Any]:
-    return {"path": str(release.path), "name": release.name, "content_id": release.content_id}
+    return Tables(open_to_read(Path(folder).absolute()))

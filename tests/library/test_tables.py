@@ -2,17 +2,24 @@
 
 import csv
 import json
+import re
+from dataclasses import asdict, fields
+from inspect import isfunction, signature
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
 import quit
+from quit.annotation.reports import PullReport, PushReport
+from quit.commands.export import export
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError, WorkspaceError
-from quit.export import FORMATS
+from quit.export import FORMATS, FineTuning
+from quit.library import jobs
 from quit.library.arguments import Format
 from quit.release.create import put
+from quit.review.apply import ApplyReport
 from tests.release import small
 from tests.running import call_quit
 
@@ -37,25 +44,79 @@ def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="no setting 'judge.treshold'. Did you mean 'judge.threshold'"):
         quit.build(tmp_path / "V", [{"id": "1"}], settings={"judge.treshold": 0.5})
     assert not (tmp_path / "V").exists()
-    release = quit.open(small.freeze(tmp_path / "v1", small.rows()).path)
-    for option, near in (
-        ("negativs", "Did you mean 'negatives'"),
-        ("overwrit", "Did you mean 'overwrite'"),
-        ("zzz", "Known: positives, negatives, kind, miner, seed, card, "),
-    ):
-        with pytest.raises(SettingsError, match=f"no option '{option}'. {near}"):
-            release.export("monot5", tmp_path / "exports", **{option: 1})
     with pytest.raises(AttributeError, match="no attribute 'opne'"):
         quit.opne  # noqa: B018
 
 
 def test_the_interface_is_all_that_is_listed() -> None:
     names = {"build", "check", "plan", "open", "Tables", "find_leaks", "convergence", "passages", "judge"}
-    types = {"Finding", "JudgeItem", "Prompt", "Reply", "Verdict"}
-    types |= {"ExportResult", "ReviewStatus", "SourceCheck", "Story"}
+    types = {"Finding", "JudgeItem", "Prompt", "Reply", "Ruling", "SourceCheck", "Story", "Verdict"}
+    types |= {"ApplyReport", "ExportResult", "Plan", "PullReport", "PushReport", "ReleaseFacts", "ReviewStatus"}
     assert {*dir(quit)} == {*quit.__all__, "__version__"} == names | types | {"errors", "evaluate_run", "__version__"}
     assert get_args(Format) == tuple(FORMATS)
     assert all(getattr(quit, name).__doc__ for name in quit.__all__)
+    public = [getattr(quit, name) for name in quit.__all__]
+    public += [value for name, value in vars(quit.Tables).items() if not name.startswith("_")]
+    returned = " ".join(signature(value).return_annotation for value in public if isfunction(value))
+    assert {*re.findall(r"(?<![.\w])[A-Z]\w+", returned)} - {"Any", "None", "Path"} <= {*quit.__all__}
+
+
+def test_options_of_an_export_have_one_default() -> None:
+    tuning = FineTuning()
+    jobs_own, commands = (signature(each).parameters for each in (quit.Tables.export, export))
+    names = {field.name: field.name for field in fields(tuning)} | {"kind": "negative_kind"}
+    for field, name in names.items():
+        assert jobs_own[name].default == commands[name].default == getattr(tuning, field)
+
+
+REVIEW_CALLS = [
+    (
+        lambda tables: tables.review_push("http://studio", project=3, settings={"review.overlap": 2}),
+        ("review_sync", "push", {"url": "http://studio", "project": 3, "settings": ["review.overlap=2"]}),
+        PushReport(project=3, new=4, problems=["one"]),
+    ),
+    (
+        lambda tables: tables.review_push(new_project=True, repair=True),
+        ("review_sync", "push", {"url": "", "project": 0, "new_project": True, "repair": True, "settings": []}),
+        PushReport(created=True),
+    ),
+    (
+        lambda tables: tables.review_pull(full=True, accept_withdrawals=True),
+        ("review_sync", "pull", {"url": "", "project": 0, "full": True, "accept_withdrawals": True}),
+        PullReport(rows=7, part="0001.parquet"),
+    ),
+    (
+        lambda tables: tables.review_apply(withdraw=True, settings=["review.minimum=2"]),
+        ("label_update", "update", {"withdraw": True, "settings": ["review.minimum=2"]}),
+        ApplyReport(ran=True, labels_up=2, now={"labels_up": 2}),
+    ),
+]
+"""Calls of a workspace's tables, the job and step that each carries out with which arguments, and what it returns."""
+
+
+@pytest.mark.parametrize(("call", "job", "report"), REVIEW_CALLS)
+def test_steps_of_a_review_are_those_of_its_jobs(call, job, report, tmp_path: Path, monkeypatch) -> None:
+    name, step, expected = job
+    tables = quit.open(Workspace.create(tmp_path / "W").path)
+    real, arguments = signature(getattr(jobs, name)), {}
+
+    def stub(*positions: Any, **names: Any) -> jobs.JobResult:
+        arguments.update(real.bind(*positions, **names).arguments)
+        return jobs.JobResult({step: asdict(report)})
+
+    monkeypatch.setattr(jobs, name, stub)
+    assert call(tables) == report
+    assert arguments.items() >= expected.items()
+    assert [*arguments.get("steps", ["update"])] == [step] and str(arguments["workspace"]) == str(tmp_path / "W")
+
+
+def test_a_release_has_no_review_and_says_what_it_is(tmp_path: Path) -> None:
+    frozen = small.freeze(tmp_path / "v1", small.rows())
+    release = quit.open(frozen.path)
+    assert release.facts == quit.ReleaseFacts(str(tmp_path / "v1"), frozen.name, frozen.content_id)
+    for step in (release.review_push, release.review_pull, release.review_apply):
+        with pytest.raises(WorkspaceError, match="is a release"):
+            step()
 
 
 def _sorted_passages(table) -> list[dict]:

@@ -1,0 +1,47 @@
+"""What a push and a pull return; to read them needs no Label Studio."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class PushReport:
+    """What a push did. Numbers of tasks; ``remade``: deleted by hand on the server and created again; ``gone``: their
+    question has left the dataset; ``blind``: of those to review; ``problems``: in words, each with what to do."""
+
+    url: str = ""
+    project: int = 0
+    created: bool = False
+    new: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    remade: int = 0
+    gone: int = 0
+    controls: int = 0
+    blind: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass
+class PullReport:
+    """What a pull brought. ``versions``: new versions of annotations, ``rows``: rows appended, ``verdicts``: those that
+    accept or reject an answer, ``withdrawn``: deleted annotations, ``held``: deleted ones that still count,
+    ``copied``: those on the server that nobody submitted, ``unclear``: those whose annotators have to be asked what
+    they mean, ``tasks``: tasks on the server, ``done``: those with all the annotations they need, ``problems``: in
+    words, each with what to do."""
+
+    url: str = ""
+    project: int = 0
+    versions: int = 0
+    rows: int = 0
+    verdicts: int = 0
+    withdrawn: int = 0
+    held: int = 0
+    skipped: int = 0
+    copied: int = 0
+    unclear: int = 0
+    tasks: int = 0
+    done: int = 0
+    part: str | None = None
+    problems: list[str] = field(default_factory=list)
