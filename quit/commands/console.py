@@ -25,12 +25,6 @@ if TYPE_CHECKING:
     from quit.engine.workspace import Workspace
     from quit.operations.plan import Plan
 
-_OUT = terminal.OUT
-
-
-def _show(*pieces: Table | str) -> None:
-    terminal.show(pieces, _OUT)
-
 
 def print_rows(rows: pa.Table) -> None:
     """Print the rows of a query."""
@@ -38,7 +32,7 @@ def print_rows(rows: pa.Table) -> None:
 
     words = tuple(place for place, column in enumerate(rows.schema) if pa.types.is_string(column.type))
     table = Table("", rows.column_names, [tuple(row.values()) for row in rows.to_pylist()], words)
-    terminal.show([table], _OUT, fold=True)
+    terminal.show([table], fold=True)
 
 
 def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:
@@ -50,7 +44,7 @@ def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:
     lines = origin_lines(origins(workspace.path))
     pieces += filter(None, [embedded_labels(workspace, pipeline.settings) if pipeline else None])
     pieces += [*asked_tables(asked(workspace)), *(["\n".join(["Replies used, all runs", *lines])] if lines else [])]
-    _show(*pieces)
+    terminal.show(pieces)
 
 
 def print_left_out(rows: Sequence[dict[str, Any]], workspace: Workspace) -> None:
@@ -60,21 +54,21 @@ def print_left_out(rows: Sequence[dict[str, Any]], workspace: Workspace) -> None
         which = row["hint_id"] or row["question_id"] or row["record_id"] or ""
         file = f"{row['file']}, " if row["file"] else ""
         line = f"{row['stage']}: {file}{row['kind']} {which}: {row['reason']} ({row['detail']})"
-        terminal.sentence(line, _OUT)
+        terminal.sentence(line)
     if advice := ways_out(rows, workspace):
-        terminal.sentence(advice, _OUT)
+        terminal.sentence(advice)
     if beyond:
         why = f"beyond_questions ({beyond[0]['detail']} All: quit build --questions 0)"
-        terminal.sentence(f"collect: {counted(len(beyond), 'question')}: {why}", _OUT)
+        terminal.sentence(f"collect: {counted(len(beyond), 'question')}: {why}")
     if not rows:
-        _OUT.print("Nothing was left out.")
+        terminal.line("Nothing was left out.")
 
 
 def print_summary(workspace: Workspace) -> None:
     """Print what a build made, where it is and what to do next."""
-    _show(*summary(workspace))
+    terminal.show(summary(workspace))
     path = escape(shell_word(workspace))
-    terminal.sentence(f"\nThe tables are in {workspace}/tables, numbered in pipeline order. Next:", _OUT)
+    terminal.sentence(f"\nThe tables are in {workspace}/tables, numbered in pipeline order. Next:")
     first = workspace.rows("SELECT question_id FROM labels ORDER BY 1 LIMIT 1", ["labels"])
     next_commands = {f"show -w {path} {escape(name)}": "everything about one question" for (name,) in first}
     if asked(workspace) or not settings_of(workspace).passages.is_full:
@@ -89,7 +83,7 @@ def print_summary(workspace: Workspace) -> None:
         next_commands[f"status -w {path} --left-out"] = "what was left out, and why"
     next_commands[f"report -w {path}"] = "the dataset on one page"
     for command, what in next_commands.items():
-        _OUT.print(f"  {what}:\n    quit {command}", soft_wrap=True)
+        terminal.line(f"  {what}:\n    quit {command}", soft_wrap=True)
 
 
 def print_plan(plan: Plan) -> None:
@@ -126,7 +120,7 @@ def print_plan(plan: Plan) -> None:
         heads = ["model", "role", "hours", "cost"]
         pieces.append(Table("Time and cost", heads, costs, (1,), "\n".join(notes)))
     pieces += ["\n".join(f"- {note}" for note in plan.notes)] if plan.notes else []
-    _show(*pieces)
+    terminal.show(pieces)
 
 
 def _short(number: float) -> str:
@@ -141,4 +135,4 @@ def print_checks(checks: Sequence[Any]) -> None:
     for check in checks:
         mark = "[green]ok[/]   " if check.ok else "[red]fault[/]"
         remedy = "" if check.ok or not check.remedy else f"\n      {escape(check.remedy)}"
-        _OUT.print(f"{mark} {check.what}: {escape(check.found)}{remedy}")
+        terminal.line(f"{mark} {check.what}: {escape(check.found)}{remedy}")

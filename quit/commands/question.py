@@ -13,8 +13,6 @@ from quit.render import terminal
 from quit.render.table import BASES, VERDICTS, Table, number, plain_name
 from quit.text.words import counted
 
-_OUT = terminal.OUT
-
 
 def describe_override(row: dict[str, Any]) -> str:
     """Return one override as a line: what, which, who, when, why."""
@@ -31,10 +29,10 @@ def override_line(row: dict[str, Any]) -> str:
 
 def print_question(life: Mapping[str, Any], passages: int) -> None:
     """Print one question's story; ``passages`` limits how many passages are listed (0: all)."""
-    _OUT.print(f"[bold]{escape(life['question_id'])}[/]")
+    terminal.line(f"[bold]{escape(life['question_id'])}[/]")
     if question := life["question"]:
         gold = "Gold" if all(row["origin"] for row in life["valid_answers"]) else "Answers as published"
-        _OUT.print(f"{escape(question['question'])}\n{gold}: {escape('; '.join(question['answers']))}")
+        terminal.line(f"{escape(question['question'])}\n{gold}: {escape('; '.join(question['answers']))}")
     _print_origins(life)
     _print_hints(life)
     _print_probe_and_split(life)
@@ -46,17 +44,17 @@ def print_question(life: Mapping[str, Any], passages: int) -> None:
 
 def _print_origins(life: Mapping[str, Any]) -> None:
     for row in life["origins"]:
-        _OUT.print(f"From {row['source']} {escape(row['where'])} ({escape(row['record_id'])})")
+        terminal.line(f"From {row['source']} {escape(row['where'])} ({escape(row['record_id'])})")
     for row in life["rejects"]:
         where = escape(f" {row['hint_id']}" if row["hint_id"] else "")
-        _OUT.print(
+        terminal.line(
             f"[yellow]Left out[/] at {row['stage']}{where}: {plain_name(row['reason'])} ({escape(row['detail'])})"
         )
     if life["candidates"]:
-        _OUT.print(f"Candidates: {escape(', '.join(life['candidates']))}")
+        terminal.line(f"Candidates: {escape(', '.join(life['candidates']))}")
     if life["drawn_candidates"]:
         names = ", ".join(row["candidate"] for row in life["drawn_candidates"])
-        _OUT.print(f"Candidates drawn from the collection: {escape(names)}")
+        terminal.line(f"Candidates drawn from the collection: {escape(names)}")
 
 
 def _print_hints(life: Mapping[str, Any]) -> None:
@@ -74,17 +72,17 @@ def _print_hints(life: Mapping[str, Any]) -> None:
         if given:
             note = "contains: probability that a gold answer is in the passage, 1 by rules"
             title, heads = "Given passages", ("digit", "id", "contains", "passage")
-        _OUT.print()
-        terminal.show([Table(title, (*heads, *["from"] * several), rows, (1, 3, 4), note)], _OUT)
+        terminal.line()
+        terminal.show([Table(title, (*heads, *["from"] * several), rows, (1, 3, 4), note)])
     for row in life["leak_findings"]:
         overridden = "; overridden: no leak" if row["overridden"] else ""
-        _OUT.print(
+        terminal.line(
             f"{'Answer' if given else 'Leak'} in {row['hint_id']}: "
             f"{escape(row['span'])!r} for {escape(row['answer'])!r} "
             f"({plain_name(row['method'])}, {row['probability']:.2f}{overridden})"
         )
     for row in life["overrides"]:
-        terminal.sentence(override_line(row), _OUT)
+        terminal.sentence(override_line(row))
 
 
 def _print_probe_and_split(life: Mapping[str, Any]) -> None:
@@ -92,13 +90,13 @@ def _print_probe_and_split(life: Mapping[str, Any]) -> None:
         producer = escape(row["type_producer"].partition("@")[0])
         difficulty = f"difficulty {row['difficulty']:.2f} ({row['difficulty_bin']})"
         names = f"{plain_name(row['coarse'])}, {plain_name(row['fine'])}"
-        _OUT.print(f"\nType {escape(names)} ({producer}); {difficulty}")
+        terminal.line(f"\nType {escape(names)} ({producer}); {difficulty}")
     for row in life["probe"]:
         if row["repetition"] == 0:
-            _OUT.print(f"Without hints, {row['reader']}: {escape(row['answer'])} ({VERDICTS[row['correct']]})")
+            terminal.line(f"Without hints, {row['reader']}: {escape(row['answer'])} ({VERDICTS[row['correct']]})")
     if row := life["split"]:
         parametric = {True: " (parametrically answerable)", False: " (not parametrically answerable)", None: ""}
-        _OUT.print(f"Split: {row['split']}{parametric[row['parametric']]}")
+        terminal.line(f"Split: {row['split']}{parametric[row['parametric']]}")
 
 
 def _print_passages(life: Mapping[str, Any], limit: int) -> None:
@@ -107,19 +105,19 @@ def _print_passages(life: Mapping[str, Any], limit: int) -> None:
     by_answers = sorted(rows, key=lambda row: -len(row["answers"]))  # not every reader is asked about every passage
     names = dict.fromkeys(name for row in by_answers for name in row["answers"])
     numbers = {name: position for position, name in enumerate(names, 1)}
-    _OUT.print(f"\n[bold]{counted(len(rows), 'passage')}[/]; readers in brackets, * is a labeler:")
+    terminal.line(f"\n[bold]{counted(len(rows), 'passage')}[/]; readers in brackets, * is a labeler:")
     for name, position in numbers.items():
         mark = "*" if name in life["labelers"] else " "
-        _OUT.print(f"  {position}{mark} {escape(name)}", soft_wrap=True)
+        terminal.line(f"  {position}{mark} {escape(name)}", soft_wrap=True)
     lines = []
     for row in rows[: limit or None]:
         numbers_of = grouped((answer, str(numbers[name])) for name, answer in row["answers"].items())
         answers = (f"{answer} ({' '.join(readers)})" for answer, readers in numbers_of.items())
         label = str(row["label"])
         lines.append((row["permutation"], label, ", ".join(answers)))
-    terminal.show([Table("", ("passage", "label", "answers"), lines, (2,), more=len(rows) - len(lines))], _OUT)
+    terminal.show([Table("", ("passage", "label", "answers"), lines, (2,), more=len(rows) - len(lines))])
     if life["embedded_labels"]:
-        terminal.sentence(life["embedded_labels"], _OUT)
+        terminal.sentence(life["embedded_labels"])
 
 
 def _print_verdicts(life: Mapping[str, Any]) -> None:
@@ -131,22 +129,22 @@ def _print_verdicts(life: Mapping[str, Any]) -> None:
         for row in life["verdicts"]
     ]  # fmt: skip
     if rows:
-        _OUT.print()
+        terminal.line()
         heads = ("verdict", "answer", "times given", "because of", *["each judge"] * has_votes)
-        terminal.show([Table("Verdicts", heads, rows, (1, 3, 4))], _OUT)
-        _OUT.print(f"Valid answers: {escape('; '.join(row['answer'] for row in life['valid_answers']))}")
+        terminal.show([Table("Verdicts", heads, rows, (1, 3, 4))])
+        terminal.line(f"Valid answers: {escape('; '.join(row['answer'] for row in life['valid_answers']))}")
 
 
 def _print_reviews(life: Mapping[str, Any]) -> None:
     for row in life["reviews"]:
         if row["kind"] == "annotation":
             aside = "" if row["counts"] else ", does not count"
-            _OUT.print(f"Reviewed by {escape(row['annotator'])} ({row['state']}, version {row['version']}{aside})")
+            terminal.line(f"Reviewed by {escape(row['annotator'])} ({row['state']}, version {row['version']}{aside})")
         elif row["text"]:
-            _OUT.print(f"  {row['kind']}: {escape(row['text'])}")
+            terminal.line(f"  {row['kind']}: {escape(row['text'])}")
     for row in life["changes"]:
         what = row["change"].replace("_", " ")
         if row["change"] == "label":
             what = f"{row['passages']} labels {row['before']} -> {row['after']}"
         cause = "review" if row["reviews"] or what.startswith("answer") else "the second leakage filter"
-        _OUT.print(f"Changed by {cause}: {what}: {escape(row['reason'])}")
+        terminal.line(f"Changed by {cause}: {what}: {escape(row['reason'])}")

@@ -18,12 +18,10 @@ from rich.text import Text
 from quit.common.estimate import span
 from quit.common.progress import WAIT_SECONDS, Listener, listening, saying
 from quit.common.stopping import on_stop
-from quit.common.terminal import SafeConsole
-from quit.render.terminal import sentence
+from quit.render import terminal
 from quit.text.words import counted
 
 warnings.filterwarnings("ignore", "IProgress not found")  # tqdm, which others import in a notebook, warns of it
-_ERR = SafeConsole(stderr=True, highlight=False)
 _PACE = 3600.0  # seconds back to which a pace is measured: a shard may take many minutes
 _TICK = 0.5  # seconds between looks at the language models' meter
 
@@ -40,7 +38,7 @@ class Notes(Listener):
         """Print one line, with ``quiet`` only a loud one."""
         if loud or not self.quiet:
             self.printed_at = time.monotonic()
-            sentence(text, _ERR)
+            terminal.sentence(text, stderr=True)
 
 
 class _TimeLeft(TimeRemainingColumn):
@@ -64,8 +62,8 @@ class _Bars(Progress):
             TextColumn("{task.fields[share]:>4}"),
             TimeElapsedColumn(),
             _TimeLeft(),
-            console=_ERR,
-            disable=quiet or not _ERR.is_terminal,
+            console=terminal.console(stderr=True),
+            disable=quiet or not terminal.console(stderr=True).is_terminal,
             transient=True,
             redirect_stdout=False,
             speed_estimate_period=_PACE,
@@ -98,7 +96,8 @@ class BuildConsole(Notes):
     def __init__(self, quiet: bool = False) -> None:
         super().__init__(quiet)
         self._thread = get_ident()
-        self._lines = not (quiet or _ERR.is_terminal or _ERR.is_jupyter)
+        err = terminal.console(stderr=True)
+        self._lines = not (quiet or err.is_terminal or err.is_jupyter)
         self._bars = _Bars(quiet)
         self._build = self._bars.add_task("build", total=None, share="")
         self._runs: dict[str, Task] = {}
@@ -123,7 +122,7 @@ class BuildConsole(Notes):
             return
         self._whole, self._done = len(pipeline.runs), sum(map(pipeline.is_done, pipeline.runs))
         self._bars.start()
-        self._notebook = _NotebookBar() if _ERR.is_jupyter and not self.quiet else None
+        self._notebook = _NotebookBar() if terminal.console(stderr=True).is_jupyter and not self.quiet else None
         Thread(target=self._watch, args=(pipeline.models.meter,), name="progress", daemon=True).start()
 
     def __exit__(self, *error: object) -> None:
@@ -160,7 +159,7 @@ class BuildConsole(Notes):
         self._done += done == count
         self._bars.update(self._build, share=f"{self._done} of {self._whole}")
         if done == count and self._lines:
-            _ERR.print(f"{text}: done, {counted(count, 'shard')}", soft_wrap=True)
+            terminal.console(stderr=True).print(f"{text}: done, {counted(count, 'shard')}", soft_wrap=True)
 
 
 def _left(task: Task) -> str:
@@ -196,9 +195,9 @@ def working(title: str, quiet: bool = False) -> Iterator[None]:
 
     def line(seconds: float) -> str:
         parts = [f"{task.description} {task.fields['share']}" for task in bars.tasks[1:] if not task.finished]
-        is_known = quiet or _ERR.is_terminal or time.monotonic() - listener.printed_at < WAIT_SECONDS[-1]
+        is_known = quiet or is_terminal or time.monotonic() - listener.printed_at < WAIT_SECONDS[-1]
         return "" if is_known else f"{title}: {'; '.join([span(seconds), *parts])}"
 
-    listener = _Parts(bars, quiet)
+    listener, is_terminal = _Parts(bars, quiet), terminal.console(stderr=True).is_terminal
     with bars, listening(listener), saying(line):
         yield

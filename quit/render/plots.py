@@ -3,7 +3,9 @@
 In SVG text stays text, colours follow the page (light or dark), and no two plots share an id. A colour has one
 meaning on a page: splits and bins of difficulty have colours of their own, and other lines are drawn in the remaining
 ones. They are colours of Okabe and Ito (Color Universal Design, 2008), which the colour-blind can tell apart; lines
-differ in dashes and marks as well. All are CSS variables of ``templates/style.css``.
+differ in dashes and marks as well. All are CSS variables of ``templates/style.css``: ``s1`` to ``s6`` are those of
+lines, Okabe and Ito's that can be told from a white page, and three of Tol's (2021); of the bins, the darker, the
+harder; ``bar`` and ``rest`` those of other bars.
 """
 
 from __future__ import annotations
@@ -19,20 +21,12 @@ from typing import Any
 from quit.common.files import replacing, writing
 from quit.errors import importing
 
-SERIES = ("#D55E00", "#CC79A7", "#56B4E9", "#999933", "#882255", "#332288")
-"""Light-page colours of lines 1 to 6: Okabe and Ito's that can be told from a white page, and three of Tol's (2021)."""
-NAMED = {
-    "train": "#0072B2", "dev": "#E69F00", "test": "#009E73", "all": "#010204",
-    "easy": "#C3CAD2", "medium": "#8B96A2", "hard": "#3E4853",
-}  # fmt: skip
-"""Colours of splits, and of bins of difficulty: the darker, the harder."""
-BAR, REST = "#5B7C99", "#D0D7DE"
-"""A single series of bars or the first of two, and the second."""
 MARKS, DASHES = "osv^D<>P", ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (6, 3)))
-_VARIABLES = {"#010203": "ink", "#010204": "ink", "#010205": "grid", BAR: "bar", REST: "rest"}
-_VARIABLES |= {colour: name for name, colour in NAMED.items() if name != "all"}
-_VARIABLES |= {colour: f"s{place}" for place, colour in enumerate(SERIES, start=1)}
-_INK, _GRID = "#010203", "#010205"  # stand for the page's own colours until the plot is on it
+VARIABLES = "ink grid train dev test easy medium hard bar rest s1 s2 s3 s4 s5 s6".split()
+_COLOURS = {name: f"#0101{number:02x}" for number, name in enumerate(VARIABLES)}
+"""What is drawn in place of each variable until the plot is on the page."""
+_NAMED = {"all": "ink", **{name: name for name in ("train", "dev", "test", "easy", "medium", "hard")}}
+_BARS, _LINES = ("bar", "rest"), ("s1", "s2", "s3", "s4", "s5", "s6")
 _WIDTH = 4.6  # inches: about what a telephone shows, so that text is as large there as on a wide page
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -42,9 +36,9 @@ _STYLE: dict[Any, Any] = {
     "font.size": 9.5,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    **{f"{name}.color": _INK for name in ("text", "xtick", "ytick")},
-    **{f"axes.{name}color": _INK for name in ("edge", "label", "title")},
-    "grid.color": _GRID,
+    **{f"{name}.color": _COLOURS["ink"] for name in ("text", "xtick", "ytick")},
+    **{f"axes.{name}color": _COLOURS["ink"] for name in ("edge", "label", "title")},
+    "grid.color": _COLOURS["grid"],
     "hatch.linewidth": 0.6,
 }
 
@@ -61,7 +55,7 @@ def bars(
         places = range(len(labels))
         ends = [0.0] * len(labels)
         for number, (title, values) in enumerate(series.items()):
-            axes.barh(places, values, left=ends, color=_of_bars(title, number), label=title, height=0.7)
+            axes.barh(places, values, left=ends, color=_colour(title, number, _BARS), label=title, height=0.7)
             ends = [end + value for end, value in zip(ends, values, strict=True)]
         for height, end in zip(places, ends, strict=True):
             axes.annotate(f"{end:.1%}" if share else f"{end:,.0f}", (end, height), (3, 0), textcoords="offset points",
@@ -86,8 +80,8 @@ def histogram(name: str, rows: Sequence[Mapping[str, Any]], groups: Sequence[str
         ends = [0.0] * len(rows)
         for number, group in enumerate(groups):
             values = [row[group] for row in rows]
-            axes.bar(low, values, width=width, bottom=ends, align="edge", color=_of_bars(group, number), label=group,
-                     edgecolor=_GRID, linewidth=0.4)  # fmt: skip
+            axes.bar(low, values, width=width, bottom=ends, align="edge", color=_colour(group, number, _BARS),
+                     label=group, edgecolor=_COLOURS["grid"], linewidth=0.4)  # fmt: skip
             ends = [end + value for end, value in zip(ends, values, strict=True)]
         axes.set_xlim(low[0], rows[-1]["high"])
         axes.set_ylim(0, _ticks(axes.yaxis, max(ends)))
@@ -108,9 +102,9 @@ def lines(name: str, series: Mapping[str, Mapping[Any, float]], across: str, up:
         names = any(isinstance(at, str) for at in ticks)
         for number, (title, points) in enumerate(series.items()):
             at = [ticks.index(name) for name in points] if names else list(points)
-            colour = NAMED.get(title, SERIES[number % len(SERIES)])
-            axes.plot(at, list(points.values()), color=colour, marker=MARKS[number % 8], clip_on=False,
-                      linestyle=DASHES[number % 8], markersize=5, linewidth=1.5, label=title)  # fmt: skip
+            mark, dash = MARKS[number % len(MARKS)], DASHES[number % len(DASHES)]
+            axes.plot(at, list(points.values()), color=_colour(title, number, _LINES), marker=mark, clip_on=False,
+                      linestyle=dash, markersize=5, linewidth=1.5, label=title)  # fmt: skip
         if names:
             axes.set_xticks(range(len(ticks)), [_short(at) for at in ticks], rotation=30, ha="right")
         else:
@@ -127,8 +121,8 @@ def lines(name: str, series: Mapping[str, Mapping[Any, float]], across: str, up:
     return _svg(name, draw, 2.7 + 0.18 * rows)
 
 
-def _of_bars(name: str, number: int) -> str:
-    return NAMED.get(name, (BAR, REST)[number % 2])
+def _colour(title: str, number: int, others: Sequence[str]) -> str:
+    return _COLOURS[_NAMED.get(title, others[number % len(others)])]
 
 
 def _ticks(axis: Any, highest: float, share: bool = False, lowest: float = 0.0) -> float:
@@ -203,9 +197,7 @@ def _tag(tag: str, name: str) -> str:
     tag = re.sub(r'\bid="', f'id="{name}-', tag)
     tag = re.sub(r'\b(?:xlink:)?href="#', f'href="#{name}-', tag)
     tag = tag.replace("url(#", f"url(#{name}-")
-    for colour, variable in _VARIABLES.items():
-        tag = re.sub(rf"{colour}\b", f"var(--{variable})", tag, flags=re.I)
-    return tag
+    return re.sub(r"#0101([0-9a-f]{2})\b", lambda colour: f"var(--{VARIABLES[int(colour[1], 16)]})", tag)
 
 
 @contextmanager

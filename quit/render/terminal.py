@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from functools import cache
 
 from rich import table as rich
 from rich.markup import escape
@@ -12,25 +13,37 @@ from quit.common.terminal import SafeConsole, wrapped
 from quit.render.table import Table
 
 WIDEST = 10_000  # columns: more than any line needs
-OUT = SafeConsole(highlight=False, width=None if sys.stdout.isatty() else WIDEST)
 
 
-def show(pieces: Iterable[Table | str], out: SafeConsole | None = None, fold: bool = False) -> None:
+@cache
+def console(stderr: bool = False) -> SafeConsole:
+    """Return the console of stdout or stderr. Whether that is a terminal, and its colours, are those of the first
+    call."""
+    width = None if stderr or sys.stdout.isatty() else WIDEST
+    return SafeConsole(stderr=stderr, highlight=False, width=width)
+
+
+def show(pieces: Iterable[Table | str], fold: bool = False) -> None:
     """Print tables and sentences, each after a blank line except the first. ``fold``: break names to fit a terminal."""
-    out = out or OUT
+    out = console()
     for position, piece in enumerate(pieces):
         if position:
             out.print()
         if isinstance(piece, Table):
             _show(piece, out, fold and out.is_terminal)
         else:
-            sentence(piece, out)
+            sentence(piece)
 
 
-def sentence(text: str, out: SafeConsole | None = None) -> None:
+def sentence(text: str, stderr: bool = False) -> None:
     """Print a text as it is; on a terminal its lines break at spaces."""
-    out = out or OUT
+    out = console(stderr)
     out.print(escape(wrapped(text, out.width if out.is_terminal else WIDEST)), soft_wrap=True)
+
+
+def line(markup: str = "", soft_wrap: bool = False) -> None:
+    """Print a line with rich's marks of style."""
+    console().print(markup, soft_wrap=soft_wrap)
 
 
 def _show(table: Table, out: SafeConsole, fold: bool) -> None:
@@ -52,4 +65,4 @@ def _show(table: Table, out: SafeConsole, fold: bool) -> None:
     for line in printed.get().splitlines():
         out.file.write(line.rstrip() + "\n")
     for text in filter(None, (table.note, f"... {table.more:,} more" if table.more else "")):
-        sentence(text, out)
+        sentence(text)

@@ -42,8 +42,7 @@ def drawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Si
     file = io.StringIO()
     width = request.param or terminal.WIDEST
     out = SafeConsole(file=file, highlight=False, width=width, force_terminal=bool(request.param), color_system=None)
-    for module in (console, question):
-        monkeypatch.setattr(module, "_OUT", out)
+    monkeypatch.setattr(terminal, "console", lambda *_: out)
     return SimpleNamespace(text=file.getvalue, terminal=bool(request.param))
 
 
@@ -121,7 +120,7 @@ def test_what_a_terminal_would_obey_is_shown(drawn: SimpleNamespace) -> None:
     }
     question.print_question({**LIFE, "candidates": [HOSTILE], **life}, 0)
     console.print_rows(pa.table({"reply": [HOSTILE]}))
-    console._OUT.print(Text(HOSTILE))
+    terminal.console().print(Text(HOSTILE))
     shown = re.sub(r"\x1b\[[\d;]*m", "", drawn.text())
     assert not {*shown} & {*"\x1b\x07\x00\x9b\u202e"}
     visible = r"\u001b[2J\u001b]8;;x\u0007\u0000\u009b1m\u202e"

@@ -1,6 +1,5 @@
 """What a terminal, a pipe and a script get to see."""
 
-import io
 import json
 import os
 import pty
@@ -15,11 +14,11 @@ import pytest
 
 from quit import errors
 from quit.cli import main
-from quit.common.terminal import SafeConsole, wrapped
+from quit.common.terminal import wrapped
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
+from quit.render import terminal
 from quit.render.table import Table
-from quit.render.terminal import show
 from tests.commands.conftest import commands
 from tests.paths import ROOT
 from tests.running import QUIT, call_quit, run_process
@@ -39,16 +38,11 @@ def _on_a_terminal(*arguments: str, **variables: str) -> tuple[int, str, str]:
 
     reader = threading.Thread(target=read)
     reader.start()
-    # They look at the terminal when they are imported.
-    names = ("quit.commands.console", "quit.commands.question", "quit.library.progress")
-    imported = {name: sys.modules.pop(name) for name in names if name in sys.modules}
-    with os.fdopen(theirs, "w") as terminal:
-        result = call_quit(
-            *arguments, code=None, stderr=terminal, **{"NO_COLOR": "", "TERM": "xterm-256color", **variables}
-        )
-    for name in names:
-        sys.modules.pop(name, None)
-    sys.modules.update(imported)
+    variables = {"NO_COLOR": "", "TERM": "xterm-256color", **variables}
+    terminal.console.cache_clear()  # it looks at the terminal once
+    with os.fdopen(theirs, "w") as stderr:
+        result = call_quit(*arguments, code=None, stderr=stderr, **variables)
+    terminal.console.cache_clear()
     reader.join()
     os.close(ours)
     return result.code, result.out, shown.decode(errors="replace")
@@ -181,11 +175,10 @@ def test_no_color_and_quiet_are_heeded(built: Path, tmp_path: Path) -> None:
         assert (code, out, err) == (0, "", ""), arguments
 
 
-def test_a_name_between_colons_is_no_emoji() -> None:
-    out = SafeConsole(file=io.StringIO())
-    out.print("probe:one: done")
-    show([Table("Readers", ("read:one:",), [(":mali:",)]), "read:one: 3 replies"], out)
-    printed = out.file.getvalue()
+def test_a_name_between_colons_is_no_emoji(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.line("probe:one: done")
+    terminal.show([Table("Readers", ("read:one:",), [(":mali:",)]), "read:one: 3 replies"])
+    printed = capsys.readouterr().out
     assert printed.count(":one:") == 3 and ":mali:" in printed
 
 
@@ -212,8 +205,8 @@ def test_csv_is_raw_in_a_pipe_and_visible_on_a_terminal(tmp_path, monkeypatch, c
     from quit.commands.query import query
 
     Workspace.create(tmp_path / "W")
-    for terminal, expected in ((False, "\x1b[2J\u202e"), (True, r"\u001b[2J\u202e")):
-        monkeypatch.setattr(sys.stdout, "isatty", lambda terminal=terminal: terminal, raising=False)
+    for is_terminal, expected in ((False, "\x1b[2J\u202e"), (True, r"\u001b[2J\u202e")):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda shown=is_terminal: shown, raising=False)
         query("SELECT chr(27) || '[2J' || chr(8238) AS reply", tmp_path / "W", csv=True)
         assert expected in capsys.readouterr().out
     query("SELECT ['a'] AS answers", tmp_path / "W", csv=True)

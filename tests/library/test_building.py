@@ -18,9 +18,10 @@ import pytest
 import quit
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
-from quit.library import building, progress
+from quit.library import building
 from quit.models import user_classes
 from quit.models.generation.ledger import Ledger
+from quit.render import terminal
 from tests.comparing import files_of
 from tests.paths import FEW
 
@@ -45,7 +46,7 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         update = display
 
     monkeypatch.setitem(sys.modules, "IPython.display", Display("IPython.display"))
-    monkeypatch.setattr(progress._ERR, "is_jupyter", True)
+    monkeypatch.setattr(terminal.console(stderr=True), "is_jupyter", True)
     return shown
 
 

@@ -14,6 +14,7 @@ from quit.common import progress as common
 from quit.common.progress import build_begins, shards_done
 from quit.library import progress
 from quit.models.generation import Meter
+from quit.render import terminal
 from tests.running import until
 
 PIPELINE = SimpleNamespace(runs=["collect", "read:a", "read:b"], is_done={"collect"}.__contains__)
@@ -25,7 +26,7 @@ class Build:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
         screen = Console(file=StringIO(), force_terminal=True, width=120, get_time=lambda: self.now)
-        monkeypatch.setattr(progress, "_ERR", screen)
+        monkeypatch.setattr(terminal, "console", lambda **_: screen)
         monkeypatch.setattr(progress._Bars, "start", lambda bars: None)
         self.meter = Meter()
         self.console = progress.BuildConsole()
@@ -75,7 +76,7 @@ def test_whoever_waits_at_a_pipe_hears_what_is_being_done(work: str, monkeypatch
         {"a job": "report: 0:00; figures 25%", "a build": "0:00: 8 read:a", "a command": "x: 0:00"},
     )
     monkeypatch.setattr(sys, "stderr", heard)
-    monkeypatch.setattr(progress, "_ERR", Console(file=StringIO()))
+    monkeypatch.setattr(terminal, "console", lambda *_, **__: Console(file=StringIO()))
     monkeypatch.setattr(common, "WAIT_SECONDS", (0.05, 0.01))
     with progress.working("report", quiet=True):
         time.sleep(0.1)

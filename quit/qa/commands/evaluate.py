@@ -127,15 +127,13 @@ def _print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> Non
     """Print a run's metrics with their intervals, and what to know about them."""
     from quit.render import terminal
 
-    terminal.OUT.print(
-        f"{escape(scores.name)}: {counted(scores.split, 'question')} of {escape(split)}, values in percent"
-    )
+    terminal.line(f"{escape(scores.name)}: {counted(scores.split, 'question')} of {escape(split)}, values in percent")
     rows = []
     for row in scores.results.to_pylist():
         value, low, high = (f"{100 * row[name]:.2f}" for name in ("value", "low", "high"))
         read_by = f"{row['reader']} {row['strategy']} k={row['k']}: " if row["reader"] else ""
         rows.append((read_by + row["metric"], value, f"{low} to {high}"))
-    terminal.show([Table("", ("metric", "value", "95% interval"), rows)], terminal.OUT)
+    terminal.show([Table("", ("metric", "value", "95% interval"), rows)])
     policy = "0 in metrics with rel=2" if settings.without_relevant == "zero" else "left out of metrics with rel=2"
     for count, what in (
         (scores.missing, "of the split not in the run: 0 in every metric that counts them"),
@@ -143,7 +141,7 @@ def _print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> Non
         (scores.without_full, f"without a passage of label 2: {policy}"),
     ):
         if count:
-            terminal.sentence(f"- {counted(count, 'question')} {what}", terminal.OUT)
+            terminal.sentence(f"- {counted(count, 'question')} {what}")
     if scores.unknown:
         lines = f"{counted(scores.unknown, 'line')} with a passage that the release does not have"
-        terminal.sentence(f"- {lines}, such as {scores.first_unknown}: not relevant", terminal.OUT)
+        terminal.sentence(f"- {lines}, such as {scores.first_unknown}: not relevant")
