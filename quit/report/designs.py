@@ -50,10 +50,8 @@ def design_figures(workspace: Workspace | Release, settings: Settings) -> dict[s
     passages, hits = block.passages, np.column_stack([block.labels == FULLY, block.right == 1])
     values = {"convergence": [[row["convergence"] for row in hints] for hints in dataset.selected_hints]}
     if all(value is not None for of in values["convergence"] for value in of):
-        encoder, pairs = Models(settings).encoder, zip(dataset.question_of, dataset.selected_hints, strict=True)
-        values["cosine"] = [
-            cosines(encoder, question, [row["hint"] for row in hints]).tolist() for question, hints in pairs
-        ]
+        texts = [[row["hint"] for row in hints] for hints in dataset.selected_hints]
+        values["cosine"] = [of.tolist() for of in cosines(Models(settings).encoder, dataset.question_of, texts)]
     else:
         values = {}  # published files lack it
     groups = {name: (THIRDS, _thirds(passages, of)) for name, of in values.items()}

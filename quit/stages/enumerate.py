@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from quit.common.columns import plain
@@ -21,9 +22,13 @@ def enumerate_stage(
     design = context.settings.passages
     question_hints = hints_of(plain(splits["question_id"]), hints, ranked_hints)
     text_of = dict(tuples(questions, "question_id", "question"))
+    values: dict[str, np.ndarray] = {}
 
     def by_cosine(question_id: str, sets: Sequence[Subset]) -> list[int]:
-        texts = [row["hint"] for row in question_hints[question_id]]
-        return extremes(cosines(context.models.encoder, text_of[question_id], texts), sets, design.extremes)
+        if not values:
+            texts = [[row["hint"] for row in hints] for hints in question_hints.values()]
+            of_questions = cosines(context.models.encoder, [text_of[key] for key in question_hints], texts)
+            values.update(zip(question_hints, of_questions, strict=True))
+        return extremes(values[question_id], sets, design.extremes)
 
     return {"passages": design_passages(design, question_hints, by_cosine)}

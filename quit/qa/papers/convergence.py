@@ -61,14 +61,15 @@ def design_rows(place: Path) -> list[dict[str, Any]]:
     if dataset.embedded:
         note("Embedded readers are no language models: their figures show the computation, not the effect.", loud=True)
 
+    texts = [[row["hint"] for row in hints] for hints in dataset.selected_hints]
+    by_cosine = cosines(encoder, dataset.question_of, texts) if "cosine" in design.by else []
+
     def ends_of(position: int) -> dict[tuple[str, str], set[str]]:
         """Return by what, and end -> the names of a question's chosen sets."""
         hints = dataset.selected_hints[position]
         sets, chosen = [*subsets(len(hints), design)], dict[tuple[str, str], set[str]]()
         for by in design.by:
-            values = np.array([row["convergence"] or 0.0 for row in hints])
-            if by == "cosine":
-                values = cosines(encoder, dataset.question_of[position], [row["hint"] for row in hints])
+            values = by_cosine[position] if by == "cosine" else np.array([row["convergence"] or 0.0 for row in hints])
             names = [permutation_name(sets[place]) for place in extremes(values, sets, design.extremes)]
             chosen[by, "low"], chosen[by, "high"] = ({*half} for half in np.array_split(names, 2))
         return chosen

@@ -58,10 +58,11 @@ def extremes(values: np.ndarray, sets: Sequence[Subset], count: int) -> list[int
     return [place for key in (means, -means) for place in np.lexsort((places, key))[:count].tolist()]
 
 
-def cosines(encoder: Encoder, question: str, hints: Sequence[str]) -> np.ndarray:
-    """Return the cosine of a question and each hint: float64, shape (hints,)."""
-    vectors = encoder.encode([question, *hints])
-    return products(vectors[:1], vectors[1:])[0].astype(np.float64)
+def cosines(encoder: Encoder, questions: Sequence[str], hints: Sequence[Sequence[str]]) -> list[np.ndarray]:
+    """Return the cosines of each question and its hints: float64, shape (hints,) each. All are encoded together."""
+    vectors = encoder.encode([text for question, own in zip(questions, hints) for text in (question, *own)])
+    parts = np.split(vectors, np.cumsum([1 + len(own) for own in hints])[:-1])
+    return [products(part[:1], part[1:])[0].astype(np.float64) for part in parts]
 
 
 def design_passages(
