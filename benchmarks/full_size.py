@@ -94,7 +94,7 @@ def measure(folder: Path, count: int, formats: Sequence[str]) -> list[dict[str, 
     step("browse: first page", [*inner, "browse"])
     for name in formats:
         keys = ["--paper-keys"] if name in ("release-json", "paper-index") else []
-        command = quit_("export", "--release", str(workspace / "releases" / "v2"), "-f", name, *keys, "--out", str(out))
+        command = quit_("export", "-w", str(workspace / "releases" / "v2"), "-f", name, *keys, "--out", str(out))
         step(f"export {name}", command, out / name)
         if name == "release-json":
             imported = folder / "imported"

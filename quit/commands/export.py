@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -14,25 +13,14 @@ from quit.text.words import split_names
 
 if TYPE_CHECKING:
     from quit.library.arguments import Format
-
-ReleaseOption = Annotated[Path | None, typer.Option(help="Folder of a release, instead of the workspace's tables.")]
-OutOption = Annotated[Path, typer.Option("-o", help="Folder to write into; one subfolder per format.")]
-CardOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="TOML file with a block [card]: name, licence, authors ... If not given: that of the build's profile, or "
-        "of the release."
-    ),
-]
-OverwriteOption = Annotated[bool, typer.Option(help="Replace an earlier export.")]
+    from quit.library.results import ExportResult
 
 
 def export(
-    workspace: options.Workspace = Path("workspace"),
-    release_: ReleaseOption = None,
+    workspace: options.WorkspaceOrRelease = Path("workspace"),
     format_: Annotated[str | None, typer.Option("-f", autocompletion=complete_formats)] = None,
-    out: OutOption = Path("exports"),
-    card: CardOption = None,
+    out: Annotated[Path, typer.Option("-o")] = Path("exports"),
+    card: options.Card = None,
     benchmark: Path | None = None,
     evaluation: Annotated[bool, typer.Option("--eval")] = False,
     push: Annotated[str | None, typer.Option(metavar="ORG/NAME")] = None,
@@ -44,7 +32,7 @@ def export(
     negative_kind: str = "other",
     miner: str = "bm25",
     seed: str = "export",
-    overwrite: OverwriteOption = False,
+    overwrite: bool = False,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -52,12 +40,13 @@ def export(
 
     Formats: huggingface, release-json, paper-index, csv, beir, trec, pyserini, mteb, tevatron, colbert, monot5.
 
-    Examples: `quit export --format huggingface,release-json --out DIR`, `quit export --release workspace/releases/v1
+    Examples: `quit export --format huggingface,release-json --out DIR`, `quit export -w workspace/releases/v1
     --out DIR --push ORG/NAME --dry-run`
 
     Args:
         format_: Formats, separated by commas. If not given: huggingface, and release-json where it can have the
             passages.
+        out: Folder to write into; one subfolder per format.
         benchmark: huggingface: folder of `quit benchmark run`, for baselines in the card.
         evaluation: huggingface: write tasks for Inspect, lm-evaluation-harness and MTEB beside the data.
         push: Publish huggingface on the hub, with the token in HF_TOKEN; private.
@@ -71,13 +60,11 @@ def export(
             (mined).
         miner: What finds hard negatives: bm25 or encoder.
         seed: Key of the choice of positives and negatives, and of the passages of --eval.
+        overwrite: Replace an earlier export.
     """
-    from quit.dataset.release import open_release
     from quit.library.tables import open_tables
 
-    if release_:
-        open_release(release_)  # refuses what is none, such as a workspace
-    facts = open_tables(release_ or workspace).export(
+    facts = open_tables(workspace).export(
         None if format_ is None else cast("list[Format]", split_names(format_)),  # checked there
         out,
         card=card,
@@ -98,7 +85,7 @@ def export(
     show(facts, as_json, [] if quiet else _lines(out, facts, public))
 
 
-def _lines(out: Path, facts: Mapping[str, Any], public: bool) -> list[str]:
+def _lines(out: Path, facts: ExportResult, public: bool) -> list[str]:
     lines = [f"{out / row['format']}: {row['files']} files, {row['bytes'] / 1e6:,.1f} MB" for row in facts["formats"]]
     if push := facts.get("published"):
         files, tag = push["files"], f", tag {push['tag']}" if push["tag"] else ""

@@ -54,6 +54,7 @@ def complete_sources(incomplete: str) -> list[str]:
 
 
 Workspace = Annotated[Path, typer.Option("-w", help="Folder of the workspace.")]
+WorkspaceOrRelease = Annotated[Path, typer.Option("-w", help="Folder of the workspace, or of a release.")]
 Release = Annotated[Path, typer.Argument(help="Folder of a release, such as workspace/releases/v1.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Profile = Annotated[
@@ -61,6 +62,13 @@ Profile = Annotated[
 ]
 NamedProfile = Annotated[
     str, typer.Option("-p", help="Profile: a name, or the path of a TOML file.", autocompletion=_profiles)
+]
+Card = Annotated[
+    Path | None,
+    typer.Option(
+        help="TOML file with a block [card]: name, licence, authors ... If not given: that of the build's profile, or "
+        "of the release."
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("-q", help="Print nothing but errors (and JSON, if asked for).")]
 Set = Annotated[

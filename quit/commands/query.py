@@ -12,7 +12,10 @@ from quit.text.invisible import visible
 
 
 def query(
-    sql: str, workspace: options.Workspace = Path("workspace"), as_json: options.Json = False, csv: bool = False
+    sql: str,
+    workspace: options.WorkspaceOrRelease = Path("workspace"),
+    as_json: options.Json = False,
+    csv: bool = False,
 ) -> None:
     """Run SQL over the current tables of a workspace or a release. DuckDB's SQL can read and write any file that you
     can.

@@ -10,7 +10,6 @@ import typer
 
 from quit.commands import options
 from quit.commands.declaring import Group
-from quit.commands.export import CardOption
 from quit.commands.options import open_workspace, show, working
 from quit.errors import GateError, SettingsError, shell_word
 from quit.render.table import Table
@@ -162,7 +161,7 @@ def check(
     set_: SetOption = None,
     venue: Annotated[str, typer.Option("--for", metavar="VENUE")] = "",
     blind: bool = False,
-    card: CardOption = None,
+    card: options.Card = None,
     as_json: options.Json = False,
 ) -> None:
     """Say which quality gates a workspace (or a release) passes; exits with 8 when one fails.

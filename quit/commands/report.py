@@ -15,7 +15,7 @@ SetOption = Annotated[list[str] | None, typer.Option(help="Override a setting of
 
 
 def report(
-    workspace: options.Workspace = Path("workspace"),
+    workspace: options.WorkspaceOrRelease = Path("workspace"),
     out: Annotated[Path | None, typer.Option("-o")] = None,
     release: list[Path] | None = None,
     set_: SetOption = None,
@@ -23,7 +23,7 @@ def report(
     as_json: options.Json = False,
 ) -> None:
     """Write one HTML page about the dataset: what bounds the scores, what was left out, hints, types, labels, readers,
-    review, costs, releases, examples. Of a release (`-w RELEASE`): what it holds of these, written beside its folder.
+    review, costs, releases, examples. Of a release: what it holds of these, written beside its folder.
 
     The page needs no network and is the same for the same workspace. People who reviewed are numbered, not named.
 
@@ -48,11 +48,11 @@ def report(
 
 
 def browse(
-    workspace: options.Workspace = Path("workspace"),
+    workspace: options.WorkspaceOrRelease = Path("workspace"),
     port: Annotated[int | None, typer.Option(min=0, max=65535)] = None,
     set_: SetOption = None,
 ) -> None:
-    """Search the questions of a workspace, or of a release (`-w RELEASE`), in a web browser, narrow them to what needs
+    """Search the questions of a workspace, or of a release, in a web browser, narrow them to what needs
     a look (leaks, no label 2, disagreement, cut replies), and open one: hints, passages, answers, verdicts, reviews,
     history.
 

@@ -46,7 +46,7 @@ def status(
 
 def show(
     question_id: str,
-    workspace: options.Workspace = Path("workspace"),
+    workspace: options.WorkspaceOrRelease = Path("workspace"),
     as_json: options.Json = False,
     passages: int = 12,
     why: bool = False,

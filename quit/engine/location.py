@@ -73,8 +73,8 @@ class Location:
             path = shell_word(self)
             if (self.path / "release.json").is_file():
                 raise WorkspaceError(
-                    f"{self} is a release, not a workspace. For it there are: quit release show {path}; quit export "
-                    f"--release {path}; and with -w {path}: quit report, browse, show and query."
+                    f"{self} is a release, not a workspace. For it there are: quit release show {path}; and "
+                    f"with -w {path}: quit export, report, browse, show, query and evaluate."
                 )
             what = "is a file, not a workspace" if self.path.is_file() else "is not a workspace"
             here = [shell_word(marker.parent) for marker in sorted(Path().glob(f"*/{MARKER}"))[:5]]

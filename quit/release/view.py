@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from quit.dataset.release import ReaderInfo, Release, is_release, releases_of, verify
+from quit.dataset.release import FOLDER, ReaderInfo, Release, is_release, releases_of, verify
 from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
 from quit.settings import ReaderSettings, Settings
@@ -13,8 +13,9 @@ from quit.text.vendors import family
 
 
 def open_to_read(place: str | Path) -> Workspace | Release:
-    """Open a workspace or a release. Raises as ``Workspace.open`` and ``verify`` do."""
-    return verify(place) if is_release(place) else Workspace.open(place)
+    """Open a workspace or a release. Raises as ``Workspace.open`` and ``verify`` do: of what lies in a folder
+    ``releases``, that it is no release."""
+    return verify(place) if is_release(place) or Path(place).parent.name == FOLDER else Workspace.open(place)
 
 
 def shown_releases(opened: Workspace | Release) -> Sequence[Release]:

@@ -21,7 +21,7 @@ def release(tmp_path: Path) -> Path:
 
 def test_a_dry_run_lists_files_with_sizes_and_needs_no_token(release, monkeypatch) -> None:
     monkeypatch.delenv("HF_TOKEN", raising=False)
-    result = call_quit("export", "--release", release, "--out", "E", "--eval", "--push", "org/rivers", "--dry-run")
+    result = call_quit("export", "-w", release, "--out", "E", "--eval", "--push", "org/rivers", "--dry-run")
     folder = Path("E/huggingface")
     sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
     lines = [line.split() for line in result.out.splitlines() if line.startswith(" ")]
@@ -38,7 +38,7 @@ def test_a_dry_run_lists_files_with_sizes_and_needs_no_token(release, monkeypatc
 def test_it_is_published_and_told(release, monkeypatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setenv("HF_TOKEN", TOKEN)
-    command = ("export", "--release", release, "--out", "E", "-f", "huggingface", "--push", "org/rivers", "--public")
+    command = ("export", "-w", release, "--out", "E", "-f", "huggingface", "--push", "org/rivers", "--public")
     with hub() as server:
         monkeypatch.setenv("HF_ENDPOINT", server.address)
         result = call_quit(*command, "--json")
@@ -78,19 +78,22 @@ def test_it_is_published_and_told(release, monkeypatch) -> None:
 def test_what_cannot_be_is_refused_before_anything_is_written(release, monkeypatch, arguments, message) -> None:
     monkeypatch.delenv("HF_TOKEN", raising=False)
     Path("card.toml").write_text("[card]\nname = 'A name'\n")
-    result = call_quit("export", "--release", release, "--out", "E", *arguments, code=4)
+    result = call_quit("export", "-w", release, "--out", "E", *arguments, code=4)
     assert message in result.err and len(result.err.splitlines()) == 1
     assert not Path("E").exists()
 
 
-@pytest.mark.parametrize("folder", ["not-there", "workspace"])
+@pytest.mark.parametrize(
+    ("words", "folder"),
+    [("export -w", "workspace/releases/v9"), ("release show", "not-there"), ("release show", "workspace")],
+)
 def test_what_is_no_release_is_told_with_the_commands_that_list_and_make_one(
-    folder: str, tmp_path, monkeypatch
+    words: str, folder: str, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Location.create("workspace")
-    result = call_quit("export", "--release", folder, "--out", "E", code=3)
-    assert f"There is no release at {folder}. " in result.err and not Path("E").exists()
+    result = call_quit(*words.split(), folder, code=3)
+    assert "There is no release at " in result.err and f"{folder}. " in result.err
     assert "quit release list" in result.err and "quit release create" in result.err
 
 
@@ -98,11 +101,11 @@ def test_a_card_of_a_file_goes_before_that_of_the_release(tmp_path) -> None:
     card = {"name": "Frozen", "licence": "mit", "later": "x"}
     frozen = small.freeze(tmp_path / "v1", small.rows(), beside={"card": card})
     Path("card.toml").write_text('[card]\nname = "Given"\n')
-    call_quit("export", "--release", frozen.path, "-f", "huggingface,mteb", "--out", "E")
+    call_quit("export", "-w", frozen.path, "-f", "huggingface,mteb", "--out", "E")
     for name in ("huggingface", "mteb"):
         text = (Path("E") / name / "README.md").read_text()
         assert "license: mit\n" in text and "# Frozen\n" in text
-    command = ("export", "--release", frozen.path, "-f", "huggingface", "--out", "E")
+    command = ("export", "-w", frozen.path, "-f", "huggingface", "--out", "E")
     refused = call_quit(*command, "--card", "card.toml", code=4)
     assert "an export of this release with another card or other options" in refused.err
     call_quit(*command, "--card", "card.toml", "--overwrite")

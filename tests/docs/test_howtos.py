@@ -31,7 +31,7 @@ def workspace(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("v1", "v2"):
         call_quit("release", "create", "-w", str(copy), "--name", name)
     published = ("-f", "release-json", "--paper-keys", "--out", str(copy.parent), "-q")
-    call_quit("export", "--release", str(copy / "releases" / "v1"), *published)
+    call_quit("export", "-w", str(copy / "releases" / "v1"), *published)
     return copy
 
 

@@ -220,7 +220,7 @@ def test_killed_in_the_second_of_two_formats_the_first_one_stays_as_it_is(tables
 def test_a_killed_export_leaves_no_complete_looking_folder(tables, tmp_path):
     export(tables, JSON, tmp_path)
     small.freeze(tmp_path / "v1", small.rows())
-    arguments = ("export", "--release", tmp_path / "v1", "-f", "release-json", "--out", tmp_path, "--overwrite")
+    arguments = ("export", "-w", tmp_path / "v1", "-f", "release-json", "--out", tmp_path, "--overwrite")
     with killed_at("quit.export.release_json", "_write_corpus", tmp_path, *arguments):
         # A second export meanwhile must not take the first one's folder for a ruin.
         [partial] = tmp_path.glob(".release-json.*.partial")

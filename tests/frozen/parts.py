@@ -63,7 +63,7 @@ def dataset(source: str, folder: Path) -> dict[str, Any]:
             entries[f"review: {name}"] = value["columns"]
     call_quit("release", "create", "-q", "-w", workspace, "-n", "v1")
     release = workspace / "releases" / "v1"
-    call_quit("export", "-q", "--release", release, "-f", FORMATS, "-o", folder / "exports")
+    call_quit("export", "-q", "-w", release, "-f", FORMATS, "-o", folder / "exports")
     return entries | files(folder / "exports")
 
 

@@ -69,7 +69,7 @@ def test_pages_and_card_say_what_the_passages_are(built: Path, tmp_path: Path) -
     pages = TestClient(application(workspace, load(FEW).settings), base_url="http://127.0.0.1")
     page = pages.get(f"/question/{identity}").text
     assert "<h2>Given passages</h2>" in page and "3 given passages." in page and "ordered selections" not in page
-    call_quit("export", "--release", built / "releases" / "v1", "-f", "huggingface", "--out", tmp_path)
+    call_quit("export", "-w", built / "releases" / "v1", "-f", "huggingface", "--out", tmp_path)
     card = (tmp_path / "huggingface" / "README.md").read_text(encoding="utf-8")
     assert "pretty_name: Question answering with labelled passages from given.jsonl" in card.replace('"', "")
 
@@ -77,13 +77,13 @@ def test_pages_and_card_say_what_the_passages_are(built: Path, tmp_path: Path) -
 def test_own_ids_stay_in_exports_and_a_run_is_scored(built: Path, tmp_path: Path) -> None:
     release = built / "releases" / "v1"
     for name in ("beir", "trec", "mteb", "huggingface", "csv"):
-        call_quit("export", "--release", release, "-f", name, "--out", tmp_path)
+        call_quit("export", "-w", release, "-f", name, "--out", tmp_path)
     for name in ("release-json", "paper-index"):
-        assert "the passages here are" in call_quit("export", "--release", release, "-f", name, code=4).err
+        assert "the passages here are" in call_quit("export", "-w", release, "-f", name, code=4).err
     shared = "some given passages here are of several questions"
     for name in ("tevatron", "colbert", "monot5"):
-        assert shared in call_quit("export", "--release", release, "-f", name, code=4).err
-    tasks = call_quit("export", "--release", release, "-f", "huggingface", "--eval", "--out", tmp_path / "e", code=4)
+        assert shared in call_quit("export", "-w", release, "-f", name, code=4).err
+    tasks = call_quit("export", "-w", release, "-f", "huggingface", "--eval", "--out", tmp_path / "e", code=4)
     assert "not given passages" in tasks.err
     benchmark = ("benchmark", "run", "--release", release, "--retriever", "bm25", "--out", tmp_path / "b")
     assert shared in call_quit(*benchmark, code=4).err
@@ -104,7 +104,7 @@ def test_own_ids_stay_in_exports_and_a_run_is_scored(built: Path, tmp_path: Path
     run = tmp_path / "a.run"  # ids of questions are their source's
     run.write_text("".join(f"{name.partition('-')[2]} Q0 {passage} 1 1.0 mine\n" for name, passage in right.items()))
     metrics = """metrics=["Hit(rel=2)@1"]"""
-    result = call_quit("evaluate", "run", run, "--release", release, "--split", "all", "--set", f"benchmark.{metrics}")
+    result = call_quit("evaluate", "run", run, "-w", release, "--split", "all", "--set", f"benchmark.{metrics}")
     assert right and f"{100 * len(right) / 6:.2f}" in result.out
 
 
@@ -188,6 +188,6 @@ def test_a_thousand_passages_are_released_and_exported(tmp_path: Path) -> None:
     call_quit("build", "-w", tmp_path / "W", "-s", write_lines(tmp_path / "q.jsonl", rows), "-p", FEW)
     call_quit("release", "create", "-w", tmp_path / "W", "--name", "v1")
     for name in ("trec", "huggingface"):
-        call_quit("export", "--release", tmp_path / "W" / "releases" / "v1", "-f", name, "--out", tmp_path)
+        call_quit("export", "-w", tmp_path / "W" / "releases" / "v1", "-f", name, "--out", tmp_path)
     [file] = (tmp_path / "huggingface" / "passages").glob("*")
     assert pq.read_table(file)["rank"].to_pylist() == [*range(1000)] * 2

@@ -41,9 +41,9 @@ def test_a_release_and_its_dataset_say_what_was_asked(exact: Path, full: Path, t
     call_quit("release", "create", "-w", folder, "--name", "v1", "--out", tmp_path / "v1", *WAIVED)
     gates = {row["gate"]: row["state"] for row in json.loads((tmp_path / "v1" / "release.json").read_text())["gates"]}
     assert gates["label-mismatch"] == gates["missing-passage"] == "passed"
-    refusal = call_quit("export", "--release", tmp_path / "v1", "-f", "release-json", "--out", tmp_path / "x", code=3)
+    refusal = call_quit("export", "-w", tmp_path / "v1", "-f", "release-json", "--out", tmp_path / "x", code=3)
     assert "labels.partial=off" in refusal.err
-    call_quit("export", "--release", tmp_path / "v1", "-f", "huggingface,trec", "--out", tmp_path / "x")
+    call_quit("export", "-w", tmp_path / "v1", "-f", "huggingface,trec", "--out", tmp_path / "x")
     parts = sorted((tmp_path / "x" / "huggingface" / "answers").glob("*.parquet"))
     answers = pa.concat_tables(pq.read_table(path) for path in parts)
     stored = Workspace.open(folder).read("answers")

@@ -61,7 +61,8 @@ def test_the_interface_is_all_that_is_listed() -> None:
     assert {*re.findall(r"(?<![.\w])[A-Z]\w+", returned)} - {"Any", "None", "Path"} <= {*quit.__all__}
 
 
-def test_options_of_an_export_have_one_default() -> None:
+def test_options_of_an_export_have_one_default_and_its_help_names_every_format() -> None:
+    assert f"Formats: {', '.join(FORMATS)}." in " ".join(export.__doc__.split())
     tuning = FineTuning()
     jobs_own, commands = (signature(each).parameters for each in (quit.Tables.export, export))
     names = {field.name: field.name for field in fields(tuning)} | {"kind": "negative_kind"}

@@ -50,15 +50,15 @@ def test_run(tmp_path: Path) -> None:
     run = tmp_path / "mine.run"
     # Of q3, the one question of test: label 1 first, then label 2. Then a passage of nobody.
     run.write_text("q3 Q0 q3_1_1 1 3 mine\nq3 Q0 q3_0_0 2 2 mine\nx Q0 y 1 1 mine\nq3 Q0 z 3 1 mine\n")
-    shown = call_quit("evaluate", "run", run, "--release", "R", "--set", "benchmark.resamples=100")
+    shown = call_quit("evaluate", "run", run, "-w", "R", "--set", "benchmark.resamples=100")
     text = " ".join(shown.out.split())
     assert "mine: 1 question" in text
     assert "MRR@100 100.00" in text and "MRR(rel=2)@100 50.00" in text
     assert "- 1 question of the run not in the split test, such as x: not scored" in text
     assert "- 1 line with a passage that the release does not have, such as q3 z: not relevant" in text
-    rows = call_quit("evaluate", "run", run, "--release", "R", "--json").json()["metrics"]
+    rows = call_quit("evaluate", "run", run, "-w", "R", "--json").json()["metrics"]
     values = {row["metric"]: row for row in rows}
     assert (values["Hit(rel=2)@1"]["value"], values["Hit(rel=2)@10"]["value"]) == (0, 1)
     run.write_text("q3 Q0 q3_1_1 1 3 mine\nhello\n")
-    failed = call_quit("evaluate", "run", run, "--release", "R", code=3)
+    failed = call_quit("evaluate", "run", run, "-w", "R", code=3)
     assert "line 2 has 1 column" in failed.err and failed.err.count("\n") == 1

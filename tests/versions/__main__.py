@@ -34,7 +34,7 @@ def make(folder: Path) -> None:
         caches = {"QUIT_CACHE": str(folder / "cache"), "QUIT_URL_OF_VERSIONS": server.base_url}
         call_quit("build", "-w", "W", "-p", "profile.toml", "-s", "questions.jsonl", **caches)
         call_quit("release", "create", "-w", "W", "--name", "v1", **caches)
-        call_quit("export", "--release", "W/releases/v1", "-f", ",".join(FORMATS), "--out", "exports", **caches)
+        call_quit("export", "-w", "W/releases/v1", "-f", ",".join(FORMATS), "--out", "exports", **caches)
     build = folder / "W" / "build.json"
     build.write_text(build.read_text().replace(f"{folder}/", ""))  # that folder is not there later
 

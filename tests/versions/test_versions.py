@@ -37,7 +37,7 @@ def test_workspace_release_exports_and_replies_are_read(archive: Path, tmp_path:
         opened("query", "-w", "W", labels, "--json"),
         opened("status", "-w", "W", "--json"),
         opened("release", "verify", "W/releases/v1"),
-        opened("export", "--release", "W/releases/v1", "-f", ",".join(FORMATS), "--out", "again"),
+        opened("export", "-w", "W/releases/v1", "-f", ",".join(FORMATS), "--out", "again"),
         opened("release", "import", "exports/release-json", "--out", "imported"),
         # Nobody is at the address of the profile's server: the replies are those that were kept.
         opened("build", "-w", "V", "-p", "profile.toml", "-s", "questions.jsonl"),

@@ -25,8 +25,7 @@ app = Group("Score a run file; measure a judge against people and another judge.
 @app.command("run")
 def run(
     run_file: Annotated[Path, typer.Argument(metavar="RUN")],
-    release: Annotated[Path | None, typer.Option("-r")] = None,
-    workspace: options.Workspace = Path("workspace"),
+    workspace: options.WorkspaceOrRelease = Path("workspace"),
     split: str = "test",
     set_: options.Set = None,
     retriever: str = "",
@@ -36,28 +35,28 @@ def run(
 ) -> None:
     """Score a ranking of passages by any system, with the metrics and intervals of `quit benchmark run`.
 
-    Question and passage ids are those of `quit export`. Without --release the labels and settings are the workspace's
-    own.
+    Question and passage ids are those of `quit export`; settings of a workspace are those of its last build.
 
-    Example: `quit evaluate run bm25.run --release W/releases/v1`
+    Example: `quit evaluate run bm25.run -w W/releases/v1`
 
     Args:
         run_file: A line: question Q0 passage rank score name; or a result file of the paper's programs, whose layout
             no such file has confirmed: retriever.json, reranker.json, or rag.json with answers of readers.
-        release: Folder of a release.
         split: Questions: train, dev, test or all.
         retriever: Its name in the table; if not given, the run's.
         reranker: Its name in the table.
         out: Folder: the scores are added to its results.parquet, as of `quit benchmark run`.
     """
     from quit.dataset.dataset import Dataset
+    from quit.dataset.release import is_release
     from quit.dataset.workspace import dataset_of
     from quit.engine.planning import last_build
     from quit.qa.benchmark.runfile import add_results, score_run
 
-    settings = settings_for(release or workspace, None, set_).benchmark
+    settings = settings_for(workspace, None, set_).benchmark
     with working("evaluate", as_json):
-        dataset = Dataset.of_release(release) if release else dataset_of(last_build(open_workspace(workspace)))
+        has_release = is_release(workspace)
+        dataset = Dataset.of_release(workspace) if has_release else dataset_of(last_build(open_workspace(workspace)))
         scores = score_run(run_file, dataset, split, settings, retriever, reranker)
         if out is not None:
             add_results(scores.results, out, dataset, split)
@@ -89,13 +88,13 @@ def judge(
 
 @app.command("judges")
 def judges(
-    workspace: options.Workspace = Path("workspace"),
+    workspace: options.WorkspaceOrRelease = Path("workspace"),
     limit: Annotated[int, typer.Option(min=0)] = 20,
     as_json: options.Json = False,
 ) -> None:
     """Agreement of judges with people and one another, also by length of the answer, reader and family of the reader.
 
-    Of a workspace or a release (-w RELEASE); then the answers on which judges differ.
+    Then the answers on which judges differ.
 
     Example: `quit evaluate judges -w W --limit 0`
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quit.commands.options import Json, NamedProfile, Profile, Quiet, Workspace  # noqa: F401  # what they share with all
+from quit.commands.options import Json, NamedProfile, Profile, Quiet, Workspace, WorkspaceOrRelease  # noqa: F401  # what they share with all
 
 if TYPE_CHECKING:
     from quit.qa.settings import QaSettings
