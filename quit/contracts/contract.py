@@ -47,7 +47,24 @@ class TableContract:
     What holds among the tables of a release (:mod:`quit.dataset.check`): ``passages``: it has a row for every passage
     of a question, in depth-first order, of answers for each reader; ``required``: tables whose rows
     all have a row here; ``references``: tables that have a row for each row here; ``follows``: column -> what it must
-    be, in SQL.
+    be.
+
+    Conditions (``rows``, ``follows``) are DuckDB's. Beside the tables (``answers`` and ``distinct_answers`` of all
+    readers together, ``file``: that of their file) they see
+
+    - ``this``: the table whose row it is; ``getvariable`` of ``hints`` (that make passages, at most) and ``given``
+      (whether these are passages);
+    - ``changes`` also has ``label``, its passage's;
+    - ``answers``: one row for those that agree in what conditions say; ``says``: whether the reply is more than an
+      empty ``NO ANSWER``;
+    - ``distinct_answers`` also has ``passages`` (of which its reader was asked about), ``labels`` (whether a labeler
+      gave it) and ``place`` (that of its first passage among those of the question's replies);
+    - ``readers`` (reader, producer) and ``permutations`` (permutation, subset, hints);
+    - ``gold``: gold answers (question_id, answer, answer_key) that people did not remove;
+    - ``judged``: answers (question_id, answer_key) that have a verdict;
+    - ``right_labelers``: question_id, permutation, and labelers whose answer is valid, where there are any;
+    - ``hint_roles_again``, ``question_roles_again``: roles that follow from ``labels``;
+    - ``answer_key_of(answer)``, ``key_of(question)``, ``draw_of(content_key)``.
     """
 
     name: str

@@ -2,6 +2,7 @@
 
 Records (questions, hints, candidates) are frozen; what someone or something thinks of them is a row of another table,
 joined by id. Every table is ordered by question, so parts can be concatenated in order whatever the number of shards.
+What conditions in SQL may name: :class:`quit.contracts.TableContract`.
 """
 
 from __future__ import annotations

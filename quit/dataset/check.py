@@ -1,22 +1,7 @@
 """Whether a release's tables are what their contracts say (:class:`quit.contracts.TableContract`): keys, names,
 references, required rows, columns that follow from others. Row by row, some questions at a time.
 
-Conditions in contracts are DuckDB's. Beside the tables (``answers`` and ``distinct_answers`` of all readers together,
-``file``: that of their file) they see
-
-- ``this``: the table whose row it is; ``getvariable`` of ``hints`` (that make passages, at most), ``given`` (whether
-  these are passages);
-- ``changes`` also has ``label``, its passage's;
-- ``answers``: one row for those that agree in what conditions say; ``says``: whether the reply is more than an empty
-  ``NO ANSWER``;
-- ``distinct_answers`` also has ``passages`` (of which its reader was asked about), ``labels`` (whether a labeler gave
-  it) and ``place`` (that of its first passage among those of the question's replies);
-- ``readers`` (reader, producer) and ``permutations`` (permutation, subset, hints);
-- ``gold``: gold answers (question_id, answer, answer_key) that people did not remove;
-- ``judged``: answers (question_id, answer_key) that have a verdict;
-- ``right_labelers``: question_id, permutation, and labelers whose answer is valid, where there are any;
-- ``hint_roles_again``, ``question_roles_again``: roles that follow from ``labels``;
-- ``answer_key_of(answer)``, ``key_of(question)``, ``draw_of(content_key)``.
+:class:`_Chunk` gives DuckDB what conditions in contracts name.
 """
 
 from __future__ import annotations
