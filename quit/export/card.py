@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,16 +66,33 @@ def card(facts: CardFacts) -> str:
     return f"---\n{header(facts)}---\n\n{fill_template('card.md', **_context(facts)._asdict())}"
 
 
-def responsible(facts: CardFacts) -> dict[str, list[str]]:
-    """Return the blocks of ``card.md`` and ``responsible.md``, without Markdown: name (of a field of Croissant's
-    vocabulary on responsible AI, or ``steps`` and ``people``) -> its paragraphs or the items of its list."""
-    texts: dict[str, list[str]] = {}
+class Responsible(NamedTuple):
+    """How the data was made, by whom, and its limits, without Markdown. ``activities``: name -> text, in the order in
+    which they were done; ``fields``: field of Croissant's vocabulary on responsible AI -> paragraphs or items of a
+    list."""
+
+    activities: Mapping[str, str]
+    fields: Mapping[str, Sequence[str]]
+
+
+def responsible(facts: CardFacts) -> Responsible:
+    """Return what stands in ``card.md`` within ``call activity(NAME)``, and in the blocks of it and of
+    ``responsible.md``."""
+    activities: dict[str, str] = {}
+    fields: dict[str, list[str]] = {}
+
+    def activity(name: str, caller: Callable[[], str]) -> str:
+        activities[name] = _plain(text := caller())
+        return text
+
+    values = _context(facts)._asdict()
+    _template("card.md").render(values, activity=activity)
     for template in map(_template, ("card.md", "responsible.md")):
-        context = template.new_context(_context(facts)._asdict())
+        context = template.new_context(values)
         for name, block in template.blocks.items():
             items = _ITEM.split("".join(block(context)))
-            texts.setdefault(name, []).extend(_plain(item) for item in items if item.strip())
-    return texts
+            fields.setdefault(name, []).extend(_plain(item) for item in items if item.strip())
+    return Responsible(activities, fields)
 
 
 def _plain(text: str) -> str:
@@ -172,6 +189,7 @@ _TEMPLATES.globals |= {
     "table_1": table_1,
     "shares": _shares,
     "audit": audit_pieces,
+    "activity": lambda name, caller: caller(),
     **{"METRICS": METRICS, "SPLITS": SPLITS, "PAPER": PAPER, "LISTED": LISTED, "SYSTEMS": SYSTEMS},
 }
 

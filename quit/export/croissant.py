@@ -39,14 +39,18 @@ _CONTEXT: dict[str, Any] = {
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "examples": {"@id": "cr:examples", "@type": "@json"},
 }
-_TYPES = {"string": "sc:Text", "bool": "sc:Boolean", "double": "sc:Float"}
-"""Of Arrow's types; all others here are integers."""
-
-
+_TYPES = {
+    **{"string": "sc:Text", "bool": "sc:Boolean", "double": "sc:Float"},
+    **dict.fromkeys(("int8", "int16", "int32", "int64"), "sc:Integer"),
+}
+"""Of Arrow's types that tables have."""
 _PARQUET = "application/x-parquet"
 _SPLITS = {"train": "cr:TrainingSplit", "dev": "cr:ValidationSplit", "test": "cr:TestSplit"}
-_REFERENCES = {"question_id": "questions/id", "query-id": "questions/id", "split": "splits/name"}
-_REFERENCES |= {"passage_id": "passages/id", "corpus-id": "passages/id"}
+_REFERENCES = {
+    **dict.fromkeys(("question_id", "query-id"), "questions/id"),
+    **dict.fromkeys(("passage_id", "corpus-id"), "passages/id"),
+    "split": "splits/name",
+}
 
 
 def croissant(facts: CardFacts, files: Sequence[FileEntry]) -> dict[str, Any]:
@@ -61,7 +65,7 @@ def croissant(facts: CardFacts, files: Sequence[FileEntry]) -> dict[str, Any]:
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
-        **croissant_of(facts.dataset, facts.card),
+        **origin_metadata(facts.dataset, facts.card),
         **_responsible(facts),
         "distribution": [
             *([_repository(facts.card)] if inside else []),
@@ -83,7 +87,7 @@ def hub_page(card: Card) -> str:
     return f"https://huggingface.co/datasets/{card.repository}" if card.repository else ""
 
 
-def croissant_of(origin: Dataset | Origin, card: Card) -> dict[str, Any]:
+def origin_metadata(origin: Dataset | Origin, card: Card) -> dict[str, Any]:
     """Return the fields that say what the dataset is and where it is from, without those that are not known."""
     about = {
         "name": title(origin, card),
@@ -122,12 +126,9 @@ def _source(source: Mapping[str, Any]) -> dict[str, Any]:
 
 def _responsible(facts: CardFacts) -> dict[str, Any]:
     """Return how the data was collected and labelled, by whom, and its limits, mostly in the card's words."""
-    texts, provenance = responsible(facts), facts.dataset.provenance
-    about, people = texts.pop("steps"), texts.pop("people")
-    steps = {"Labels": about[0]} if provenance.get("imported") else {text.partition(":")[0]: text for text in about[1:]}
-    activities = {**steps, **({"Verification": people[0]} if provenance.get("verification") else {})}
-    texts["dataPreprocessingProtocol"] = [text for name, text in steps.items() if name != "Labels"]
-    texts["dataAnnotationProtocol"] = [steps["Labels"]]
+    activities, fields = responsible(facts)
+    before = [text for name, text in activities.items() if name not in ("Labels", "Verification")]
+    texts = {**fields, "dataPreprocessingProtocol": before, "dataAnnotationProtocol": [activities["Labels"]]}
     return {
         **{f"rai:{name}": items if len(items) > 1 else items[0] for name, items in sorted(texts.items()) if items},
         "rai:hasSyntheticData": True,  # labels, answers and the texts of passages are made by programs
@@ -160,7 +161,7 @@ def _split_set(splits: Sequence[str]) -> dict[str, Any]:
 
 def _record_set(config: str, schema: pa.Schema) -> dict[str, Any]:
     source = {"fileSet": {"@id": f"files/{config}"}}
-    name = {"extract": {"fileProperty": "fullpath"}, "transform": {"regex": "(?:.*/)?(train|dev|test)(?:-.*)?$"}}
+    name = {"extract": {"fileProperty": "fullpath"}, "transform": {"regex": f"(?:.*/)?({'|'.join(SPLITS)})(?:-.*)?$"}}
     fields = [_field(config, pa.field("split", pa.string()), {**source, **name})]
     fields += [_field(config, field, {**source, "extract": {"column": field.name}}) for field in schema]
     key = {"key": {"@id": f"{config}/id"}} if "id" in schema.names else {}
@@ -172,5 +173,5 @@ def _field(config: str, field: pa.Field, source: dict[str, Any]) -> dict[str, An
     more: dict[str, Any] = {"isArray": True, "arrayShape": "-1"} if several else {}
     if reference := _REFERENCES.get(field.name):
         more["references"] = {"field": {"@id": reference}}
-    kind = _TYPES.get(str(field.type.value_type if several else field.type), "sc:Integer")
+    kind = _TYPES[str(field.type.value_type if several else field.type)]
     return _node("Field", f"{config}/{field.name}", name=field.name, dataType=kind, source=source, **more)

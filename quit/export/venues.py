@@ -6,7 +6,7 @@ from typing import Any
 
 from quit.errors import check_known
 from quit.export.card_facts import Origin, licence_urls
-from quit.export.croissant import croissant_of
+from quit.export.croissant import origin_metadata
 from quit.settings.card import Card
 from quit.settings.section import explained
 
@@ -42,7 +42,7 @@ def venue_metadata(venue: str, origin: Origin, card: Card, *, blind: bool = Fals
     what. Raises ``SettingsError`` for an unknown venue.
     """
     check_known(venue, VENUES, "venue")
-    metadata = croissant_of(origin, card)
+    metadata = origin_metadata(origin, card)
     values = {name: metadata.get(name) for name in ("url", "version", "prov:wasDerivedFrom")}
     values["license"] = values["B2 licence"] = licence_urls(origin, card)
     values["D5 annotators"] = (origin.provenance.get("verification") or {}).get("people")

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from quit.common.environments import ensure_environment
@@ -11,7 +12,7 @@ from quit.dataset.workspace import dataset_of
 from quit.engine.planning import last_build
 from quit.errors import MissingDependency
 from quit.export import export
-from quit.export.croissant import semantic_version
+from quit.export.croissant import _record_set, semantic_version
 from quit.review.report import verification
 from quit.settings import Review, load_card
 from quit.settings.card import Card
@@ -81,6 +82,21 @@ def test_who_labelled_is_what_the_reviews_say(tables, tmp_path):
     lacking = {"rai:dataAnnotationPlatform", "rai:annotationsPerItem", "rai:annotatorDemographics"}
     assert metadata.keys() - plain.keys() == lacking
     assert plain["license"] == [f"https://spdx.org/licenses/{name}.html" for name in ("CC-BY-4.0", "MIT")]
+
+
+def test_an_import_says_of_its_labels_alone_how_they_were_made(tables, tmp_path):
+    labels = {"rule": "as published: yes", "differences": 1, "passages": 9, "examples": []}
+    facts = {"imported": {"labels": labels, "unknown": [], "repeated_answers": 0, "unread": {}}}
+    metadata = metadata_of(tables, tmp_path, **facts)
+    [made] = metadata["prov:wasGeneratedBy"]
+    assert made["prov:label"] == "Labels" and "rai:dataPreprocessingProtocol" not in metadata
+    assert made["description"] == metadata["rai:dataAnnotationProtocol"]
+    assert "The labels are the published ones: as published: yes." in made["description"]
+
+
+def test_a_column_of_a_type_without_a_name_is_a_fault():
+    with pytest.raises(KeyError, match="date32"):
+        _record_set("days", pa.schema([("day", pa.date32())]))
 
 
 def test_a_version_has_three_numbers():
