@@ -72,9 +72,11 @@ class Server:
                 if "CERTIFICATE_VERIFY_FAILED" in str(error):
                     raise SettingsError(f"{self.url} {problem}. {UNTRUSTED}") from None
             self._studio = self._connection()  # what broke may lead to a broken process again
-            own = f"it is the workspace's own, start it in another terminal ({self._start}), then " * bool(self._start)
+            start = (
+                f"it is the workspace's own, start it in another terminal ({self._start}), then " if self._start else ""
+            )
             raise ServerError(
-                f"The Label Studio server {self.url} {problem} ({attempts}). Nothing is lost: {own}run the same "
+                f"The Label Studio server {self.url} {problem} ({attempts}). Nothing is lost: {start}run the same "
                 "command again when it is up."
             )
 

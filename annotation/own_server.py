@@ -67,7 +67,7 @@ def _may_send(request: Any) -> bool:
     path = request.path_info
     if re.fullmatch("/api/dm/actions/?", path):
         return request.GET.get("id") == "next_task"
-    own = {
+    of_user = {
         "annotation": Annotation.objects.filter(completed_by=user.pk),
         "draft": AnnotationDraft.objects.filter(user=user.pk),
         "user": User.objects.filter(pk=user.pk),
@@ -75,7 +75,7 @@ def _may_send(request: Any) -> bool:
     allowed = _ALLOWED.fullmatch(path)
     if allowed is None or ("/annotations" in path and not _names_nobody_else(request.body, user.pk)):
         return False
-    return all(own[what].filter(pk=number).exists() for what, number in allowed.groupdict().items() if number)
+    return all(of_user[what].filter(pk=number).exists() for what, number in allowed.groupdict().items() if number)
 
 
 def _names_nobody_else(body: bytes, user: int) -> bool:

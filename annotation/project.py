@@ -464,8 +464,8 @@ def _set_overlaps(server: Server, project: int, numbers: Mapping[str, int]) -> N
     differing = {}
     for task in server.tasks(project, ["id", "meta", "overlap", "is_labeled", *ANNOTATION_FIELDS]):
         if number := numbers.get(task_key(task) or ""):
-            annotations = [one for one in task.annotations or () if not one.get("was_cancelled")]
-            people = {person_of(one) or -one["id"] for one in annotations if not is_copy(one)}
+            annotations = [item for item in task.annotations or () if not item.get("was_cancelled")]
+            people = {person_of(item) or -item["id"] for item in annotations if not is_copy(item)}
             values = {"overlap": number + len(annotations) - len(people), "is_labeled": len(people) >= number}
             if values != {name: getattr(task, name) for name in values}:
                 differing[task.id] = values

@@ -39,10 +39,10 @@ def arithmetic(device: str = "cpu") -> str:
     """
     machine = platform.machine().lower()
     common = machine in ("x86_64", "amd64") and _features().get("AVX2", False) and _features().get("FMA3", False)
-    own = os.environ.get(OWN, "") or ("" if common else machine)
+    suffix = os.environ.get(OWN, "") or ("" if common else machine)
     if device != "cpu":
-        own = device.partition(":")[0]
-    return f"{ARITHMETIC}-{own}" if own else ARITHMETIC
+        suffix = device.partition(":")[0]
+    return f"{ARITHMETIC}-{suffix}" if suffix else ARITHMETIC
 
 
 def _features() -> dict[str, bool]:

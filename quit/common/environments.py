@@ -115,10 +115,10 @@ def _build(name: str, folder: Path, lines: list[str], options: Sequence[str], lo
 
 
 def _doing(report: Path) -> str:
-    said = report.read_text(encoding="utf-8", errors="replace")
-    if "\nInstalling collected packages: " in said:
-        return f"step 3 of 3, installing {said.rpartition('packages: ')[2].count(',') + 1} packages"
-    packages = len(re.findall("(?m)^(?:Collecting|Processing) ", said))
+    log = report.read_text(encoding="utf-8", errors="replace")
+    if "\nInstalling collected packages: " in log:
+        return f"step 3 of 3, installing {log.rpartition('packages: ')[2].count(',') + 1} packages"
+    packages = len(re.findall("(?m)^(?:Collecting|Processing) ", log))
     return f"step 2 of 3, fetching packages, {packages} so far" if packages else "step 1 of 3, making the folder"
 
 

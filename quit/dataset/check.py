@@ -147,14 +147,14 @@ class _Chunk:
 
     def _values(self, table: TableContract) -> Iterator[Fault]:
         """Yield the rows of a table whose columns are not names of their sets, or not what they follow from."""
-        known = ' AND "{0}" IS NOT NULL AND "expected {0}" IS NOT NULL' if self.files.imported else ""
+        both_known = ' AND "{0}" IS NOT NULL AND "expected {0}" IS NOT NULL' if self.files.imported else ""
         rules = [
             (SCHEMA, column.name, f'"{column.name}" NOT IN {column.values}', "NULL")
             for column in table.columns
             if column.values
         ]
         for name in table.follows:
-            condition = f'"{name}" IS DISTINCT FROM "expected {name}"{known.format(name)}'
+            condition = f'"{name}" IS DISTINCT FROM "expected {name}"{both_known.format(name)}'
             rules.append((RECOMPUTED, name, condition, f'"expected {name}"'))
         if not rules:
             return
@@ -202,15 +202,15 @@ class _Chunk:
         for rows, _, passage in self._passages("passages", cells):
             pieces["passages"].append(_grouped(rows, passage, ("subset", "hints"))[0])
         yield from self._misplaced("passages", cells)
-        if empty := [name for name, some in pieces.items() if not some]:
+        if empty := [name for name, parts in pieces.items() if not parts]:
             raise InputError(f"The table {empty[0]!r} holds no row: there is no dataset.")
-        tables |= {name: pa.concat_tables(some).unify_dictionaries() for name, some in pieces.items()}
-        sets = [[name for place, name in enumerate(labelers) if one >> place & 1] for one in range(1 << len(labelers))]
+        tables |= {name: pa.concat_tables(parts).unify_dictionaries() for name, parts in pieces.items()}
+        sets = [[name for place, name in enumerate(labelers) if row >> place & 1] for row in range(1 << len(labelers))]
         labelers_again = pa.array(sets, pa.list_(pa.string())).take(one_array(tables["labels"]["bits"]))
         tables["labels"] = tables["labels"].append_column("right_labelers", labelers_again)
         tables |= self._roles(tables["question_roles"], right[: len(self.rows)])
-        one = self.rows.table
-        tables["permutations"] = pa.table({"permutation": one.permutation, "subset": one.subset, "hints": one.hints})
+        columns = ("permutation", "subset", "hints")
+        tables["permutations"] = pa.table({name: getattr(self.rows.table, name) for name in columns})
         for name, table in tables.items():
             if self.own_keys and "answer_key" in table.schema.names:
                 self.keys |= zip(table["answer"].to_pylist(), table["answer_key"].to_pylist(), strict=True)
@@ -236,10 +236,10 @@ class _Chunk:
 
         def by_cosine(question_id: str, sets: Sequence[Subset]) -> Iterator[int]:
             names = table_sets.get(question_id, ())
-            return (place for place, some in enumerate(sets) if permutation_name(some) in names)
+            return (place for place, ranks in enumerate(sets) if permutation_name(ranks) in names)
 
         possible = {
-            name: some for name, some in question_hints.items() if 0 < self.design.count(len(some)) <= MAX_PASSAGES
+            name: rows for name, rows in question_hints.items() if 0 < self.design.count(len(rows)) <= MAX_PASSAGES
         }
         return PassageRows.of([design_passages(self.design, possible, by_cosine)], self.ids)
 
@@ -275,9 +275,9 @@ class _Chunk:
         order = np.argsort(question, kind="stable")
         ends = np.searchsorted(question[order], np.arange(len(self.ids) + 1))
         for place, (first, end) in enumerate(pairwise(ends)):
-            own, expected = order[first:end], np.arange(*self.rows.starts[place : place + 2])
-            if not np.array_equal(cells[own], expected) or (np.diff(own) != 1).any():
-                what = f"{len(own)} rows, expected its {len(expected)} passages, each once, in depth-first order"
+            places, expected = order[first:end], np.arange(*self.rows.starts[place : place + 2])
+            if not np.array_equal(cells[places], expected) or (np.diff(places) != 1).any():
+                what = f"{len(places)} rows, expected its {len(expected)} passages, each once, in depth-first order"
                 yield Fault(PASSAGES, name, self.ids[place].as_py(), what)
 
     def _roles(self, question_roles: pa.Table, right: np.ndarray) -> dict[str, pa.Table]:

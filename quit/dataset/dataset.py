@@ -372,7 +372,7 @@ class Dataset:
     def _lists(self) -> dict[str, pa.ListArray]:
         _ = self.valid_answers_of  # raises InputError where a question has none
         columns = {"verdicts": ["question_id", "answer_key", "correct"], "valid_answers": ["question_id", "answer"]}
-        return {name: row_lists(getattr(self, name).select(some), self.ids) for name, some in columns.items()}
+        return {name: row_lists(getattr(self, name).select(names), self.ids) for name, names in columns.items()}
 
     def replies(self, positions: np.ndarray, readers: Sequence[ReaderInfo]) -> Replies:
         """Return what these readers replied to some questions.

@@ -186,8 +186,8 @@ class TableFiles:
             for table in rows:
                 owner = positions_in(table["question_id"], ids)
                 permutation, at = plain(table["permutation"]), pa.array(owner)
-                one = PermutationTable.of(permutation.unique().to_pylist())
-                texts = joined_hints(hints, one, owner, positions_in(table["permutation"], one.permutation))
+                orders = PermutationTable.of(permutation.unique().to_pylist())
+                texts = joined_hints(hints, orders, owner, positions_in(table["permutation"], orders.permutation))
                 label, split_of = table["label"].combine_chunks(), plain(splits["split"]).take(at)
                 columns = [ids.take(at), permutation, text_of.take(at), texts, label, answers.take(at), split_of]
                 yield pa.record_batch(columns, PASSAGES)

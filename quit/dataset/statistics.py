@@ -111,11 +111,11 @@ def statistics(tables: Mapping[str, Any], encoder: Encoder | None = None, sample
         **{name: np.zeros(len(facts.ids)) for name in ("passage_words", "lexical_overlap")},
         "answer_containment": _containment(facts),
     }
-    for same in facts.alike():
-        questions, hints = [facts.questions[place] for place in same], [facts.hints[place] for place in same]
-        one = facts.passages.take(same[:1])
-        per_question["passage_words"][same] = _passage_words(hints, one)
-        per_question["lexical_overlap"][same] = _overlap(questions, hints, one)
+    for places in facts.alike():
+        questions, hints = [facts.questions[place] for place in places], [facts.hints[place] for place in places]
+        passages = facts.passages.take(places[:1])
+        per_question["passage_words"][places] = _passage_words(hints, passages)
+        per_question["lexical_overlap"][places] = _overlap(questions, hints, passages)
     similarity = _similarity(facts, encoder, sample) if encoder is not None else None
     present = [*(split for split in SPLITS if split in facts.splits), ALL]
     counts = _label_counts(facts)
@@ -169,7 +169,7 @@ class _Facts:
     def alike(self) -> Iterator[np.ndarray]:
         """Yield the questions (places) that have the same permutations: all at once where passages are QUIT's."""
         codes = self.passages.by_question(self.passages.codes)
-        yield from map(np.array, grouped((own.tobytes(), place) for place, own in enumerate(codes)).values())
+        yield from map(np.array, grouped((row.tobytes(), place) for place, row in enumerate(codes)).values())
 
     def mask(self, split: str) -> np.ndarray:
         return np.ones(len(self.ids), dtype=bool) if split == ALL else np.array(self.splits) == split
@@ -197,33 +197,35 @@ def _summary(facts: _Facts, split: str, per_question: dict, similarity: tuple | 
 
 
 def _answer_words(answers: Sequence[Sequence[str]], mask: np.ndarray) -> float | None:
-    lengths = [len(text.split(" ")) for some, inside in zip(answers, mask) if inside for text in some]
+    lengths = [len(text.split(" ")) for texts, inside in zip(answers, mask) if inside for text in texts]
     return float(np.mean(lengths)) if lengths else None
 
 
-def _passage_words(hints: Sequence[Sequence[str]], one: PassageRows) -> np.ndarray:
-    """Return the mean passage length of questions in words. ``one``: the passages that each of them has."""
-    hint_ranks = np.concatenate([one.table.paths[code] for code in one.codes])
+def _passage_words(hints: Sequence[Sequence[str]], passages: PassageRows) -> np.ndarray:
+    """Return the mean passage length of questions in words. ``passages``: the passages that each of them has."""
+    hint_ranks = np.concatenate([passages.table.paths[code] for code in passages.codes])
     copies = np.bincount(hint_ranks)  # passages that have each hint
-    lengths = np.array([[len(hint.split(" ")) for hint in some[: len(copies)]] for some in hints], dtype=float)
-    return lengths @ copies / len(one)
+    lengths = np.array([[len(hint.split(" ")) for hint in texts[: len(copies)]] for texts in hints], dtype=float)
+    return lengths @ copies / len(passages)
 
 
-def _overlap(questions: Sequence[str], hints: Sequence[Sequence[str]], one: PassageRows) -> np.ndarray:
+def _overlap(questions: Sequence[str], hints: Sequence[Sequence[str]], passages: PassageRows) -> np.ndarray:
     """Return the mean Jaccard index of a question's words and its passages' words, exact: float64, shape (questions,).
-    ``one``: the passages that each question has.
+    ``passages``: the passages that each question has.
 
     The word set of a passage depends only on its subset. Words are counted by the set of hints that hold them (a bit
     mask), once all and once those of the question; a matrix product then sums them up for every subset.
     """
-    if one.table.n > MAX_HINTS:  # given passages: a text each, and more than an integer has bits
-        pairs = [[(_word_set(question), _word_set(text)) for text in some] for question, some in zip(questions, hints)]
-        return np.array([np.mean([len(a & b) / max(1, len(a | b)) for a, b in some]) for some in pairs])
-    sets = [sum(1 << index for index in one.table.paths[code]) for code in one.codes]
+    if passages.table.n > MAX_HINTS:  # given passages: a text each, and more than an integer has bits
+        pairs = [
+            [(_word_set(question), _word_set(text)) for text in of_one] for question, of_one in zip(questions, hints)
+        ]
+        return np.array([np.mean([len(a & b) / max(1, len(a | b)) for a, b in texts]) for texts in pairs])
+    sets = [sum(1 << index for index in passages.table.paths[code]) for code in passages.codes]
     subsets, orders = np.unique(sets, return_counts=True)
     of_questions, bits = [_word_set(question) for question in questions], [dict[str, int]() for _ in hints]
-    for masks_of, some in zip(bits, hints, strict=True):
-        for index, hint in enumerate(some):
+    for masks_of, texts in zip(bits, hints, strict=True):
+        for index, hint in enumerate(texts):
             for word in _word_set(hint):
                 masks_of[word] = masks_of.get(word, 0) | 1 << index
     masks = np.array(sorted({mask for masks_of in bits for mask in masks_of.values()}), dtype=np.int64)

@@ -57,7 +57,7 @@ def check_questions(workspace: Workspace, folder: Path, sources: Sequence[Mappin
     departures, arrivals = dict(before.items() - after.items()), after.items() - before.items()
     losses = sorted(departures.keys() & {*counting_reviews(workspace)["question_id"].to_pylist()})
     by_source = _by_source(workspace, sources, before.keys() - after.keys())
-    unnamed = {one for ids in by_source.values() for one in ids}
+    unnamed = {question_id for ids in by_source.values() for question_id in ids}
     what = ", ".join(f"{name} with {counted(len(ids), 'question')}" for name, ids in by_source.items())
     fault, more = "", ", ..." if len(losses) > 3 else ""
     if losses:
@@ -74,8 +74,8 @@ def check_questions(workspace: Workspace, folder: Path, sources: Sequence[Mappin
         raise WorkspaceError(f"{fault} {ways}")
     if departures or arrivals:
         leave = counted(len(departures), "question leaves", "questions leave")
-        kept = f" No longer named: {what}; --add keeps sources." if unnamed else ""
-        note(f"{leave}, {counted(len(arrivals), 'comes', 'come')}.{kept}", loud=bool(departures))
+        advice = f" No longer named: {what}; --add keeps sources." if unnamed else ""
+        note(f"{leave}, {counted(len(arrivals), 'comes', 'come')}.{advice}", loud=bool(departures))
 
 
 def _by_source(workspace: Workspace, sources: Sequence[Mapping[str, str]], left: Set[str]) -> dict[str, list[str]]:
@@ -86,13 +86,14 @@ def _by_source(workspace: Workspace, sources: Sequence[Mapping[str, str]], left:
         return {_name(source["kind"], source["file"]), source["sha256"]}
 
     _, manifest = workspace.current()["collect"]
-    known = {name for source in sources for name in names(source)}
+    identities = {name for source in sources for name in names(source)}
     last = manifest.get("sources", ())
-    gone = {_name(source["kind"], source["file"]) for source in last if not names(source) & known}
+    gone = {_name(source["kind"], source["file"]) for source in last if not names(source) & identities}
     origins_of: dict[str, set[str]] = {}
     for kind, file, question in tuples(workspace.read("origins"), "source", "file", "question_id"):
         origins_of.setdefault(question, set()).add(_name(kind, file))
-    return grouped((min(own), one) for one, own in sorted(origins_of.items()) if one in left and own <= gone)
+    leaving = ((min(origins_of[name]), name) for name in sorted(left & origins_of.keys()) if origins_of[name] <= gone)
+    return grouped(leaving)
 
 
 def _name(kind: str, file: str) -> str:

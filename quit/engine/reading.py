@@ -218,14 +218,14 @@ def as_built(
         given = (add and given) or any(map(has_passages, refs))
         names = [*dict.fromkeys(f"{ref.kind}:{ref.path.resolve()}" for ref in refs)]
         before = [*before, *(name for name in names if name not in before)] if add else names
-    remembered, own, changes = (plain(texts) for texts in (last["overrides"], overrides or (), changes))
+    remembered, new, changes = (plain(texts) for texts in (last["overrides"], overrides or (), changes))
     if overrides is not None:
         remembered = [text for text in remembered if text.startswith(_LASTING)]
     if profile and profile != last["profile"]:  # a number is a place in the lists of the profile it was said of
         remembered = [text for text in remembered if not re.search(r"\.\d", text.partition("=")[0])]
     if not add and {*before} != {*last["sources"]}:
         remembered = without(remembered, ["collect.questions="])
-    texts = [*without(remembered, [*own, *changes]), *without(own, changes), *changes]
+    texts = [*without(remembered, [*new, *changes]), *without(new, changes), *changes]
     texts = [*without(texts, [GIVEN]), GIVEN] if given else [text for text in texts if text != GIVEN]
     return Request(before if add or not sources else [*dict.fromkeys(sources)], profile or last["profile"], texts)
 

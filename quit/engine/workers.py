@@ -151,9 +151,9 @@ def run_task(task: Task, *whole: pa.Table) -> Any:
             os.environ.setdefault(VARIABLE, task.cache)
         with _LOADING:
             settings, models = _loaded(task.settings_json)
-        own = task.models_here(settings)
+        here = task.models_here(settings)
         if others := [
-            f"{worker} there, {build} here" for worker, build in zip(own, task.models, strict=True) if worker != build
+            f"{worker} there, {build} here" for worker, build in zip(here, task.models, strict=True) if worker != build
         ]:
             raise WorkspaceError(f"A worker has other models than the build: {'; '.join(others)}. Give it the same.")
         return task.work(settings, models, whole)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 
 import pyarrow as pa
 
@@ -168,12 +168,12 @@ def shared_answers(splits: pa.Table, questions: pa.Table) -> list[SharedAnswers]
             keys[split_of[question_id]].append({answer_key(answer): answer for answer in reversed(answers)})
     shared = []
     for first, second in combinations(keys, 2):
-        common = {key for some in keys[first] for key in some} & {key for some in keys[second] for key in some}
+        common = {*chain.from_iterable(keys[first])} & {*chain.from_iterable(keys[second])}
         forms: dict[str, str] = {}
-        for some in keys[first]:
-            for key in reversed(some):
+        for surfaces in keys[first]:
+            for key in reversed(surfaces):
                 if key in common:
-                    forms.setdefault(key, some[key])
-        counts = (sum(not common.isdisjoint(some) for some in keys[split]) for split in (first, second))
+                    forms.setdefault(key, surfaces[key])
+        counts = (sum(not common.isdisjoint(surfaces) for surfaces in keys[split]) for split in (first, second))
         shared.append(SharedAnswers(first, second, tuple(forms.values()), *counts))
     return shared

@@ -129,7 +129,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         labelers=labelers,
         shared=shared_answers(dataset.splits, dataset.questions),
         example=_example(ids, np.add.reduce([split.fully for split in splits])),
-        schemas={name: schema for name, schema in schemas.items() if name in {one.config for one in shards}},
+        schemas={name: schema for name, schema in schemas.items() if name in {shard.config for shard in shards}},
         shards=shards,
         digest=folder.digest(),
         unjudged=sum(split.unjudged for split in splits),
@@ -151,8 +151,8 @@ def _schemas(dataset: Dataset) -> dict[str, pa.Schema]:
     if dataset.given is None:
         return configs
     del configs["hints"]
-    own = (configs["passages"].field(name) for name in ("id", "question_id", "text", "label"))
-    return configs | {"passages": pa.schema([*own, *[*dataset.given.schema][1:]])}
+    fields = (configs["passages"].field(name) for name in ("id", "question_id", "text", "label"))
+    return configs | {"passages": pa.schema([*fields, *[*dataset.given.schema][1:]])}
 
 
 def _manifest_facts(dataset: Dataset, facts: CardFacts) -> dict[str, Any]:

@@ -113,7 +113,7 @@ class Lines:
     def ranges(self, positions: np.ndarray | None = None) -> Iterator[np.ndarray]:
         """Yield the positions of some questions (all, if None), as many at a time as fit into memory well."""
         positions = np.arange(len(self.dataset.ids)) if positions is None else positions
-        return (positions[some] for some in self.dataset.rows.take(positions).split(ROWS_A_RANGE))
+        return (positions[block] for block in self.dataset.rows.take(positions).split(ROWS_A_RANGE))
 
     def shards(self, file: str, ending: str) -> list[tuple[str, np.ndarray]]:
         """Return a file's name with its number for :data:`QUESTIONS_A_SHARD` questions at a time, and their
@@ -149,7 +149,7 @@ class Lines:
     ) -> int:
         """Write a line per passage, with an empty title, of some questions (all, if None); return how many."""
         between, after = layout.between + layout.join("", ""), layout.after + "\n"
-        documents = (self.documents(some, layout.escape) for some in self.ranges(part))
+        documents = (self.documents(block, layout.escape) for block in self.ranges(part))
         lines = (pc.binary_join_element_wise(layout.before, ids, between, texts, after, "") for ids, texts in documents)
         return write_arrays(folder, file, lines)
 

@@ -83,7 +83,7 @@ def published_names(dataset: Dataset, paper_keys: bool) -> PublishedNames:
 def names_facts(dataset: Dataset, names: PublishedNames, paper_keys: bool) -> dict[str, Any]:
     """Return for the manifest whether names are the paper's, and id in the files -> question id, where they differ."""
     pairs = zip(names.ids, dataset.ids, strict=True)
-    return {"paper_keys": paper_keys, "question_ids": {name: own for name, own in pairs if name != own}}
+    return {"paper_keys": paper_keys, "question_ids": {name: ours for name, ours in pairs if name != ours}}
 
 
 def _write_split(dataset: Dataset, split: str, names: PublishedNames, keys: list[str], folder: ExportFolder) -> None:

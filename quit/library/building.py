@@ -85,12 +85,12 @@ def build(
     options = {"shards": shards, "runner": runner, "questions": questions}
     opened = Workspace(Path(workspace).absolute())
     before = as_built(opened, profile, settings, options, files=("-p", "--set"))
-    own = register_models(models or {}, before.profile, before.overrides)
+    model_settings = register_models(models or {}, before.profile, before.overrides)
 
     with BuildConsole(not progress):
         names = [] if sources is None else source_texts(sources, keep_in(opened, before))
         request = as_built(opened, profile, settings, options, names, add=add)
-        texts = [*without(request.overrides, own), *own]
+        texts = [*without(request.overrides, model_settings), *model_settings]
         steps: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
         try:
             jobs.build(opened, names, request.profile, texts, **steps)

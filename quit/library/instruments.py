@@ -198,7 +198,7 @@ def _by_question(rows: Any, what: str) -> Mapping[str, Any]:
     if isinstance(rows, Mapping):
         return {str(question): _of_mapping(question, passages, what) for question, passages in rows.items()}
     table = as_table(rows)
-    firsts = [[name for name in known if name in table.column_names][:1] for known in (*_COLUMNS, _VALUES[what])]
+    firsts = [[name for name in aliases if name in table.column_names][:1] for aliases in (*_COLUMNS, _VALUES[what])]
     names = [name for first in firsts for name in first] if all(firsts) else table.column_names[:3]
     if len(names) < 3:
         raise InputError(f"The {what} has the columns {', '.join(names) or 'none'}; expected question, passage, value.")

@@ -130,8 +130,8 @@ def as_recorded(
         if spec.kind != "python" or name.startswith(_OBJECT) or module in sys.modules or {name, module} & {*compare}:
             return spec
         names[name] = None
-        found = re.search(r"python/.+?\+[0-9a-f]{12}", " ".join(models_of_run.get(run, ())))
-        return spec.with_recorded_identity(found[0] if found else f"python/{name}")
+        match = re.search(r"python/.+?\+[0-9a-f]{12}", " ".join(models_of_run.get(run, ())))
+        return spec.with_recorded_identity(match[0] if match else f"python/{name}")
 
     readers = tuple(known(f"read:{each.name}", each) for each in settings.readers)
     return settings.model_copy(update={"readers": readers, "judge": known("judge", settings.judge)}), [*names]

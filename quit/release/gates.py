@@ -94,10 +94,10 @@ def check(subject: Subject, waivers: Mapping[str, str] | None = None) -> list[Ga
         try:
             find = gate.find or (lambda _: by_contract.result().get(gate.name, []))
             for part in subject.chunks() if gate.by_question else [subject]:
-                found = find(part)
-                if isinstance(found, str):
-                    return GateResult(gate.name, gate.why, "not asked", 0, (found,))
-                violations, examples = violations + len(found), [*examples, *found][:limit]
+                faults = find(part)
+                if isinstance(faults, str):
+                    return GateResult(gate.name, gate.why, "not asked", 0, (faults,))
+                violations, examples = violations + len(faults), [*examples, *faults][:limit]
         except (InputError, pa.ArrowException, duckdb.Error, KeyError) as error:
             # What contracts say keeps other gates from looking.
             violations, examples = 1, [f"could not be examined: {error}"]
@@ -155,9 +155,9 @@ def _answer_in_passage(subject: Subject) -> list[str] | str:
     violations = []
     for question_id, answer, gold, joined in stated:
         for name in [joined] if joined in names_of.get(question_id, ()) else names_of.get(question_id, ()):
-            own = passage_hints(hints[question_id], name)
-            where = contained_in(answer, own, gold, subject.settings.leakage)
-            passage = " ".join(own)
+            texts = passage_hints(hints[question_id], name)
+            where = contained_in(answer, texts, gold, subject.settings.leakage)
+            passage = " ".join(texts)
             if where is not None and (len(where) == 1 or answer.casefold() in passage.casefold()):
                 violations.append(f"{question_id}: {answer!r} is in the passage {name}: {passage[:160]!r}")
                 break

@@ -77,9 +77,9 @@ def _thirds(passages: PassageRows, values: list[list[float]]) -> np.ndarray:
     """Return in which third of its question's sets of as many hints each passage's is, by the mean of its hints'
     ``values``: 0 to 2, -1 where there are fewer than three means."""
     paths, thirds = passages.table.paths, np.full(len(passages), -1)
-    for (start, end), own in zip(zip(passages.starts, passages.starts[1:]), values, strict=True):
+    for (start, end), of_hints in zip(zip(passages.starts, passages.starts[1:]), values, strict=True):
         codes, sizes = passages.codes[start:end].tolist(), passages.hints[start:end]
-        means = np.round([sum(own[rank] for rank in sorted(paths[code])) / len(paths[code]) for code in codes], 9)
+        means = np.round([sum(of_hints[rank] for rank in sorted(paths[code])) / len(paths[code]) for code in codes], 9)
         for size in np.unique(sizes):
             inside = np.flatnonzero(sizes == size)
             distinct, place = np.unique(means[inside], return_inverse=True)
@@ -91,7 +91,9 @@ def _thirds(passages: PassageRows, values: list[list[float]]) -> np.ndarray:
 def _orders(passages: PassageRows) -> np.ndarray:
     """Return the place among ``ORDERS`` of each passage's order, -1 of a single hint."""
     names = zip(passages.table.permutation.to_pylist(), passages.table.subset.to_pylist(), strict=True)
-    kinds = [-1 if len(name) == 1 else 0 if name == own else 1 if name == own[::-1] else 2 for name, own in names]
+    kinds = [
+        -1 if len(name) == 1 else 0 if name == subset else 1 if name == subset[::-1] else 2 for name, subset in names
+    ]
     return np.array(kinds)[passages.codes]
 
 

@@ -50,9 +50,9 @@ def given_pieces(figures: dict[str, Any] | None) -> Iterator[str | Table]:
     count = {(row["contains"], row["parametric"]): (row["passages"], row["fully"]) for row in figures["cells"]}
     rows = []
     for contains in CONTAINS:
-        own = [count.get((contains, parametric), (0, 0)) for parametric in (False, True)]
-        total, fully = (sum(column) for column in zip(*own, strict=True))
-        rows.append((contains, total, fully, total - fully, *(share(right, of) for of, right in own)))
+        cells = [count.get((contains, parametric), (0, 0)) for parametric in (False, True)]
+        total, fully = (sum(column) for column in zip(*cells, strict=True))
+        rows.append((contains, total, fully, total - fully, *(share(right, of) for of, right in cells)))
     (_, has, _, silent, *_), _, (_, _, inferred, *_) = rows
     remembered = count.get(("no", True), (0, 0))[1]
     yield (

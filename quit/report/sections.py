@@ -221,7 +221,7 @@ def _difference(facts: Facts, max_rows: int) -> Pieces:
         return
     yield f"From {changes['before']['name']} to {changes['after']['name']}."
     yield from differences(changes, max_rows)
-    points = {name: {int(size): share for size, share in some.items()} for name, some in changes["by_hints"].items()}
+    points = {name: {int(size): share for size, share in sizes.items()} for name, sizes in changes["by_hints"].items()}
     if not changes["same"] and len(points) == 2 and all(points.values()):
         yield shares_by_hints("difference", points)
 

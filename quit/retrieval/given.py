@@ -41,9 +41,9 @@ def run_records(run: Path, corpus: Path, questions: Path, top: int, qrels: Path 
             record = as_record(item)
         except BadRecord as fault:
             raise InputError(f"{questions}, {item.where}: {fault.detail} Expected {EXPECTED}.") from None
-        own = clean_id(str(record.get("id")))
-        matches += own in first
-        names, labels = first.get(own, []), judgements.get(own, {})
+        question_id = clean_id(str(record.get("id")))
+        matches += question_id in first
+        names, labels = first.get(question_id, []), judgements.get(question_id, {})
         passages = [
             {"id": name, **texts[name], "rank": rank, "relevance": labels.get(name, 0) if labels else None}
             for rank, name in enumerate(names, 1)

@@ -207,8 +207,9 @@ def audit_pieces(figures: Mapping[str, Any]) -> list[Table | str]:
     if figures["stale"]:
         text += " Labels were made anew since: the figures are of those at the draw. Another review.audit draws anew."
     for subject, row in zip(("The judge's label", "Its verdict on each answer"), figures["accuracy"].values()):
-        one = row["estimate"]
-        share = f"{interval(row)} (95% interval)" if one is None else f"{percent(one)} (95% interval {interval(row)})"
+        share = f"{interval(row)} (95% interval)"
+        if row["estimate"] is not None:
+            share = f"{percent(row['estimate'])} (95% interval {interval(row)})"
         text += f" {subject} agrees with people's on {share} of the passages not decided at the draw."
     note = (
         "Judge: share of label 2 by its verdicts alone. People: as decided at the draw; for the other passages, the "

@@ -125,11 +125,11 @@ def flags(live: pa.Table, settings: Review) -> list[dict[str, Any]]:
     """
     decisions = decide(live, settings)
     rows = decisions.filter(pc.equal(decisions.column("kind"), "flag")).to_pylist()
-    some = Counter(flag for flag, _ in {(row["key"], row["question_id"]) for row in rows})
+    by_anyone = Counter(flag for flag, _ in {(row["key"], row["question_id"]) for row in rows})
     agreed = Counter(flag for flag, _ in {(row["key"], row["question_id"]) for row in rows if row["decision"]})
     annotated = len(live["question_id"].unique())
     return [
-        {"flag": flag, "questions": some[flag], "agreed": agreed[flag], "share": some[flag] / annotated}
+        {"flag": flag, "questions": by_anyone[flag], "agreed": agreed[flag], "share": by_anyone[flag] / annotated}
         for flag in FLAGS
         if annotated
     ]
@@ -201,9 +201,9 @@ def absent_people(settings: Review, annotators: set[str]) -> list[str]:
         )
     absent = sorted(load_people(settings.people).keys() - names) if settings.people else []
     if absent:
-        some = ", ".join([*absent[:3], *(["..."] if len(absent) > 3 else [])])
+        first = ", ".join([*absent[:3], *(["..."] if len(absent) > 3 else [])])
         lines.append(
-            f"review.people names {some}, and no annotation that counts is theirs: cards leave them out. Check the "
+            f"review.people names {first}, and no annotation that counts is theirs: cards leave them out. Check the "
             "addresses."
         )
     return lines

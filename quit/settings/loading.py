@@ -204,7 +204,7 @@ def validated(values: Mapping[str, Any], model: type[AnySettings]) -> AnySetting
         by_key: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
         for problem in error.errors():
             by_key.setdefault(_key(problem, model), []).append(problem)
-        raise SettingsError("\n".join(_explain(key, some, model) for key, some in by_key.items())) from None
+        raise SettingsError("\n".join(_explain(key, problems, model) for key, problems in by_key.items())) from None
 
 
 def _set(values: dict[str, Any], key: str, text: str) -> None:

@@ -224,12 +224,12 @@ def _changed(ref: SourceRef) -> InputError:
 
 
 def _label(ref: SourceRef, refs: Sequence[SourceRef]) -> str:
-    own = ref.path.absolute()
-    others = {other.path.absolute() for other in refs if other.kind == ref.kind} - {own}
+    path = ref.path.absolute()
+    others = {other.path.absolute() for other in refs if other.kind == ref.kind} - {path}
     depth = 1
-    while depth < len(own.parts) and any(other.parts[-depth:] == own.parts[-depth:] for other in others):
+    while depth < len(path.parts) and any(other.parts[-depth:] == path.parts[-depth:] for other in others):
         depth += 1
-    return plain("/".join(own.parts[-depth:]))
+    return plain("/".join(path.parts[-depth:]))
 
 
 def _renamed(record: SourceRecord, cut: int, label: str) -> SourceRecord:

@@ -155,9 +155,9 @@ def _add(question: _CsvQuestion, cells: list[tuple[str, str, str]], number: int)
                 where = f"The hint in row {number}, column {quote(name)},"
                 question.hints += [(part, where, None) for part in parts]
             case "passage":
-                own = next((cell for kind, _, cell in cells if kind == "passage_id"), None)
+                passage_id = next((cell for kind, _, cell in cells if kind == "passage_id"), None)
                 where = f"The passage in row {number}, column {quote(name)},"
-                question.hints.append((cell, where, own and fields.as_id(own, "passage_id")))
+                question.hints.append((cell, where, passage_id and fields.as_id(passage_id, "passage_id")))
 
 
 def _several(cell: str) -> list[str]:

@@ -31,7 +31,7 @@ def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     if record.get("answerable") is False:
         raise BadRecord("not_answerable", "The question is marked as not answerable from its paragraphs.")
     value = fields.rows_of(fields.need(record, "paragraphs", _PARAGRAPHS))
-    paragraphs = [fields.as_object(one, "paragraphs[]") for one in fields.as_list(value, "paragraphs", _PARAGRAPHS)]
+    paragraphs = [fields.as_object(item, "paragraphs[]") for item in fields.as_list(value, "paragraphs", _PARAGRAPHS)]
     passages = [
         {
             "id": f"{record['id']}-{paragraph.get('idx', number)}",
@@ -43,5 +43,5 @@ def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     ]
     aliases = fields.as_texts(record.get("answer_aliases") or [], "answer_aliases")
     answers = [*fields.as_texts(record["answer"], "answer"), *aliases]
-    own = {"id": record["id"], "question": record["question"]}
-    return jsonl.parse(own | {"answers": answers, "passages": passages})
+    question = {"id": record["id"], "question": record["question"]}
+    return jsonl.parse(question | {"answers": answers, "passages": passages})

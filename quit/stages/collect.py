@@ -151,10 +151,10 @@ def _gather(records: Iterable[SourceRecord], given: bool) -> _Gathered:
             gathered.rejects += [(None, reject) for reject in record.rejects]
             continue
         if question.given != given:
-            own, others = ("passages", "hints") if question.given else ("hints", "passages")
+            kind, other = ("passages", "hints") if question.given else ("hints", "passages")
             raise InputError(
                 f"{unit(question.source, question.file)} {question.position + 1} of {quote(shown_file(question.file))} "
-                f"has {own}, and the build is one of records with {others}: build a workspace of each."
+                f"has {kind}, and the build is one of records with {other}: build a workspace of each."
             )
         fault = _fault(question, first)
         arrival = None if fault else len(gathered.records)
@@ -319,8 +319,8 @@ def _add(rows: _Rows, question_id: str, parts: list[RawQuestion], hints: list[tu
 
 
 def _add_hint(rows: _Rows, question_id: str, position: int, record: RawQuestion, hint: RawHint) -> None:
-    own = hint.passage_id
-    hint_id = ids.hint_id(question_id, position) if own is None else ids.given_id(question_id, own)
+    passage_id = hint.passage_id
+    hint_id = ids.hint_id(question_id, position) if passage_id is None else ids.given_id(question_id, passage_id)
     rows["hints"].append(
         {
             "hint_id": hint_id,
@@ -350,8 +350,8 @@ def _by_form(texts: Iterable[str]) -> dict[str, str]:
 
 
 def _flush(rows: _Rows, chunks: dict[str, list[pa.Table]]) -> None:
-    for name, some in rows.items():
-        chunks[name].append(table(name).from_rows(some))
+    for name, of_table in rows.items():
+        chunks[name].append(table(name).from_rows(of_table))
 
 
 def _reject(record: RawQuestion, kind: str, reason: str, detail: str) -> Reject:

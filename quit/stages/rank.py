@@ -84,9 +84,9 @@ def rank_given(questions: pa.Table, passages: pa.Table, leak_findings: pa.Table)
         value, producer = contains.get(passage["hint_id"], (0.0, "none"))
         rank = places[question_id]
         places[question_id] += 1
-        own = {"question_id": question_id, "rank": rank, "hint_id": passage["hint_id"], "hint": text}
+        row = {"question_id": question_id, "rank": rank, "hint_id": passage["hint_id"], "hint": text}
         unread = note(f"{text_of[question_id]} {text}", [("passage", text, ENCODER)])
-        rows.append(own | {"convergence": value, "producer": producer, "selected": True, "note": unread})
+        rows.append(row | {"convergence": value, "producer": producer, "selected": True, "note": unread})
     return {"ranked_hints": contracts.table("ranked_hints").from_rows(rows)}
 
 

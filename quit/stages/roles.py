@@ -109,7 +109,7 @@ def roles_of(right: np.ndarray, without: np.ndarray, n: int) -> dict[str, np.nda
     return {
         "shapley": (counts * (factorial[n] // orders)) @ weights.T / factorial[n] ** 2 - success[:, :1] / n,
         "smallest_set": smallest,
-        "harmed": np.stack([(success[:, one] < success[:, ~one]).mean(axis=1) for one in member], axis=1),
+        "harmed": np.stack([(success[:, having] < success[:, ~having]).mean(axis=1) for having in member], axis=1),
         "fewest_in_every_order": every,
         "fewest_in_some_order": least(counts > 0),
         "order_dependent_sets": ((counts > 0) & ~sufficient).sum(axis=1),

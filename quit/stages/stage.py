@@ -99,12 +99,12 @@ class Stage:
     number: int = 0
 
     def __post_init__(self) -> None:
-        own = _parameters(self.function, 2 if self.before else 1)
-        parameters = {**own, **_parameters(self.before, 1), **_parameters(self.after, 2)}
+        of_function = _parameters(self.function, 2 if self.before else 1)
+        parameters = {**of_function, **_parameters(self.before, 1), **_parameters(self.after, 2)}
         self.inputs = tuple(name for name, each in parameters.items() if each.default is each.empty)
         self.optional = tuple(name for name in parameters if name not in self.inputs)
         self.lazy_inputs = {name for name, each in parameters.items() if str(each.annotation).startswith("LazyTable")}
-        self.takes_tables_alone = self.scope == "shard" and self.lazy_inputs.isdisjoint(own)
+        self.takes_tables_alone = self.scope == "shard" and self.lazy_inputs.isdisjoint(of_function)
 
     def run(self, context: Context, inputs: Mapping[str, Any], function: Callable[..., Tables] | None = None) -> Tables:
         """Return the stage's tables. ``function``: called in place of the stage's, with the same arguments."""

@@ -93,10 +93,10 @@ def _all_counts(workspace: TableReader) -> dict[str, Any]:
     [(passages,)] = workspace.rows("SELECT count(*) FROM passages", ["passages"])
     size = questions_at_once(QUESTIONS_A_CHUNK, len(question_ids), passages)
     for shard in ranges(question_ids, -(-len(question_ids) // size)):
-        by_hints, some = _counts(workspace, readers, shard)
+        by_hints, of_shard = _counts(workspace, readers, shard)
         for key, figures in by_hints.items():
             counts[key] = counts.get(key, 0) + figures
-        patterns.update(some)
+        patterns.update(of_shard)
     rows = [[*key, *counts[key].tolist()] for key in sorted(counts)]
     return {"readers": readers, "by_hints": rows, "patterns": [[*sets, number] for sets, number in patterns.items()]}
 
@@ -172,8 +172,8 @@ def readers_table(workspace: TableReader) -> dict[str, Replies]:
 
 def replies_table(readers: Mapping[str, Replies]) -> Table:
     """Return a row per reader: its passages, and each count as a share of them, without columns of zeros."""
-    found = {name for counts in readers.values() for name, count in counts._asdict().items() if count}
-    columns = ["no_answer", "correct", *(name for name in ("cut", "sentences", "filtered") if name in found)]
+    present = {name for counts in readers.values() for name, count in counts._asdict().items() if count}
+    columns = ["no_answer", "correct", *(name for name in ("cut", "sentences", "filtered") if name in present)]
     rows = [
         (name, f"{counts.passages:,}", *(f"{getattr(counts, column) / counts.passages:.1%}" for column in columns))
         for name, counts in readers.items()

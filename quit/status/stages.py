@@ -97,7 +97,7 @@ def _rejects_by_stage(workspace: Workspace) -> dict[str, dict[str, int]]:
     rows = tuples(workspace.read("rejects", columns=["stage", "kind", "reason"]), "stage", "kind", "reason")
     counts = Counter((stage, f"{kind}: {reason}") for stage, kind, reason in rows)
     most_first = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return {name: dict(some) for name, some in grouped((stage, (what, n)) for (stage, what), n in most_first).items()}
+    return {name: dict(items) for name, items in grouped((stage, (what, n)) for (stage, what), n in most_first).items()}
 
 
 def _shards(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:

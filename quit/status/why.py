@@ -26,7 +26,7 @@ def why(story: Mapping[str, Any]) -> dict[str, Any]:
     sufficient = [row["subset"] for row in story["sets"] if row["label_2"] == row["orders"]]
     return {
         **{name: story[name] for name in ("question_id", "roles", "hint_roles", "sets")},
-        "minimal_sets": [one for one in sufficient if not any({*other} < {*one} for other in sufficient)],
+        "minimal_sets": [subset for subset in sufficient if not any({*other} < {*subset} for other in sufficient)],
         "right": {name: sum(name in names for names in labelers) for name in story["labelers"]},
     }
 

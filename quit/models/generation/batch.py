@@ -144,8 +144,8 @@ class BatchGenerator:
 
     def _limit(self, notes: sqlite3.Connection) -> float:
         """Return how many tokens may wait at the server: the setting, or what its refusals say."""
-        known = notes.execute("SELECT tokens FROM sizes WHERE tag = ?", (self._model,)).fetchone()
-        return min((known or (math.inf,))[0], self._server.batch_tokens or math.inf)
+        row = notes.execute("SELECT tokens FROM sizes WHERE tag = ?", (self._model,)).fetchone()
+        return min((row or (math.inf,))[0], self._server.batch_tokens or math.inf)
 
     async def _look(self, session: aiohttp.ClientSession, notes: sqlite3.Connection, tag: str) -> None:
         """Collect a batch that has ended. One that was noted and never made is forgotten."""

@@ -178,12 +178,12 @@ class TransformersGenerator:
         beginning = self._beginning(request.template)
         if beginning is not None and ids[: len(beginning.ids)] != beginning.ids:
             beginning = None
-        own = ids[len(beginning.ids) :] if beginning else ids
-        text = _Text(own, len(own) + room, beginning)
+        rest = ids[len(beginning.ids) :] if beginning else ids
+        text = _Text(rest, len(rest) + room, beginning)
         if (before := self._before) is not None and before.beginning is beginning:
             # At least the last token is computed: its output is the reply's first token.
-            text.source, text.shared = before, _common(own[:-1], before.ids)
-        self._before = _Text(list(own), 0, beginning, layers=text.layers)  # the reply's tokens are not shared
+            text.source, text.shared = before, _common(rest[:-1], before.ids)
+        self._before = _Text(list(rest), 0, beginning, layers=text.layers)  # the reply's tokens are not shared
         generator = torch.Generator(model.device).manual_seed(request.sample) if request.temperature > 0 else None
         return _Reply(position, request, text, len(ids), generator)
 

@@ -127,10 +127,10 @@ class EmbeddedReader:
         of_parts = self.encoder.encode_tokens(texts)
         ends = np.cumsum([len(of_part) for of_part in of_parts])
         for start in range(0, len(rows), ANSWERS_AT_ONCE):
-            some = rows[start : start + ANSWERS_AT_ONCE]
-            lengths = starts[some + 1] - starts[some]
+            block = rows[start : start + ANSWERS_AT_ONCE]
+            lengths = starts[block + 1] - starts[block]
             offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-            index = np.repeat(starts[some] - offsets, lengths) + np.arange(lengths.sum())
+            index = np.repeat(starts[block] - offsets, lengths) + np.arange(lengths.sum())
             by_part = np.split(products(flat[index], np.concatenate(of_parts)), ends[:-1], axis=1)
             for score, similar in zip(scores, by_part, strict=True):
                 if not similar.size:

@@ -82,11 +82,11 @@ class LateNeighbours(Neighbours):
         neighbours = np.full((stop - start, self.k), -1, dtype=np.int64)
         weights = np.zeros((stop - start, self.k), dtype=np.float32)
         candidates, _ = self._search.rows(start, stop)
-        for offset, some in enumerate(candidates):
-            some = np.sort(some[some >= 0])
-            scores = self._maxsim(start + offset, some)
+        for offset, others in enumerate(candidates):
+            others = np.sort(others[others >= 0])
+            scores = self._maxsim(start + offset, others)
             order = np.argsort(-scores, kind="stable")[: self.k]
-            neighbours[offset, : len(order)], weights[offset, : len(order)] = some[order], scores[order]
+            neighbours[offset, : len(order)], weights[offset, : len(order)] = others[order], scores[order]
         return neighbours, weights
 
     def _maxsim(self, row: int, others: np.ndarray) -> np.ndarray:

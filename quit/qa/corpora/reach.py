@@ -47,13 +47,13 @@ def reach(
     """
     relevant = corpus.relevant_rows()
     rows = [row for row in corpus.queries.to_pylist() if row["query_id"] in relevant]
-    own = {row["query_id"]: corpus.rows_by_id.get(row["record_id"], -1) for row in rows if row["source"] == "beir"}
+    sources = {row["query_id"]: corpus.rows_by_id.get(row["record_id"], -1) for row in rows if row["source"] == "beir"}
     groups = grouped((query_set(row), (row["query_id"], row["text"])) for row in rows if kind in (None, row["kind"]))
     if kind is not None and not groups:
         kinds = sorted({row["kind"] for row in rows} - {None})
-        known = did_you_mean(kind, kinds) if kinds else " Leave --kind out: this corpus has none."
-        raise InputError(f"No question with a relevant document is of the kind {kind!r}.{known}")
-    figures = {key: _measure(stage, queries[:count], relevant, own, graph) for key, queries in groups.items()}
+        advice = did_you_mean(kind, kinds) if kinds else " Leave --kind out: this corpus has none."
+        raise InputError(f"No question with a relevant document is of the kind {kind!r}.{advice}")
+    figures = {key: _measure(stage, queries[:count], relevant, sources, graph) for key, queries in groups.items()}
     return [{"dataset": key, "stage": name, **row} for key, row in figures.items()]
 
 
@@ -61,17 +61,17 @@ def _measure(
     stage: FirstStage,
     queries: list[tuple[str, str]],
     relevant: dict[str, dict[int, int]],
-    own: dict[str, int],
+    sources: dict[str, int],
     graph: NeighbourhoodGraph | None,
 ) -> dict[str, Any]:
     depth = DEPTH
     shares: dict[str, list[float]] = {}
     for start in range(0, len(queries), STEP):
-        some = queries[start : start + STEP]
+        batch = queries[start : start + STEP]
         longest = max(depth, SHALLOW)
-        rankings = stage.search([text for _, text in some], longest + 1)
-        for (query, text), ranking in zip(some, rankings, strict=True):
-            rows = ranking.rows[ranking.rows != own.get(query, -1)][:longest]
+        rankings = stage.search([text for _, text in batch], longest + 1)
+        for (query, text), ranking in zip(batch, rankings, strict=True):
+            rows = ranking.rows[ranking.rows != sources.get(query, -1)][:longest]
             grades = relevant[query]
             gold = np.array(sorted(grades), dtype=np.int64)
             ranked = [grades.get(row, 0) for row in rows[:SHALLOW].tolist()]

@@ -151,10 +151,10 @@ class ExactSearch:
         exact = torch.empty(columns.shape, dtype=torch.float32, device=self._device)
         step = max(1, self._bytes // (columns.shape[1] * self._exact.shape[1] * 8))
         for low in range(0, stop - start, step):
-            some = columns[low : low + step]
+            block = columns[low : low + step]
             # index_select of flat rows, then one product per document: several times faster than fancy indexing.
-            others = self._exact.index_select(0, some.reshape(-1)).view(*some.shape, -1).double()
-            row_vectors = self._exact[start + low : start + low + len(some)].unsqueeze(2).double()
+            others = self._exact.index_select(0, block.reshape(-1)).view(*block.shape, -1).double()
+            row_vectors = self._exact[start + low : start + low + len(block)].unsqueeze(2).double()
             exact[low : low + step] = torch.bmm(others, row_vectors).squeeze(2)
         exact[torch.isneginf(values)] = -float("inf")
         return exact

@@ -34,8 +34,8 @@ def answer_scores(reply: str, answers: Sequence[str]) -> tuple[float, ...]:
         return (0.0, 0.0, *best)
     golds = [answer.lower().strip() for answer in answers]
     for gold in golds:
-        own = Counter(re.findall(r"\w+", gold))
-        common, counts = (words & own).total(), (words.total(), own.total())
+        gold_words = Counter(re.findall(r"\w+", gold))
+        common, counts = (words & gold_words).total(), (words.total(), gold_words.total())
         best = max(best, [2 * common / max(1, sum(counts)), *(common / max(1, count) for count in counts)])
     contained = any(gold in text or text in gold for gold in golds)
     return (float(text in golds), float(contained), *best[1:], best[0])
@@ -77,15 +77,15 @@ def design_rows(place: Path) -> list[dict[str, Any]]:
     readers = [info.name for info in dataset.ordered_readers]
     sums = defaultdict[tuple[str, ...], Any](lambda: np.zeros(1 + len(METRICS)))
     for block in dataset.blocks(np.arange(len(dataset.ids))):
-        names, own = (column.to_pylist() for column in (block.passages.table.permutation, block.passages.table.subset))
+        names, sets = (column.to_pylist() for column in (block.passages.table.permutation, block.passages.table.subset))
         for position, (start, stop) in zip(block.positions.tolist(), pairwise(block.passages.starts.tolist())):
             golds, ends = dataset.gold_answers_of[position], ends_of(position)
             scores = {code: answer_scores(block.values[code], golds) for code in np.unique(block.codes[start:stop])}
             for code, replies in zip(block.passages.codes[start:stop], block.codes[start:stop], strict=True):
-                descends, is_single = names[code] == own[code], len(own[code]) == 1
+                descends, is_single = names[code] == sets[code], len(sets[code]) == 1
                 orders = ["both", *["descending"] * descends, *["ascending"] * (is_single or not descends)]
                 for (by, end), chosen in ends.items():
-                    for reader, reply in zip(readers, replies) if own[code] in chosen else ():
+                    for reader, reply in zip(readers, replies) if sets[code] in chosen else ():
                         for order in orders:
                             sums[reader, by, end, order] += (1.0, *scores[reply])
     return [

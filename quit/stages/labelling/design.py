@@ -53,15 +53,15 @@ def subsets(n: int, design: PassageDesign) -> Iterator[Subset]:
 def extremes(values: np.ndarray, sets: Sequence[Subset], count: int) -> list[int]:
     """Return the places of the ``count`` sets with the lowest mean of their hints' values, lowest first, then of those
     with the highest, highest first; ties go to the earlier set. ``values``: float64, shape (hints,)."""
-    means = np.round([values[list(some)].sum() / len(some) for some in sets], 9)
+    means = np.round([values[list(ranks)].sum() / len(ranks) for ranks in sets], 9)
     places = np.arange(len(sets))
     return [place for key in (means, -means) for place in np.lexsort((places, key))[:count].tolist()]
 
 
 def cosines(encoder: Encoder, questions: Sequence[str], hints: Sequence[Sequence[str]]) -> list[np.ndarray]:
     """Return the cosines of each question and its hints: float64, shape (hints,) each. All are encoded together."""
-    vectors = encoder.encode([text for question, own in zip(questions, hints) for text in (question, *own)])
-    parts = np.split(vectors, np.cumsum([1 + len(own) for own in hints])[:-1])
+    vectors = encoder.encode([text for question, texts in zip(questions, hints) for text in (question, *texts)])
+    parts = np.split(vectors, np.cumsum([1 + len(texts) for texts in hints])[:-1])
     return [products(part[:1], part[1:])[0].astype(np.float64) for part in parts]
 
 
@@ -118,11 +118,11 @@ def _ordered(sets: Iterable[Subset], design: PassageDesign, source: Subset) -> P
         orders = itertools.chain.from_iterable(map(itertools.permutations, sets))
         return PermutationTable.of(map(permutation_name, orders))
     order_of: dict[str, Callable[[Subset], Sequence[int]]] = {
-        "descending": lambda some: some,
-        "ascending": lambda some: some[::-1],
-        "source": lambda some: sorted(some, key=source.index),
+        "descending": lambda ranks: ranks,
+        "ascending": lambda ranks: ranks[::-1],
+        "source": lambda ranks: sorted(ranks, key=source.index),
     }
-    names = {permutation_name(order_of[order](some)) for some in sets for order in design.orders}
+    names = {permutation_name(order_of[order](ranks)) for ranks in sets for order in design.orders}
     return PermutationTable.of(names)
 
 

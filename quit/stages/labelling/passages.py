@@ -165,8 +165,9 @@ class PassageRows:
     @classmethod
     def full(cls, questions: int, n: int) -> PassageRows:
         """Return all ordered selections of ``n`` hints for each question. Raises as :func:`permutation_table`."""
-        one = permutation_table(n)
-        return cls(one, np.tile(np.arange(len(one), dtype=np.int32), questions), np.arange(questions + 1) * len(one))
+        orders = permutation_table(n)
+        codes = np.tile(np.arange(len(orders), dtype=np.int32), questions)
+        return cls(orders, codes, np.arange(questions + 1) * len(orders))
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -264,7 +265,7 @@ def ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     return np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
 
 
-def enumerate_passages(question_ids: Sequence[str] | pa.Array | pa.ChunkedArray, one: PermutationTable) -> pa.Table:
+def enumerate_passages(question_ids: Sequence[str] | pa.Array | pa.ChunkedArray, orders: PermutationTable) -> pa.Table:
     """Return the table ``passages`` of questions that all have these passages, in the order of ``question_ids``.
 
     Columns question_id, subset, permutation (string), hints (int16). The chunks share their columns subset, permutation
@@ -274,16 +275,16 @@ def enumerate_passages(question_ids: Sequence[str] | pa.Array | pa.ChunkedArray,
     ids = _array(question_ids, pa.string())
     if not len(ids):
         return schema.empty_table()
-    questions = max(1, min(len(ids), _ROWS_A_CHUNK // len(one)))
-    tile = np.tile(np.arange(len(one), dtype=np.int32), questions)
-    subset, permutation, hints = one.subset.take(tile), one.permutation.take(tile), pa.array(one.hints).take(tile)
+    questions = max(1, min(len(ids), _ROWS_A_CHUNK // len(orders)))
+    tile = np.tile(np.arange(len(orders), dtype=np.int32), questions)
+    columns = [column.take(tile) for column in (orders.subset, orders.permutation, pa.array(orders.hints))]
     batches = []
     for start in range(0, len(ids), questions):
-        some = ids.slice(start, questions)
-        rows = len(some) * len(one)
-        repeated = some.take(np.repeat(np.arange(len(some), dtype=np.int32), len(one)))
-        columns = [repeated, subset.slice(0, rows), permutation.slice(0, rows), hints.slice(0, rows)]
-        batches.append(pa.record_batch(columns, schema=schema))
+        block = ids.slice(start, questions)
+        rows = len(block) * len(orders)
+        repeated = block.take(np.repeat(np.arange(len(block), dtype=np.int32), len(orders)))
+        arrays = [repeated, *(column.slice(0, rows) for column in columns)]
+        batches.append(pa.record_batch(arrays, schema=schema))
     return pa.Table.from_batches(batches, schema)
 
 
@@ -318,20 +319,20 @@ def iter_passage_texts(hints: Hints, passages: PassageRows) -> Iterator[pa.Strin
     than in memory the system must first hand out. Raises as ``passage_texts`` does.
     """
     lists = _array(hints, pa.list_(pa.string()))
-    for some in passages.split():
-        rows = slice(*passages.starts[[some.start, some.stop]])
+    for block in passages.split():
+        rows = slice(*passages.starts[[block.start, block.stop]])
         yield joined_hints(lists, passages.table, passages.owner[rows], passages.codes[rows])
 
 
-def joined_hints(hints: pa.ListArray, one: PermutationTable, owner: np.ndarray, codes: np.ndarray) -> pa.StringArray:
+def joined_hints(hints: pa.ListArray, orders: PermutationTable, owner: np.ndarray, codes: np.ndarray) -> pa.StringArray:
     """Return the texts of passages: ``codes``, their rows of the table; ``owner``: those of ``hints``, int64.
 
     Raises as :func:`passage_texts` does.
     """
     if hints.values.null_count:
         raise InputError("A hint is null: passages need texts.")
-    sizes = one.hints[codes].astype(np.int64)
-    indices, of_passage = one.indices[ranges(one.offsets[codes].astype(np.int64), sizes)], np.repeat(owner, sizes)
+    sizes = orders.hints[codes].astype(np.int64)
+    indices, of_passage = orders.indices[ranges(orders.offsets[codes].astype(np.int64), sizes)], np.repeat(owner, sizes)
     counts = pc.fill_null(pc.list_value_length(hints), 0).to_numpy()
     if len(short := np.flatnonzero(indices >= counts[of_passage])):
         first = int(of_passage[short[0]])

@@ -68,12 +68,12 @@ def contents(questions: pa.Table, ranked_hints: pa.Table, question_ids: Iterable
     An empty content, of rows that say none, fits as well. A question that is not in ``questions`` has none.
     """
     ids = pa.array(sorted({*question_ids}), pa.string())
-    some = questions.filter(pc.is_in(questions["question_id"], ids))
+    rows = questions.filter(pc.is_in(questions["question_id"], ids))
     hints = ranked_hints.filter(pc.and_(pc.is_in(ranked_hints["question_id"], ids), ranked_hints["selected"]))
     hints_of: dict[str, list[str]] = grouped(tuples(hints, "question_id", "hint"))
     return {
         question_id: {"", content_of(text, golds), content_of(text, golds, hints_of.get(question_id, []))}
-        for question_id, text, golds in tuples(some, "question_id", "question", "answers")
+        for question_id, text, golds in tuples(rows, "question_id", "question", "answers")
     }
 
 
@@ -84,13 +84,13 @@ def fitting(rows: pa.Table, questions: pa.Table, ranked_hints: pa.Table) -> pa.T
     if "content_with_hints" in rows.column_names:  # reviews
         of_hints = pc.and_(pc.equal(rows["kind"], "flag"), pc.is_in(rows["text"], pa.array(HINT_FLAGS)))
         content = pc.if_else(of_hints, rows["content_with_hints"], content)
-    seen = rows.select(["question_id"]).append_column("content", pc.fill_null(content, ""))
-    pairs = seen.group_by(["question_id", "content"]).aggregate([])
+    pairs_of_rows = rows.select(["question_id"]).append_column("content", pc.fill_null(content, ""))
+    pairs = pairs_of_rows.group_by(["question_id", "content"]).aggregate([])
     now = contents(questions, ranked_hints, pairs["question_id"].to_pylist())
     fits = [content in now.get(question_id, ()) for question_id, content in tuples(pairs, "question_id", "content")]
     if all(fits):
         return rows
-    return rows.filter(pa.array(matching_rows(seen, pairs.filter(pa.array(fits, pa.bool_())), "content") >= 0))
+    return rows.filter(pa.array(matching_rows(pairs_of_rows, pairs.filter(pa.array(fits, pa.bool_())), "content") >= 0))
 
 
 def live_reviews(reviews: pa.Table) -> pa.Table:

@@ -92,10 +92,10 @@ def _exact(hint: str, answer: str, question: str) -> Iterator[str]:
 
 def _same_numbers(hint: str, span: str, answer: str) -> bool:
     """Whether a span has the answer's numbers: -40 is not 40, nor 3.14 314, nor four a part of four hundred."""
-    own = sorted(value for value, _, _ in numbers_in(answer))
-    spans = [match.span() for match in re.finditer(re.escape(span), hint)] if own else []
-    return not own or any(
-        sorted(value for value, begin, stop in numbers_in(hint) if begin < last and first < stop) == own
+    numbers = sorted(value for value, _, _ in numbers_in(answer))
+    spans = [match.span() for match in re.finditer(re.escape(span), hint)] if numbers else []
+    return not numbers or any(
+        sorted(value for value, begin, stop in numbers_in(hint) if begin < last and first < stop) == numbers
         for first, last in spans
     )
 

@@ -68,7 +68,7 @@ class RetrievalComplexity:
     def of(self, questions: Sequence[str], answers: Sequence[Sequence[str]]) -> list[QuestionDifficulty]:
         """Return the complexity of each question, given its reference answers."""
         retrieved = self._index.search(questions, self._settings.top_k)
-        self._encoder.encode([answer for some in answers for answer in some])  # all at once; then they are remembered
+        self._encoder.encode([answer for texts in answers for answer in texts])  # all at once; then they are remembered
         complexities: list[QuestionDifficulty] = []
         for start in range(0, len(questions), TOGETHER):
             block = slice(start, start + TOGETHER)

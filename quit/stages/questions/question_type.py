@@ -38,9 +38,9 @@ def question_types(
     guesses = classifier.classify([row["question"] for row in rows]) if rows else []
     types = []
     for row, guess in zip(rows, guesses, strict=True):
-        own = (guess.coarse, guess.fine)
+        levels = (guess.coarse, guess.fine)
         if settings.prefer_source and row["coarse"] and row["fine"]:
-            types.append(Typed(row["coarse"], row["fine"], 1.0, "source", *own))
+            types.append(Typed(row["coarse"], row["fine"], 1.0, "source", *levels))
         else:
-            types.append(Typed(*own, float(guess.confidence), classifier.identity, *own))
+            types.append(Typed(*levels, float(guess.confidence), classifier.identity, *levels))
     return types
