@@ -36,12 +36,13 @@ from quit.qa.benchmark.figures import figures
 from quit.qa.benchmark.independent import task_without
 from quit.qa.benchmark.leaderboard import page
 from quit.qa.benchmark.listwise import replies_in_words
+from quit.qa.benchmark.passages import DocumentPassages, Passages, mean_words, open_documents
 from quit.qa.benchmark.plugins import ORACLE, PluginContext, check_name, collection_of
 from quit.qa.benchmark.relabel import known_verdicts
 from quit.qa.benchmark.results import Scores, file_name, qrels_lines, run_lines
 from quit.qa.benchmark.run import ReaderAnswers, Runner, System
 from quit.qa.benchmark.stages import CheckpointedTables
-from quit.qa.benchmark.task import DocumentPassages, Passages, Task, mean_words, open_documents, release_task
+from quit.qa.benchmark.task import LabelledTask, ReleaseTask, Task, release_task
 from quit.qa.experiment import write_table
 from quit.qa.indexes.built import building
 from quit.qa.settings import QaSettings
@@ -86,7 +87,7 @@ def run_benchmark(request: BenchmarkRequest, settings: QaSettings, out: Path) ->
 
 
 @contextmanager
-def prepare(request: BenchmarkRequest, settings: QaSettings, out: Path) -> Iterator[tuple[Runner, Task]]:
+def prepare(request: BenchmarkRequest, settings: QaSettings, out: Path) -> Iterator[tuple[Runner, ReleaseTask]]:
     """Lock ``out`` and yield the runner of the steps, and the release's task. Raises as ``run_benchmark``."""
     check(request, settings)
     dataset = Dataset.of_release(request.release)
@@ -141,17 +142,18 @@ def corpus_name(path: Path) -> str:
 
 
 def systems_of(runner: Runner, task: Task, request: BenchmarkRequest) -> list[System]:
-    """Return a task's systems: retrievers alone and with every reranker, and the oracles if wanted and labelled."""
+    """Return a task's systems: retrievers alone and with every reranker, and over a release the oracles if wanted."""
     retrievers = [name for name in dict.fromkeys(request.retrievers) if name != ORACLE]
     rerankers = [name for name in dict.fromkeys(request.rerankers) if name != ORACLE]
-    bounds = request.bounds and task.relevance is not None
+    labelled = task if request.bounds and isinstance(task, ReleaseTask) else None
+    first_stages = [runner.retrieve(task, name) for name in retrievers]
+    if labelled:
+        first_stages.append(runner.oracle(labelled))
     systems = []
-    for name in [*retrievers, *([ORACLE] if bounds else [])]:
-        ranking = runner.retrieve(task, name)
-        systems.append(ranking)
-        systems += [runner.rerank(ranking, reranker) for reranker in rerankers]
-        if bounds:
-            systems.append(runner.rerank(ranking, ORACLE))
+    for first_stage in first_stages:
+        systems += [first_stage, *(runner.rerank(first_stage, reranker) for reranker in rerankers)]
+        if labelled:
+            systems.append(runner.oracle_rerank(first_stage, labelled.relevance))
     return systems
 
 
@@ -164,7 +166,7 @@ def _warn_of_depth(settings: Benchmark) -> None:
         note(f"{limit}; deeper ones count no more: {', '.join(deeper)}", loud=True)
 
 
-def run_prepared(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Outcome:
+def run_prepared(request: BenchmarkRequest, runner: Runner, task: ReleaseTask, out: Path) -> Outcome:
     """Run what :func:`prepare` looked at. Raises as ``run_benchmark``."""
     corpora = {path: open_documents(path) for path in request.corpora}  # before hours of work
     _warn_of_depth(runner.settings)
@@ -181,12 +183,14 @@ def run_prepared(request: BenchmarkRequest, runner: Runner, task: Task, out: Pat
         scores.append(_score(runner, independent, no_bounds, request.readers))
     every = list(systems)
     for path, documents in corpora.items():
-        beside = Task(corpus_name(path), DocumentPassages(documents), task.queries, None)
+        beside = Task(corpus_name(path), DocumentPassages(documents), task.queries)
         other_systems = systems_of(runner, beside, request)
-        labelled_task = Task(beside.name, beside.passages, beside.queries, runner.relabel(beside, other_systems))
+        relevance = runner.relabel(beside, other_systems)
+        labelled_task = LabelledTask(beside.name, beside.passages, beside.queries, relevance)
         other_systems = [replace(system, task=labelled_task) for system in other_systems]
         if request.bounds:
-            other_systems += [runner.rerank(system, ORACLE) for system in other_systems if not system.reranker]
+            first_stages = [system for system in other_systems if not system.reranker]
+            other_systems += [runner.oracle_rerank(system, relevance) for system in first_stages]
         scores.append(_score(runner, labelled_task, other_systems, request.readers))
         every += other_systems
     note("evaluate")
@@ -209,8 +213,8 @@ def circularity(request: BenchmarkRequest, runner: Runner) -> Circularity:
 
 
 def _independent_tasks(
-    request: BenchmarkRequest, runner: Runner, task: Task, circular: Circularity, systems: Sequence[System]
-) -> Iterator[Task]:
+    request: BenchmarkRequest, runner: Runner, task: ReleaseTask, circular: Circularity, systems: Sequence[System]
+) -> Iterator[ReleaseTask]:
     """Yield a task for each set of labelers without which no label rests on the models of some system; none where
     ``labels.partial`` left answers out."""
     models = ((system.retriever, system.reranker, reader) for system in systems for reader in ("", *request.readers))
@@ -221,7 +225,7 @@ def _independent_tasks(
             yield task_without(task, runner.dataset, answered, names)
 
 
-def _score(runner: Runner, task: Task, systems: Sequence[System], readers: Sequence[str]) -> Scores:
+def _score(runner: Runner, task: LabelledTask, systems: Sequence[System], readers: Sequence[str]) -> Scores:
     settings = runner.context.settings.benchmark
     scores = Scores(task)
     for system in systems:
@@ -238,7 +242,7 @@ def _score(runner: Runner, task: Task, systems: Sequence[System], readers: Seque
 def _write(
     request: BenchmarkRequest,
     runner: Runner,
-    task: Task,
+    task: ReleaseTask,
     systems: Sequence[System],
     scores: Sequence[Scores],
     circular: Circularity,

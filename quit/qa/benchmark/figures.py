@@ -20,7 +20,7 @@ from quit.evaluate.metrics import Measure, under
 from quit.qa.benchmark.plugins import ORACLE
 from quit.qa.benchmark.results import Key, Scores
 from quit.qa.benchmark.run import System
-from quit.qa.benchmark.task import Task
+from quit.qa.benchmark.task import LabelledTask
 from quit.qa.contracts.benchmark import FIGURES
 
 RETRIEVER, RERANKED, OPTIMAL = "retriever without reranker", "oracle retriever with reranker", "Optimal"
@@ -65,9 +65,8 @@ def _hits(scores: Scores, policy: str) -> dict[Key, dict[int, float]]:
     return hits
 
 
-def _relevant_passages(task: Task, systems: Sequence[System], depth: int) -> int:
+def _relevant_passages(task: LabelledTask, systems: Sequence[System], depth: int) -> int:
     """Return how many passages of label 2 the retrievers found down to ``depth``, added up."""
-    assert task.relevance is not None
     return sum(
         int((task.relevance.labels(query, ranking.rows[:depth]) == FULLY).sum())
         for system in systems

@@ -9,21 +9,19 @@ import numpy as np
 
 from quit.dataset.dataset import FULLY, PARTIALLY, Dataset
 from quit.evaluate.circularity import CORPUS
-from quit.qa.benchmark.task import ReleaseRelevance, Task
+from quit.qa.benchmark.task import ReleaseTask
 from quit.release.whatif import Answered
 from quit.text.answers import answer_key
 
 
-def task_without(task: Task, dataset: Dataset, answered: Answered, names: Sequence[str]) -> Task:
+def task_without(task: ReleaseTask, dataset: Dataset, answered: Answered, names: Sequence[str]) -> ReleaseTask:
     """Return a release's task with labels and valid answers that do not rest on some labelers: without the answers that
     only these gave, except gold ones. Raises as :meth:`quit.release.whatif.Answered.rule`."""
-    relevance = task.relevance
-    assert isinstance(relevance, ReleaseRelevance)
-    own = np.where(answered.label_2(answered.rule(without=names))[0], FULLY, PARTIALLY).astype(np.int8)
+    labels = np.where(answered.label_2(answered.rule(without=names))[0], FULLY, PARTIALLY).astype(np.int8)
     keys: dict[bool, set[tuple[int, str]]] = {}
     for is_left in (False, True):
         labelers = [info for info in dataset.labelers if (info.name not in names) == is_left]
-        replies = dataset.replies(relevance.groups, labelers)
+        replies = dataset.replies(task.relevance.groups, labelers)
         keys[is_left] = {*zip(replies.owner.tolist(), replies.distinct["answer_key"].to_pylist(), strict=True)}
     gone = keys[False] - keys[True]
     queries = []
@@ -32,4 +30,5 @@ def task_without(task: Task, dataset: Dataset, answered: Answered, names: Sequen
         answers = [one for one in query.answers if (key := answer_key(one)) in gold or (place, key) not in gone]
         queries.append(replace(query, answers=tuple(answers) or query.answers))
     name = CORPUS + ", ".join(names)
-    return replace(task, name=name, queries=tuple(queries), relevance=replace(relevance, own=own))
+    relevance = replace(task.relevance, label_of_row=labels)
+    return replace(task, name=name, queries=tuple(queries), relevance=relevance)

@@ -16,8 +16,8 @@ import numpy as np
 from quit.common.arithmetic import maxsim, products
 from quit.common.arrays import write_array
 from quit.common.ids import content_hash
+from quit.qa.benchmark.passages import expand
 from quit.qa.benchmark.plugins import PluginContext
-from quit.qa.benchmark.task import expand
 from quit.qa.indexes.encoders import ColbertEncoder, LateEncoder, TokenVectors
 from quit.qa.indexes.vectors import check_finite
 from quit.retrieval.lexical import best_with_ties

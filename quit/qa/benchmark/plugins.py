@@ -28,7 +28,7 @@ from quit.models.factory import Models
 from quit.models.loading import usable_device
 from quit.models.protocols import NO_ANSWER, Reader
 from quit.models.user_classes import class_identity, imported_class, user_code
-from quit.qa.benchmark.task import Passages, ranking
+from quit.qa.benchmark.passages import Passages, ranking
 from quit.qa.settings import FirstStages, QaSettings
 from quit.retrieval.protocols import FirstStage, Ranking, Scorer
 

@@ -18,7 +18,8 @@ from quit.common.rows import tuples
 from quit.dataset.dataset import FULLY
 from quit.models.judges import rule
 from quit.models.protocols import Judge, JudgeItem, Prompt, Reader
-from quit.qa.benchmark.task import BenchmarkQuery, Passages
+from quit.qa.benchmark.passages import Passages
+from quit.qa.benchmark.task import BenchmarkQuery
 from quit.stages.labelling.answers import fully_relevant
 from quit.text.answers import answer_key
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -18,7 +18,7 @@ from quit.evaluate.metrics import READING, Measure, answer_value, under
 from quit.evaluate.significance import compare, intervals
 from quit.qa.benchmark.plugins import ORACLE
 from quit.qa.benchmark.run import ReaderAnswers, System
-from quit.qa.benchmark.task import Task
+from quit.qa.benchmark.task import LabelledTask, ReleaseTask
 from quit.qa.contracts.benchmark import COMPARISONS, RESULTS, VALUES
 from quit.qa.settings.benchmark import Benchmark
 from quit.retrieval.trec import qrels_line, run_line
@@ -53,18 +53,16 @@ class Scores:
     time (figure 6): the first one of each question, or every one (Optimal).
     """
 
-    task: Task
+    task: LabelledTask
     values: dict[tuple[Key, str], np.ndarray] = field(default_factory=dict)
     right: dict[Key, np.ndarray] = field(default_factory=dict)
 
     def add_system(self, system: System, metrics: Sequence[str]) -> None:
         """Add the ranking metrics of a system. In a corpus where only retrieved passages have labels these are Hit and
         MRR at label 2: the others would need the labels of all passages, and label 1 has no meaning there."""
-        relevance = self.task.relevance
-        assert relevance is not None
         key = Key(self.task.name, system.retriever, system.reranker)
         rows = (ranking.rows for ranking in system.rankings)
-        ranked = [relevance.labels(query, of_query) for query, of_query in enumerate(rows)]
+        ranked = [self.task.relevance.labels(query, of_query) for query, of_query in enumerate(rows)]
         for text in metrics:
             measure = Measure.parse(text)
             values = []
@@ -83,7 +81,6 @@ class Scores:
     def judgements(self) -> list[np.ndarray | None]:
         """The labels of all judged passages of each question, int8, highest first; None where only retrieved passages
         are judged."""
-        assert self.task.relevance is not None
         return [self.task.relevance.judgements(query) for query in range(len(self.task.queries))]
 
     def add_reading(self, reading: ReaderAnswers) -> None:
@@ -98,20 +95,22 @@ class Scores:
             firsts = zip(system.rankings, self.values[key, "EM"], strict=True)
             self.right[key] = self._by_hints([ranking.rows[0] for ranking, value in firsts if value and len(ranking)])
 
-    def add_optimal(self, reader: str, answers: Sequence[Sequence[str]]) -> None:
-        """Add the row Optimal: a question's best answer over all its own passages, one passage at a time."""
+    def add_optimal(self, reader: str, answers: Sequence[Mapping[int, str]]) -> None:
+        """Add the row Optimal: each question's best answer over all its own passages, one passage at a time.
+
+        ``answers``: for each question row -> answer.
+        """
         key = Key(self.task.name, ORACLE, ORACLE, reader, "any", 1)
         for name in READING:
             values = [
-                max((answer_value(name, answer, query.answers) for answer in set(replies)), default=0.0)
-                for replies, query in zip(answers, self.task.queries, strict=True)
+                max((answer_value(name, answer, query.answers) for answer in {*of_rows.values()}), default=0.0)
+                for of_rows, query in zip(answers, self.task.queries, strict=True)
             ]
             self.values[key, name] = np.array(values)
-        relevance: Any = self.task.relevance
         rows: list[int] = []
-        for number, (replies, query) in enumerate(zip(answers, self.task.queries, strict=True)):
-            correct = {answer for answer in set(replies) if answer_value("EM", answer, query.answers)}
-            rows += [row for row, answer in zip(relevance.rows(number), replies, strict=True) if answer in correct]
+        for of_rows, query in zip(answers, self.task.queries, strict=True):
+            correct = {answer for answer in {*of_rows.values()} if answer_value("EM", answer, query.answers)}
+            rows += [row for row, answer in of_rows.items() if answer in correct]
         self.right[key] = self._by_hints(rows)
 
     def _by_hints(self, rows: Sequence[int]) -> np.ndarray:
@@ -201,13 +200,11 @@ def falling(scores: np.ndarray) -> list[np.float32]:
     return strict_scores
 
 
-def qrels_lines(task: Task) -> Iterator[str]:
+def qrels_lines(task: ReleaseTask) -> Iterator[str]:
     """Yield the lines of a TREC qrels file: ``question 0 passage label``, the question's own passages."""
-    relevance: Any = task.relevance
     for number, query in enumerate(task.queries):
-        rows = relevance.rows(number)
-        pairs = zip(task.passages.ids(rows), relevance.labels(number, rows).tolist(), strict=True)
-        yield from (qrels_line(safe_id(query.question_id), *pair) for pair in pairs)
+        ids, labels = task.passages.ids(task.relevance.rows(number)), task.relevance.row_labels(number)
+        yield from (qrels_line(safe_id(query.question_id), *pair) for pair in zip(ids, labels.tolist(), strict=True))
 
 
 def file_stem(text: str) -> str:

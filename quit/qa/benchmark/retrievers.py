@@ -19,8 +19,8 @@ import numpy as np
 from quit.common.arrays import stored_array
 from quit.common.ids import content_hash
 from quit.errors import InputError
+from quit.qa.benchmark.passages import expand
 from quit.qa.benchmark.plugins import PluginContext
-from quit.qa.benchmark.task import expand
 from quit.qa.indexes.encoders import DenseEncoder, EmbeddedEncoder, SentenceEncoder
 from quit.qa.indexes.vectors import check_finite
 from quit.qa.settings import FirstStages

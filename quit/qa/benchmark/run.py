@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from quit.models.user_classes import user_code
 from quit.qa.benchmark import relabel
 from quit.qa.benchmark.contexts import Sentences, context_of
 from quit.qa.benchmark.listwise import ListwiseReranker
+from quit.qa.benchmark.passages import Passages, ReleasePassages, TitledPassages
 from quit.qa.benchmark.plugins import (
     ORACLE,
     PluginContext,
@@ -35,15 +35,7 @@ from quit.qa.benchmark.plugins import (
     valid_scores,
 )
 from quit.qa.benchmark.stages import CheckpointedTables
-from quit.qa.benchmark.task import (
-    BenchmarkQuery,
-    Passages,
-    ReleasePassages,
-    ReleaseRelevance,
-    Relevance,
-    Task,
-    TitledPassages,
-)
+from quit.qa.benchmark.task import BenchmarkQuery, ReleaseTask, Relevance, Task
 from quit.qa.contracts.benchmark import ANSWERS, RANKINGS, RELABELLED
 from quit.retrieval.protocols import Ranking, Scorer
 from quit.text.words import counted
@@ -128,14 +120,30 @@ class Runner:
     def _titled(self) -> Passages:
         return TitledPassages(self.dataset)
 
+    def oracle(self, task: ReleaseTask) -> System:
+        """Return every relevant passage of every question."""
+        rankings = [task.relevance.oracle(query) for query in range(len(task.queries))]
+        return System(task, ORACLE, "", ORACLE_IDENTITY, f"{ORACLE_IDENTITY}/{task.passages.identity}", rankings)
+
+    def oracle_rerank(self, system: System, relevance: Relevance) -> System:
+        """Return a system's rankings after their first ``rerank_depth`` passages were ordered by label."""
+        depth = self._rerank_depth(system)
+        rankings = [
+            reorder(ranking, relevance.labels(query, ranking.rows[:depth]).astype(np.float64))
+            for query, ranking in enumerate(system.rankings)
+        ]
+        fingerprint = f"{system.fingerprint}+{ORACLE_IDENTITY}/{depth}"
+        return System(system.task, system.retriever, ORACLE, ORACLE_IDENTITY, fingerprint, rankings)
+
+    def _rerank_depth(self, system: System) -> int:
+        """Return how many passages of each question are scored: all that the oracle returned."""
+        depth = max((len(ranking) for ranking in system.rankings), default=0)
+        return depth if system.retriever == ORACLE else min(depth, self.settings.rerank_depth)
+
     def retrieve(self, task: Task, name: str) -> System:
         """Return what a retriever finds for every question."""
         depth = self.settings.depth
         texts = [query.question for query in task.queries]
-        if name == ORACLE:
-            assert isinstance(task.relevance, ReleaseRelevance)
-            rankings = [task.relevance.oracle(position) for position in range(len(texts))]
-            return System(task, name, "", ORACLE_IDENTITY, f"{ORACLE_IDENTITY}/{task.passages.identity}", rankings)
         passages = self._passages(task, name)
         retriever = self._plugin(make_retriever, name, passages)
         key = {
@@ -159,21 +167,8 @@ class Runner:
 
     def rerank(self, system: System, name: str) -> System:
         """Return a system's rankings after a reranker scored their first ``rerank_depth`` passages; the rest stay
-        behind these.
-
-        The oracle retriever returns every relevant passage, and all of them are scored.
-        """
-        task = system.task
-        depth = max((len(ranking) for ranking in system.rankings), default=0)
-        depth = depth if system.retriever == ORACLE else min(depth, self.settings.rerank_depth)
-        if name == ORACLE:
-            assert task.relevance is not None
-            rankings = [
-                reorder(ranking, task.relevance.labels(query, ranking.rows[:depth]).astype(np.float64))
-                for query, ranking in enumerate(system.rankings)
-            ]
-            fingerprint = f"{system.fingerprint}+{ORACLE_IDENTITY}/{depth}"
-            return System(task, system.retriever, name, ORACLE_IDENTITY, fingerprint, rankings)
+        behind these."""
+        task, depth = system.task, self._rerank_depth(system)
         passages = task.passages if system.retriever == ORACLE else self._passages(task, name)
         reranker = self._plugin(make_reranker, name, passages)
         key = {"version": VERSION, "reranker": reranker.identity, "of": system.fingerprint, "depth": depth}
@@ -293,13 +288,13 @@ class Runner:
             for number in range(len(kinds))
         ]
 
-    def every_passage(self, task: Task, name: str) -> list[list[str]]:
-        """Return a reader's answers to each of a question's own passages: what Optimal is made of (section 5.4).
+    def every_passage(self, task: ReleaseTask, name: str) -> list[dict[int, str]]:
+        """Return a reader's answers to each of a question's own passages, by row: what Optimal is made of (section
+        5.4).
 
         The release's own answers, where this reader gave all of them; else the reader is asked.
         """
-        assert isinstance(task.relevance, ReleaseRelevance)
-        own = [task.relevance.rows(number) for number in range(len(task.queries))]
+        rows = [task.relevance.rows(number) for number in range(len(task.queries))]
         reader = self._plugin(make_reader, name, self.context.passages)
         identities = {info.name: info.identity for info in self.dataset.ordered_readers}
         if identities.get(name) == reader.identity and self.dataset.answers[name].asked is None:
@@ -309,13 +304,13 @@ class Runner:
                 for block in self.dataset.blocks(task.relevance.groups)
                 for code in block.codes[:, number].tolist()
             )
-            return [list(islice(answers, len(rows))) for rows in own]
-        contexts = [task.passages.sentences(rows) for rows in own]
+            return [{row: next(answers) for row in of_question} for of_question in rows]
+        contexts = [task.passages.sentences(of_question) for of_question in rows]
         label = f"{task.name}: every passage: {name}"
         answers_of = self._answers(label, reader, task.queries, contexts, task.passages.identity)
         return [
-            [by_context[context] for context in contexts_of]
-            for by_context, contexts_of in zip(answers_of, contexts, strict=True)
+            {row: by_context[context] for row, context in zip(of_question, contexts_of, strict=True)}
+            for of_question, by_context, contexts_of in zip(rows, answers_of, contexts, strict=True)
         ]
 
     def _answers(

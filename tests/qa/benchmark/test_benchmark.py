@@ -22,11 +22,12 @@ from quit.qa.benchmark import plugins
 from quit.qa.benchmark import stages as module_stages
 from quit.qa.benchmark.benchmark import BenchmarkRequest, make_runner, run_benchmark
 from quit.qa.benchmark.leaderboard import page
+from quit.qa.benchmark.passages import DocumentPassages
 from quit.qa.benchmark.relabel import RetrievedLabels, known_verdicts, relabel
 from quit.qa.benchmark.results import Scores, falling, file_name
 from quit.qa.benchmark.run import Runner, System, reorder
 from quit.qa.benchmark.stages import CheckpointedTables
-from quit.qa.benchmark.task import BenchmarkQuery, DocumentPassages, Task
+from quit.qa.benchmark.task import BenchmarkQuery, LabelledTask, Task
 from quit.qa.contracts.benchmark import COMPARISONS, FIGURES, RELABELLED, RESULTS
 from quit.qa.settings import load
 from quit.retrieval.corpus import Corpus
@@ -168,14 +169,14 @@ def test_an_empty_ranking_is_no_answer_and_nobody_is_asked(world, tmp_path: Path
     for reading in runner.read(system, "scripted"):
         assert reading.answers == [NO_ANSWER] * 3
     assert reader.asked == []
-    assert [len(one) for one in runner.rerank(system, "oracle").rankings] == [0, 0, 0]
+    assert [len(one) for one in runner.oracle_rerank(system, world.task.relevance).rankings] == [0, 0, 0]
     scores = Scores(world.task)
     scores.add_system(system, settings.benchmark.metrics)
     assert {float(values.sum()) for values in scores.values.values()} == {0.0}
 
 
 def test_a_question_without_a_relevant_passage_follows_the_policy(world) -> None:
-    world.task.relevance.own[:4] = 1  # q1 has no fully relevant passage any more
+    world.task.relevance.label_of_row[:4] = 1  # q1 has no fully relevant passage any more
     own = [Ranking(np.arange(group * 4, group * 4 + 4), np.zeros(4)) for group in range(3)]
     scores = Scores(world.task)
     scores.add_system(System(world.task, "own", "", "", "", own), ["Hit@1", "Hit(rel=2)@1", "MRR(rel=2)@100"])
@@ -184,7 +185,7 @@ def test_a_question_without_a_relevant_passage_follows_the_policy(world) -> None
         by_metric = {row["metric"]: (row["value"], row["questions"]) for row in scores.results(settings).to_pylist()}
         assert by_metric["Hit@1"] == (1.0, 3)
         assert by_metric["Hit(rel=2)@1"] == by_metric["MRR(rel=2)@100"] == (pytest.approx(value), questions)
-    world.task.relevance.own[:] = 1
+    world.task.relevance.label_of_row[:] = 1
     scores = Scores(world.task)
     scores.add_system(System(world.task, "own", "", "", "", own), ["Hit@1", "Hit(rel=2)@1", "MRR(rel=2)@100"])
     scores.add_system(System(world.task, "other", "", "", "", own), ["Hit@1", "Hit(rel=2)@1", "MRR(rel=2)@100"])
@@ -256,14 +257,15 @@ def test_passages_are_read_again_for_a_question_of_another_wording(world, tmp_pa
     reworded = (replace(queries[0], question="Which one?"), *queries[1:])
     counts = []
     for questions in (queries, queries, reworded):
-        task = Task("c", DocumentPassages(Corpus(path)), questions, None)
+        task = Task("c", DocumentPassages(Corpus(path)), questions)
         runner.relabel(task, [System(task, "x", "", "", "", [Ranking(np.zeros(1, dtype=int), np.zeros(1))] * 3)])
         counts.append(len(labeler.asked))
     assert counts[0] == counts[1] and counts[2] == 2 * counts[0]
 
 
 def test_other_corpora_have_hit_and_mrr_at_label_2_only(world) -> None:
-    task = replace(world.task, name="beside", relevance=RetrievedLabels([{7: 2, 3: 0}, {3: 0}, {}]))
+    labels = RetrievedLabels([{7: 2, 3: 0}, {3: 0}, {}])
+    task = LabelledTask("beside", world.task.passages, world.task.queries, labels)
     rankings = [Ranking(np.array(rows, dtype=np.int64), np.zeros(len(rows))) for rows in ([3, 7], [3], [])]
     metrics = ("Hit@1", "Recall@5", "nDCG@10", "Hit(rel=2)@1", "Hit(rel=2)@10", "MRR(rel=2)@100", "Recall(rel=2)@10")
     scores = Scores(task)

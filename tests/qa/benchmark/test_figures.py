@@ -1,7 +1,5 @@
 """Figures 4 to 6, worked by hand over the small release (labels of permutations 0, 01, 1, 10: 2, 2, 1, 1)."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -12,6 +10,7 @@ from quit.qa.benchmark.leaderboard import page
 from quit.qa.benchmark.relabel import RetrievedLabels
 from quit.qa.benchmark.results import Scores
 from quit.qa.benchmark.run import ReaderAnswers, System
+from quit.qa.benchmark.task import LabelledTask
 from quit.qa.contracts.benchmark import COMPARISONS, RESULTS
 from quit.retrieval.protocols import Ranking
 
@@ -33,7 +32,8 @@ def test_figure_4_has_each_corpus_by_its_best_retriever(world) -> None:
     b = system(world.task, "b", "", [3], [5], [9])  # q2 and q3 at rank 1
     reranked = system(world.task, "a", "x", [0, 1], [4, 5], [8, 9])
     oracle = system(world.task, "oracle", "", [0, 1], [4, 5], [8, 9])
-    beside = replace(world.task, name="wiki", relevance=RetrievedLabels([{7: 2, 3: 2}, {3: 0}, {2: 2}]))
+    labels = RetrievedLabels([{7: 2, 3: 2}, {3: 0}, {2: 2}])
+    beside = LabelledTask("wiki", world.task.passages, world.task.queries, labels)
     wiki = system(beside, "b", "", [7, 3], [3], [2])
     scores = [Scores(world.task), Scores(beside)]
     every = [a, b, reranked, oracle, wiki]
@@ -91,7 +91,8 @@ def test_figure_6_counts_passages_with_a_correct_answer_by_hints(world) -> None:
     for one in left_out:
         read(scores, one, "r", {("norm", 1): "q1 q2 q3"})
     # Optimal: every passage of q1 alone, permutations 0, 01, 1, 10; q2 by 01; q3 by none.
-    scores.add_optimal("r", [["Nile", "the nile", "Nile", "nile!"], ["x", "Picasso", "x", "x"], ["x"] * 4])
+    answers = ["Nile", "the nile", "Nile", "nile!"], ["x", "Picasso", "x", "x"], ["x"] * 4
+    scores.add_optimal("r", [dict(enumerate(of, start)) for of, start in zip(answers, (0, 4, 8), strict=True)])
     table = figures([scores], [], "zero")
     assert points(table, "6", "line", "retriever", "x", "passages", "y") == [
         (RETRIEVER, "a", "1", 1, 0.5), (RETRIEVER, "a", "2", 1, 0.5),

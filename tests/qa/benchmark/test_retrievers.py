@@ -11,9 +11,9 @@ import pytest
 
 from quit.errors import InputError
 from quit.qa.benchmark.late import LateRetriever
+from quit.qa.benchmark.passages import ReleasePassages
 from quit.qa.benchmark.plugins import make_retriever
 from quit.qa.benchmark.retrievers import Bm25Retriever, DenseRetriever
-from quit.qa.benchmark.task import ReleasePassages
 from quit.qa.indexes.encoders import TokenVectors
 from quit.retrieval.protocols import FirstStage
 from tests.qa.corpora.worlds import Dice

@@ -10,8 +10,8 @@ import pytest
 from quit.export.training import FineTuning
 from quit.qa.benchmark.benchmark import BenchmarkRequest, run_benchmark
 from quit.qa.benchmark.finetune import triples
+from quit.qa.benchmark.passages import TitledPassages
 from quit.qa.benchmark.plugins import make_retriever
-from quit.qa.benchmark.task import TitledPassages
 from quit.qa.settings import load
 
 TITLED, PLAIN = "monot5:titled", "monot5:plain"
