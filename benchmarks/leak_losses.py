@@ -27,7 +27,8 @@ class Counted:
     """An equivalence model that counts the pairs it is asked about."""
 
     def __init__(self, equivalence: Equivalence) -> None:
-        self.identity, self._equivalence, self.pairs = equivalence.identity, equivalence, 0
+        self.identity, self.note, self.pairs = equivalence.identity, equivalence.note, 0
+        self._equivalence = equivalence
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return what the model returns."""

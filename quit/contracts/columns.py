@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import pyarrow as pa
 
 from quit.contracts.contract import Column, Nullable
@@ -19,6 +21,7 @@ NOTE = Nullable(
     TEXT,
     "What an embedded model cannot read properly: `not English`, `hint cut to 254 word pieces`, ...; else null.",
 )
+Basis = Literal["exact", "no_answer", "model", "review"]
 ANSWER_KEY = Column("answer_key", TEXT, "The answer's key: texts that are the same answer have one.")
 VERDICT = (
     QUESTION,
@@ -30,7 +33,7 @@ VERDICT = (
         "basis",
         TEXT,
         "`exact` (equals a gold answer), `no_answer`, `model`, or `review` (people decided).",
-        values=("exact", "no_answer", "model", "review"),
+        values=get_args(Basis),
     ),
     Column("passages", COUNT, "Number of (passage, reader) pairs that gave it."),
     Column("judge", TEXT, "Name of the judge."),

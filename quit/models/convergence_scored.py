@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quit.common.arithmetic import products
-from quit.models import judges
+from quit.models import yes_no
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Drawn, Encoder, Equivalence, HintSet, Pair
@@ -25,11 +25,9 @@ CANDIDATES_FIELDS = frozenset({"question", "answer", "count"})
 PROMPT_VERSION = 2
 
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.):])\s*")
-_REPLY_TOKENS = 8
 TOKENS_A_CANDIDATE = 16
 SAME_ANSWER = 0.5
 """Probability of equivalence to a gold answer from which an answer is no candidate."""
-_ATTEMPTS = 3
 
 
 def convergence(distractor_scores: Sequence[int], gold_score: int, candidate_cap: int = 11) -> float:
@@ -62,7 +60,7 @@ class LLMConvergence:
     """
 
     def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, settings: Convergence) -> None:
-        refers = f"refers-{judges.VERSION}/{generator.identity}|{prompt.identity}|{_ATTEMPTS} attempts"
+        refers = f"refers-{yes_no.VERSION}/{generator.identity}|{prompt.identity}|{yes_no.ATTEMPTS} attempts"
         self.identity = f"scored/{VERSION}+{refers}"
         self._generator, self._prompt, self._cap = generator, prompt, settings.candidate_cap
 
@@ -74,16 +72,16 @@ class LLMConvergence:
         """Return the convergence of each hint of each question, 0 to 1, and its distinct candidates without a
         verdict."""
         requests = [
-            ChatRequest(self._prompt, {"hint": hint, "candidate": candidate}, _REPLY_TOKENS, group=hint)
+            ChatRequest(self._prompt, {"hint": hint, "candidate": candidate}, yes_no.REPLY_TOKENS, group=hint)
             for item in items
             for hint in item.hints
             for candidate in (*item.distractors, item.gold)
         ]
-        replies = iter(judges.read_verdicts(self._generator, requests, range(_ATTEMPTS)))
+        replies = iter(yes_no.read_verdicts(self._generator, requests, range(yes_no.ATTEMPTS)))
         values: list[list[float]] = []
         unread: list[list[int]] = []
         for item in items:
-            rows = [[(name, next(replies)[0]) for name in (*item.distractors, item.gold)] for _ in item.hints]
+            rows = [[(name, next(replies).correct) for name in (*item.distractors, item.gold)] for _ in item.hints]
             refers = [[int(verdict is True) for _, verdict in row] for row in rows]
             values.append([convergence(row[:-1], row[-1], self._cap) for row in refers])
             unread.append([len({name for name, verdict in row if verdict is None}) for row in rows])

@@ -5,42 +5,29 @@ The judge is answer equivalence, or GPT-Eval: a language model says Yes or No (p
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from quit.contracts.columns import Basis
 from quit.models.generation.base import ChatRequest, Completing
-from quit.models.limits import pair_note
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import NO_ANSWER, Equivalence, Judge, JudgeItem, Pair, Verdict
+from quit.models.yes_no import ATTEMPTS, CHOICES, REPLY_TOKENS, VERSION, read_verdicts
 from quit.text.answers import answer_key
 
 JUDGE_FIELDS = frozenset({"question", "answer", "candidate"})
-CHOICES = ("Yes", "No")
-VERSION = 5
-"""Of how replies are read as verdicts (:func:`parse_verdict`), a part of identities."""
-
-_OF_THE_ANSWER = "".join(rf"(?<!\b{word} )" for word in ("gold", "golden", "reference", "expected", "true"))
-_LABEL = rf"{_OF_THE_ANSWER}\b(?<!not )(?:answer|verdict|judge?ment|decision|conclusion|correct|boxed)\b"
-_ON = "as|because|but|he|i|it|its|she|since|that|the|these|they|this|you"
-_GOES_ON = rf"(?!-\w|\. *\d)(?= *(?:[^\w\s]|_|\s*\Z|\s*\n| (?:{_ON})\b))"
-"""After a verdict; another word makes a phrase or a title of it (*no idea*, *No Country for Old Men*, *No. 5*)."""
-_VERDICT = re.compile(rf"(?:\A|{_LABEL}(?:[^.?\n]{{0,40}}(?:\bis\b|[:={{>])|\s*\n))[\W_]*(yes|no)\b{_GOES_ON}")
-_ALONE = re.compile(r"\byes\b|\bno\b(?! +\w)")  # "there is no doubt" is no second verdict
-_EITHER = re.compile(r"\byes\b\W*(?:\b(?:or|and)\b|[/|&])\W*\bno\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """A verdict and its basis: ``exact``, ``no_answer`` or ``model``."""
+    """A verdict and its basis, which is not ``review``."""
 
     verdict: Verdict
-    basis: str
+    basis: Basis
 
 
 def rule(items: Sequence[JudgeItem], judge: Judge, sample: int = 0) -> list[Ruling]:
-    """Return one ruling an item; the judge sees only answers that equal no gold answer and are not NO ANSWER."""
+    """Return one ruling per item; the judge sees only answers that equal no gold answer and are not NO ANSWER."""
     bases = [basis_of(item) for item in items]
     open_items = [item for item, basis in zip(items, bases, strict=True) if basis == "model"]
     verdicts = iter(judge.verdicts(open_items, sample) if open_items else ())
@@ -49,7 +36,7 @@ def rule(items: Sequence[JudgeItem], judge: Judge, sample: int = 0) -> list[Ruli
     ]
 
 
-def basis_of(item: JudgeItem) -> str:
+def basis_of(item: JudgeItem) -> Basis:
     """Return what decides about an item: ``exact`` (it equals a gold answer), ``no_answer``, or ``model``."""
     key = answer_key(item.candidate)
     if not key or item.candidate == NO_ANSWER:
@@ -64,7 +51,6 @@ class EquivalenceJudge:
         self.name = name
         self._equivalence = equivalence
         self._threshold = threshold
-        self._is_bem = equivalence.identity.startswith("bem")
         self.identity = f"equivalence-judge/{threshold:g}+{equivalence.identity}"
 
     def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
@@ -74,7 +60,7 @@ class EquivalenceJudge:
         verdicts = []
         for item in items:
             best = max((next(probabilities) for _ in item.gold_answers), default=0.0)
-            note = pair_note(item.question, item.gold_answers, item.candidate, self._is_bem)
+            note = self._equivalence.note(item.question, item.gold_answers, item.candidate)
             verdicts.append(Verdict(best >= self._threshold, best, f"p={best:.4f}", note))
         return verdicts
 
@@ -90,8 +76,8 @@ class GptEvalJudge:
     name: str
     generator: Completing
     prompt: PromptTemplate
-    max_tokens: int = 8
-    attempts: int = 3
+    max_tokens: int = REPLY_TOKENS
+    attempts: int = ATTEMPTS
     constrained: bool = False
 
     def __post_init__(self) -> None:
@@ -103,7 +89,7 @@ class GptEvalJudge:
         """Return one verdict per item, in order; ``raw`` is the last reply."""
         samples = range(sample * self.attempts, (sample + 1) * self.attempts)
         replies = read_verdicts(self.generator, [*map(self.request, items)], samples)
-        return [Verdict(correct, None, text) for correct, text in replies]
+        return [Verdict(reply.correct, None, reply.raw) for reply in replies]
 
     def request(self, item: JudgeItem) -> ChatRequest:
         """Return what the model is asked about an answer."""
@@ -114,33 +100,3 @@ class GptEvalJudge:
         }
         choices = CHOICES if self.constrained else ()
         return ChatRequest(self.prompt, fields, self.max_tokens, choices=choices, group=item.question_id)
-
-
-def parse_verdict(reply: str) -> bool | None:
-    """Return True for a reply that begins with Yes or says that its answer is Yes, False for No, None for any other.
-
-    A reply that also has the other word on its own (``Yes or No?``) is no verdict.
-    """
-    text = unicodedata.normalize("NFKC", reply).casefold()
-    match = _VERDICT.search(text)
-    if match is None or len(set(_ALONE.findall(text)) | {match[1]}) > 1 or _EITHER.search(text):
-        return None
-    return match[1] == "yes"
-
-
-def read_verdicts(
-    generator: Completing, requests: Sequence[ChatRequest], samples: Sequence[int]
-) -> list[tuple[bool | None, str]]:
-    """Return the verdict and the last reply of each request; None where no reply was a readable Yes or No.
-
-    Requests without a verdict are made again, once per sample.
-    """
-    replies: list[tuple[bool | None, str]] = [(None, "")] * len(requests)
-    for sample in samples:
-        unread = [row for row, (verdict, _) in enumerate(replies) if verdict is None]
-        if not unread:
-            break
-        again = [replace(requests[row], sample=sample) for row in unread]
-        for row, reply in zip(unread, generator.complete(again), strict=True):
-            replies[row] = parse_verdict(reply.text), reply.text
-    return replies

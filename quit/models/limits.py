@@ -5,7 +5,7 @@ The embedded instruments were trained on English, and read a fixed number of wor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache, lru_cache
 
 from quit.models.minilm.encoder import word_pieces
@@ -20,8 +20,6 @@ QUESTION_TYPE = 62
 """The same of the fine-tuned half of the question type classifier."""
 QUESTION, REFERENCE, CANDIDATE = 32, 24, 64
 """The same of each part of a pair in the neural half of the embedded equivalence."""
-BEM = 507
-"""The same of question, gold answer and answer together in BEM."""
 
 
 def note(language: str, parts: Iterable[Part]) -> str | None:
@@ -37,14 +35,6 @@ def note(language: str, parts: Iterable[Part]) -> str | None:
         elif len(text) > window and _pieces(text) > window:  # a piece has at least one character
             notes.append(f"{name} cut to {window} word pieces")
     return "; ".join(dict.fromkeys(notes)) or None
-
-
-def pair_note(question: str, gold_answers: Sequence[str], answer: str, bem: bool = False) -> str | None:
-    """Return the note on an answer's equivalence with gold answers, read by BEM or by the embedded model."""
-    if bem:
-        return note(question, [("pair", f"{question} {gold} {answer}", BEM) for gold in gold_answers])
-    golds = [("gold answer", gold, REFERENCE) for gold in gold_answers]
-    return note(question, [("question", question, QUESTION), *golds, ("answer", answer, CANDIDATE)])
 
 
 @lru_cache(maxsize=10_000)

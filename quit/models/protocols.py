@@ -53,6 +53,10 @@ class Equivalence(Protocol):
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64 in [0, 1]."""
 
+    def note(self, question: str, gold_answers: Sequence[str], answer: str) -> str | None:
+        """Return what the model cannot read properly (:mod:`quit.models.limits`) of an answer's pairs with gold
+        answers; None if nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prompt:

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from quit.models.generation import CachedGenerator, ChatRequest
-from quit.models.judges import VERSION, read_verdicts
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Judge, JudgeItem
+from quit.models.yes_no import ATTEMPTS, REPLY_TOKENS, VERSION, read_verdicts
 
-_TOKENS = 8  # of a reply
 RELEVANCE_FIELDS = frozenset({"request", "document"})
 
 
@@ -45,8 +44,9 @@ class JudgedAnswers:
 class YesNo:
     """A prompt answered with Yes or No; asked again up to ``attempts`` times until the reply can be read."""
 
-    def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, *, attempts: int = 3) -> None:
-        self.identity = f"yes-no-{VERSION}/{generator.identity}|{prompt.identity}|{_TOKENS} tokens, {attempts} attempts"
+    def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, *, attempts: int = ATTEMPTS) -> None:
+        limits = f"{REPLY_TOKENS} tokens, {attempts} attempts"
+        self.identity = f"yes-no-{VERSION}/{generator.identity}|{prompt.identity}|{limits}"
         self._generator = generator
         self._prompt = prompt
         self._attempts = attempts
@@ -55,9 +55,9 @@ class YesNo:
 
     def ask(self, fields: Sequence[dict[str, str]], group: str = "") -> list[bool | None]:
         """Return the verdict on each filled prompt, in order; None where no reply could be read."""
-        requests = [ChatRequest(self._prompt, each, _TOKENS, group=group) for each in fields]
+        requests = [ChatRequest(self._prompt, each, REPLY_TOKENS, group=group) for each in fields]
         replies = read_verdicts(self._generator, requests, range(self._attempts))
-        verdicts = [verdict for verdict, _ in replies]
+        verdicts = [reply.correct for reply in replies]
         self.verdict_count += len(verdicts)
         self.unread += verdicts.count(None)
         return verdicts

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from quit.common.arithmetic import arithmetic
 from quit.common.files import file_checksum
-from quit.models import convergence, convergence_scored, judges
+from quit.models import convergence, convergence_scored, yes_no
 from quit.models.equivalence import embedded
 from quit.models.equivalence.bem import checkpoint_identity
 from quit.models.factory import generator_identity, language_judge, language_reader
@@ -62,7 +62,7 @@ def _convergence_identity(settings: Settings) -> str:
     if settings.convergence.method == "llm":
         generator = generator_identity(settings.language_models[settings.convergence.language_model or ""])
         prompts = "+".join(load_prompt(name).identity for name in ("refers", "candidates"))
-        versions = f"{convergence_scored.VERSION}.{convergence_scored.PROMPT_VERSION}.{judges.VERSION}"
+        versions = f"{convergence_scored.VERSION}.{convergence_scored.PROMPT_VERSION}.{yes_no.VERSION}"
         return f"llm/{versions}/{generator}|{prompts}"
     return f"learned/{convergence_scored.VERSION}.{convergence.VERSION}@{_weights('convergence')}"
 

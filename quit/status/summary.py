@@ -15,6 +15,7 @@ from quit.engine.usage import origins, totals
 from quit.engine.workspace import Workspace
 from quit.errors import shell_word
 from quit.evaluate.labels import SPLITS
+from quit.models.equivalence.bem import is_bem
 from quit.models.readers.pool import FITTING_MINIMUM, about_small_pool, pool_size
 from quit.release.view import embedded_labels
 from quit.render.table import Table, markdown, plain_name, share
@@ -107,7 +108,7 @@ def leakage_losses(workspace: Workspace) -> str | None:
         ["questions", "rejects"],
     )
     method = manifest["settings"]["leakage"]["method"]
-    bem = manifest["models"][filter_stage.models.index("equivalence")].startswith("bem-")
+    bem = is_bem(manifest["models"][filter_stage.models.index("equivalence")])
     model = "BEM" if bem else "the embedded equivalence model"
     if method == "bem" and not bem:
         model += " in BEM's place"

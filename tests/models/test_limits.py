@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from quit.models import question_type
-from quit.models.equivalence import EmbeddedEquivalence, crossencoder
+from quit.models.equivalence import BemEquivalence, EmbeddedEquivalence
+from quit.models.equivalence.bem import PAIR
 from quit.models.judges import EquivalenceJudge, rule
-from quit.models.limits import BEM, CANDIDATE, ENCODER, QUESTION, QUESTION_TYPE, REFERENCE, not_english, note, pair_note
+from quit.models.limits import ENCODER, QUESTION_TYPE, not_english, note
 from quit.models.minilm import encoder as minilm
 from quit.models.protocols import JudgeItem
 from quit.sources import parse_source, read_sources
@@ -45,7 +46,6 @@ def test_no_question_of_the_real_files_is(data: Path, file: str) -> None:
 
 
 def test_the_windows_are_those_of_the_models() -> None:
-    assert (QUESTION, REFERENCE, CANDIDATE) == (crossencoder.QUESTION, crossencoder.REFERENCE, crossencoder.CANDIDATE)
     assert (QUESTION_TYPE, ENCODER) == (question_type.MAX_PIECES - 2, minilm.MAX_PIECES - 2)
     long = "word " * 1000
     assert len(question_type.pieces([long])[0]) - 2 == QUESTION_TYPE
@@ -60,14 +60,14 @@ def test_a_text_is_cut_from_one_word_piece_more_than_the_window() -> None:
 
 
 def test_of_a_pair_each_part_counts_and_of_answers_the_script_alone() -> None:
-    question = "Which river is the longest?"
+    question, pair_note = "Which river is the longest?", EmbeddedEquivalence.note
     assert pair_note(question, ["Nile"], "Gabriel García Márquez") is None  # a name is no language
     assert pair_note(question, ["Nile"], "ナイル川") == "not English"
     assert pair_note(question, ["Nile", "the " * 25, "of " * 25], "Nile") == "gold answer cut to 24 word pieces"
     both = "question cut to 32 word pieces; answer cut to 64 word pieces"
     assert pair_note("the " * 33, ["Nile"], "the " * 65) == both
-    assert pair_note(question, ["Nile"], "the " * 65, bem=True) is None
-    assert pair_note(question, ["Nile"], "the " * BEM, bem=True) == "pair cut to 507 word pieces"
+    assert BemEquivalence.note(question, ["Nile"], "the " * 65) is None
+    assert BemEquivalence.note(question, ["Nile"], "the " * PAIR) == "pair cut to 507 word pieces"
 
 
 def test_a_verdict_of_the_equivalence_model_has_the_note() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from quit.errors import InputError, MissingDependency
+from quit.models import limits
 from quit.models.folders import folder_checksum
 from quit.models.loading import load_pretrained, usable_device
 from quit.models.protocols import Pair
@@ -25,6 +26,8 @@ VERSION = 1
 
 _STEP = 16
 """Tokens by which the inputs of a batch grow."""
+PAIR = 507
+"""Word pieces of question, gold answer and answer together that BEM reads, beside its special tokens."""
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 
@@ -88,6 +91,11 @@ class BemEquivalence:
                 value.update(zip((distinct[row] for row in part), chances, strict=True))
         return np.array([value[pair] for pair in pairs])
 
+    @staticmethod
+    def note(question: str, gold_answers: Sequence[str], answer: str) -> str | None:
+        """Return what BEM cannot read properly of an answer's pairs with gold answers."""
+        return limits.note(question, [("pair", f"{question} {gold} {answer}", PAIR) for gold in gold_answers])
+
 
 def checkpoint_identity(checkpoint: str, revision: str) -> str:
     """Return what a checkpoint's probabilities depend on, without loading it: its folder's content, or its revision.
@@ -103,6 +111,11 @@ def checkpoint_identity(checkpoint: str, revision: str) -> str:
     if not _HUB_NAME.fullmatch(checkpoint):
         raise InputError(f"There is no folder {checkpoint!r}, nor is it a name on the hub, such as {CHECKPOINT}.")
     return f"bem-{VERSION}:{checkpoint}@{revision}"
+
+
+def is_bem(identity: str) -> bool:
+    """Return whether an identity is BEM's."""
+    return identity.startswith("bem-")
 
 
 def _digest(model) -> str:

@@ -25,7 +25,7 @@ class CachedEquivalence:
     def __init__(self, equivalence: Equivalence, store: ContentStore) -> None:
         self._equivalence = equivalence
         self._store = store
-        self.identity = equivalence.identity
+        self.identity, self.note = equivalence.identity, equivalence.note
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64 in [0, 1]."""

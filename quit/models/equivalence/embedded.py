@@ -17,6 +17,7 @@ import numpy as np
 
 from quit.common.arithmetic import arithmetic, exp
 from quit.common.files import file_checksum
+from quit.models import limits
 from quit.models.equivalence.features import NAMES, clean, focus, lexical
 from quit.models.loading import once
 from quit.models.protocols import Pair
@@ -101,3 +102,10 @@ class EmbeddedEquivalence:
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64 in [0, 1]."""
         return self._model.probability(pairs) if pairs else np.zeros(0)
+
+    @staticmethod
+    def note(question: str, gold_answers: Sequence[str], answer: str) -> str | None:
+        """Return what the cross-encoder cannot read properly of an answer's pairs with gold answers."""
+        golds = [("gold answer", gold, limits.REFERENCE) for gold in gold_answers]
+        parts = [("question", question, limits.QUESTION), *golds, ("answer", answer, limits.CANDIDATE)]
+        return limits.note(question, parts)

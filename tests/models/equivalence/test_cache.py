@@ -14,7 +14,7 @@ class Counting:
     """A model whose values are long fractions of what it is asked, and which counts."""
 
     def __init__(self, identity: str = "counting") -> None:
-        self.identity = identity
+        self.identity, self.note = identity, None
         self.asked = 0
 
     def probability(self, pairs):
