@@ -8,6 +8,6 @@
 | table 1: policies, by name | ``policies`` |
 | algorithms 1 and 2, 3.5: the loop, over many runs at once | ``simulate`` |
 | 4.3: precision, recall, alpha-nDCG | ``metrics`` |
-| figure 4, tables 3 and 4: all policies, all budgets | ``experiment``, ``curves`` |
+| figure 4, tables 3 and 4: all policies, all budgets | ``experiment``, ``files`` |
 | A.1, figures 6 and 7: sub-queries by a language model | ``decompose`` |
 """

@@ -92,6 +92,30 @@ class Grid:
             rows.append(row)
         return rows
 
+    def ndcg_rows(self) -> list[dict[str, Any]]:
+        """Return table 3: policy, structure and mean alpha-nDCG after each of :data:`metrics.CUTOFFS` documents."""
+        means, rows = self.ndcg.mean(axis=0), []
+        for number, tree in np.ndindex(means.shape[:2]):
+            if not np.isnan(means[number, tree]).any():
+                row = {"policy": self.policies[number].name, "structure": self.structures[tree]}
+                pairs = zip(metrics.CUTOFFS, means[number, tree].tolist(), strict=True)
+                rows.append(row | {f"alpha_ndcg@{cutoff}": value for cutoff, value in pairs})
+        return rows
+
+    def summary(self) -> dict[str, Any]:
+        """Return the settings, what was measured, and the rows of figure 4 and of tables 3 and 4."""
+        return {
+            "requests": len(self.requests),
+            "left_out": self.left_out,
+            "without_relevant": self.without_relevant,
+            "arms": {"mean": float(self.arms.mean()), "least": int(self.arms.min()), "most": int(self.arms.max())},
+            "documents_per_request": float(self.sizes.mean()),
+            "settings": self.settings.model_dump(mode="json"),
+            "alpha_ndcg": self.ndcg_rows(),
+            "trees": self.trees(),
+            "rows": self.rows(),
+        }
+
     def trees(self) -> list[dict[str, Any]]:
         """Return what a tree gains over flat arms (table 4): policy, budget, metric, flat, tree, gain (relative), low,
         high (of tree - flat).

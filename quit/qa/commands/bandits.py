@@ -96,7 +96,7 @@ def run(
         policies: `all`, or names separated by commas.
         tune: A policy whose tree is tried with other n, tau and lambda: bandits.trials.
     """
-    from quit.qa.bandits import curves, experiment
+    from quit.qa.bandits import experiment, files
     from quit.qa.bandits.policies import policies as named
     from quit.qa.indexes.built import building
 
@@ -111,16 +111,16 @@ def run(
         trees = any((request.parents >= 0).any() for request in requests)
         grid = experiment.evaluate(requests, selected, settings.bandits, hierarchical=trees)
         about["rank_relevance"] = experiment.rank_relevance(requests)
-        summary = curves.write(grid, out, about)
-        files = [curves.TABLE, curves.SUMMARY]
+        summary = files.write(grid, out, about)
+        names = [files.TABLE, files.SUMMARY]
         try:
-            for metric in curves.CURVES:
+            for metric in files.CURVES:
                 title = f"{counted(len(grid.requests), 'request')}, arms: {Path(arms).name}"
-                files.append(curves.plot(grid, out, metric, title).name)
+                names.append(files.plot(grid, out, metric, title).name)
         except MissingDependency as error:
             echo(str(error), err=True)
     lines = [*_tables(grid, summary), *_analysed(about), *_replies(about)]
-    show(summary, as_json, [*lines, f"{counted(len(grid.requests), 'request')}. {out}: {', '.join(files)}"])
+    show(summary, as_json, [*lines, f"{counted(len(grid.requests), 'request')}. {out}: {', '.join(names)}"])
 
 
 @app.command()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from quit.errors import InputError, SettingsError
-from quit.qa.bandits import curves
+from quit.qa.bandits import files
 from quit.qa.bandits.experiment import evaluate, rank_relevance, tune
 from quit.qa.bandits.policies import policies
 from quit.qa.settings.bandits import Bandits
@@ -61,12 +61,23 @@ def test_decompositions_of_a_request_are_averaged_and_it_counts_once() -> None:
     assert [row["value"] for row in grid.rows() if (row["budget"], row["metric"]) == (1.0, "precision")] == [0.375]
 
 
+def test_table_3_by_hand() -> None:
+    # Two arms with the relevant document last are read in the places 2 and 4 one by one, 3 and 4 in turn; one arm in 1.
+    requests = [request_of([[0, 1], [0, 1]], name="p"), request_of([[1]], name="q")]
+    grid = evaluate(requests, policies(SETTINGS, ["exploitation", "exploration"]), SETTINGS, hierarchical=True)
+    second, third, fourth = 1 / np.log2([3, 4, 5])  # what a relevant document is worth in the places 2, 3 and 4
+    expected = {"exploitation": (second + fourth) / (1 + second), "exploration": (third + fourth) / (1 + second)}
+    for row, (policy, of_p) in zip(grid.ndcg_rows(), expected.items(), strict=True):  # neither has a tree
+        assert (row.pop("policy"), row.pop("structure")) == (policy, "flat")
+        assert row == {f"alpha_ndcg@{cutoff}": pytest.approx((of_p + 1) / 2) for cutoff in (5, 10, 20, 40, 50)}
+
+
 def _row(rows, **wanted):
     return next(row for row in rows if wanted.items() <= row.items())
 
 
 def test_what_is_written(grid, tmp_path: Path) -> None:
-    whole = curves.write(grid, tmp_path, {"arms_from": "test"})
+    whole = files.write(grid, tmp_path, {"arms_from": "test"})
     with (tmp_path / "bandits.csv").open() as file:
         rows = list(csv.DictReader(file))
     # the two extremes have no tree
@@ -80,9 +91,9 @@ def test_what_is_written(grid, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "bandits.json").read_text())["trees"] == whole["trees"]
     at = _row(whole["trees"], policy="bernoulli", budget=0.1, metric="precision")
     assert at["tree"] == pytest.approx(grid.value("bernoulli", 0.1, structure="tree").mean())
-    first, recall = (curves.plot(grid, tmp_path, metric).read_bytes() for metric in ("precision", "recall"))
+    first, recall = (files.plot(grid, tmp_path, metric, "").read_bytes() for metric in ("precision", "recall"))
     assert first[:4] == recall[:4] == b"\x89PNG" and first != recall
-    assert curves.plot(grid, tmp_path).read_bytes() == first
+    assert files.plot(grid, tmp_path, "precision", "").read_bytes() == first
 
 
 def test_the_slope_of_relevance_on_rank_by_hand() -> None:
