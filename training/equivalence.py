@@ -30,9 +30,11 @@ from threadpoolctl import threadpool_limits
 
 from quit.models.equivalence.crossencoder import CrossEncoder, Tokenizer
 from quit.models.equivalence.embedded import EnsembleClassifier
-from quit.models.equivalence.features import NAMES, alike, clean, focus, folded, lexical, rarity, trigrams
+from quit.models.equivalence.features import NAMES, lexical
+from quit.models.equivalence.forms import alike, clean, focus, folded, trigrams
 from quit.models.minilm.layers import load
 from quit.models.minilm.packed import Pieces
+from quit.models.minilm.rarity import rarity
 from quit.models.protocols import Pair
 from quit.text.normalize import STOP_WORDS, words
 from training import padded
@@ -391,7 +393,7 @@ def train_cross(examples: Sequence[Example], tokenizer: Tokenizer, log) -> Cross
 
 def inputs(examples: Sequence[Example]) -> np.ndarray:
     """Return the lexical features of each example's most alike gold answer, shape (examples, len(NAMES))."""
-    return np.array([lexical(example.question, example.golds[0], example.candidate) for example in examples])
+    return np.array([lexical(Pair(example.question, example.golds[0], example.candidate)) for example in examples])
 
 
 def fit_trees(examples: Sequence[tuple[float, Sequence[Example]]]) -> dict[str, np.ndarray]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from quit.common.arithmetic import exp, log, on_grid, products
-from quit.models.equivalence.features import rarity
+from quit.models.minilm.rarity import rarity
 from quit.models.protocols import Encoder, HintSet
 from quit.models.readers.methods import NAME, STATEMENTS, names_in
 from quit.models.readers.pool import template_vectors

@@ -80,13 +80,18 @@ def is_punctuation(char: str) -> bool:
     return unicodedata.category(char)[0] == "P" or char in "$+<=>^`|~"
 
 
+def spaced(text: str) -> str:
+    """Return ``text`` with a space for each mark of punctuation."""
+    return text.translate(_SPACED)
+
+
 def normalize_question(text: str) -> str:
     """Return the form in which two questions, or two hints, are compared: folded words, with the signs that make
     another word of one (``C++``, ``F#``, ``-40``) as words."""
     folded = fold(text)
     for sign, word in _SIGNS:
         folded = sign.sub(word, folded)
-    return " ".join(fold(folded.translate(_SPACED)).split())
+    return " ".join(fold(spaced(folded)).split())
 
 
 def strip_accents(text: str) -> str:

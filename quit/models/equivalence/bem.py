@@ -68,28 +68,27 @@ class BemEquivalence:
 
         if not pairs:
             return np.zeros(0)
-        distinct = list(dict.fromkeys(pairs))
         longest = min(512, self._model.config.max_position_embeddings)
         tokens = self._tokenizer(
-            [f"[CLS] {pair.candidate} [SEP]" for pair in distinct],
-            [f"{pair.reference} [SEP] {pair.question} [SEP]" for pair in distinct],
+            [f"[CLS] {pair.candidate} [SEP]" for pair in pairs],
+            [f"{pair.reference} [SEP] {pair.question} [SEP]" for pair in pairs],
             add_special_tokens=False,
             truncation="longest_first",
             max_length=longest,
         )
-        rooms = [min(-(-len(ids) // _STEP) * _STEP, longest) for ids in tokens["input_ids"]]
-        value: dict[Pair, float] = {}
-        for room in sorted(set(rooms)):
-            rows = [row for row, own in enumerate(rooms) if own == room]
+        lengths = np.array([min(-(-len(ids) // _STEP) * _STEP, longest) for ids in tokens["input_ids"]])
+        probabilities = np.zeros(len(pairs))
+        for length in np.unique(lengths).tolist():
+            rows = np.flatnonzero(lengths == length).tolist()
             for start in range(0, len(rows), self._batch):
                 part = rows[start : start + self._batch]
-                part += part[-1:] * (self._batch - len(part))
-                columns = {key: [tokens[key][row] for row in part] for key in tokens}
-                batch = self._tokenizer.pad(columns, padding="max_length", max_length=room, return_tensors="pt")
+                padded = part + part[-1:] * (self._batch - len(part))
+                columns = {key: [tokens[key][row] for row in padded] for key in tokens}
+                batch = self._tokenizer.pad(columns, padding="max_length", max_length=length, return_tensors="pt")
                 with torch.inference_mode():
-                    chances = self._model(**batch.to(self._device)).logits.float().softmax(dim=-1)[:, 1].tolist()
-                value.update(zip((distinct[row] for row in part), chances, strict=True))
-        return np.array([value[pair] for pair in pairs])
+                    chances = self._model(**batch.to(self._device)).logits.float().softmax(dim=-1)[:, 1]
+                probabilities[part] = chances[: len(part)].tolist()
+        return probabilities
 
     @staticmethod
     def note(question: str, gold_answers: Sequence[str], answer: str) -> str | None:

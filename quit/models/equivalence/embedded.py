@@ -9,18 +9,22 @@ weights from human verdicts; ``quit/models/weights/EQUIVALENCE.md`` is their mod
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quit.common.arithmetic import arithmetic, exp
 from quit.common.files import file_checksum
 from quit.models import limits
-from quit.models.equivalence.features import NAMES, clean, focus, lexical
+from quit.models.equivalence.features import NAMES, lexical
+from quit.models.equivalence.forms import clean, focus
 from quit.models.loading import once
 from quit.models.protocols import Pair
+
+if TYPE_CHECKING:  # they need PyTorch, which few commands do
+    from quit.models.equivalence.crossencoder import CrossEncoder, Tokenizer
+    from quit.models.minilm.packed import Pieces
 
 WEIGHTS = Path(__file__).parents[1] / "weights" / "equivalence.npz"
 VERSION = 6
@@ -37,14 +41,19 @@ class EnsembleClassifier:
 
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
         self._arrays = arrays
-        self._net: Any = None
-        self._tokenizer: Any = None
-        if "cross_layers" in arrays:
-            from quit.models.equivalence.crossencoder import CrossEncoder, Tokenizer
-            from quit.models.minilm.layers import restore
 
-            self._net = restore(CrossEncoder([int(layer) for layer in arrays["cross_layers"]]), arrays)
-            self._tokenizer = Tokenizer()
+    @once
+    def _net(self) -> CrossEncoder:
+        from quit.models.equivalence.crossencoder import CrossEncoder
+        from quit.models.minilm.layers import restore
+
+        return restore(CrossEncoder([int(layer) for layer in self._arrays["cross_layers"]]), self._arrays)
+
+    @once
+    def _tokenizer(self) -> Tokenizer:
+        from quit.models.equivalence.crossencoder import Tokenizer
+
+        return Tokenizer()
 
     def trees(self, x: np.ndarray) -> np.ndarray:
         """Return the log odds of the boosted trees for features of shape (pairs, len(NAMES)); shape (pairs,)."""
@@ -58,7 +67,7 @@ class EnsembleClassifier:
                 return arrays["tree_base"] + arrays["tree_value"][columns, at].sum(axis=1)
             at = children
 
-    def cross(self, sequences: Sequence[Any]) -> np.ndarray:
+    def cross(self, sequences: Sequence[Pieces]) -> np.ndarray:
         """Return the cross-encoder's log odds of inputs that its tokenizer made, shape (len(sequences),), float64."""
         from quit.models.minilm import packed
 
@@ -67,7 +76,7 @@ class EnsembleClassifier:
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64."""
         pairs = [Pair(pair.question, clean(pair.reference), clean(pair.candidate)) for pair in pairs]
-        x = np.array([lexical(*astuple(pair)) for pair in pairs])
+        x = np.array([lexical(pair) for pair in pairs])
         odds = self.trees(x)
         low, high = self._arrays["band"]
         slope, bias = self._arrays["alone"]

@@ -1,42 +1,25 @@
 """The lexical half of the embedded equivalence: what two answers have in common, and where they contradict each other.
 
-Everything here is arithmetic on the three strings, without a model. The forms compared are finer than
-:func:`quit.text.normalize.squad_normalised`'s (numbers as digits, plurals folded, some abbreviations spelt one
-way): they are evidence for a classifier, not a definition of equality.
+Everything here is arithmetic on the three strings, without a model.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import re
-import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
+from dataclasses import astuple
 
 from quit.common.arithmetic import sum_in_order
-from quit.text.normalize import ARTICLES, STOP_WORDS, is_punctuation, strip_accents
-from quit.text.numbers import MONTHS, ORDINALS, SCALES, TENS, UNITS, numbers_in
+from quit.models.equivalence.forms import VALUES, alike, folded, jaccard, months, numbers, trigrams
+from quit.models.minilm.rarity import rarity
+from quit.models.protocols import Pair
+from quit.text.normalize import STOP_WORDS
+from quit.text.numbers import SCALES
 
-VALUES = {**UNITS, **TENS, **{word: value for word, value in ORDINALS.items() if value <= 12}}
-PHRASES = (
-    (" united states of america ", " usa "),
-    (" united states ", " usa "),
-    (" u s a ", " usa "),
-    (" u s ", " usa "),
-    (" united kingdom ", " britain "),
-    (" great britain ", " britain "),
-    (" new york city ", " new york "),
-)
-"""Looked for in order, in normalised text with a space at either end."""
-ALIASES = {
-    "us": "usa", "america": "usa", "uk": "britain", "st": "saint", "mt": "mount", "dr": "doctor", "mr": "mister",
-    "jr": "junior", "vs": "versus",
-}  # fmt: skip
-NEGATIONS = frozenset(
+_NEGATIONS = frozenset(
     "not no never none neither nor cannot unable unknown unclear sorry isn't wasn't doesn't didn't don't".split()
 )
-OPPOSITES = tuple(
+_OPPOSITES = tuple(
     frozenset(group.split())
     for group in (
         "north south east west northern southern eastern western", "left right", "upper lower", "old new",
@@ -59,17 +42,8 @@ _ASKED = {
     "how_many": frozenset("many much long far old tall".split()),
     "why": frozenset(["why"]),
 }
-_FIRST_WORD, _LAST_WORD = 1996, 30_522
 _CAPITAL = re.compile(r"(?<!^)(?<![.!?] )\b[A-Z][a-z]+")
 
-# Marks that a web assistant leaves in its answers: "in19741." is "in 1974" with a footnote.
-_GLUED = re.compile(r"\b(by|in|of|the|from|at|as|to|and|on|with|is|was|for|called|an)(?=[A-Z0-9])")
-_YEAR_NOTE = re.compile(r"(?<!\d)((?:1[0-9]|20)\d\d)[1-9](?!\d)")
-_WORD_NOTE = re.compile(r"(?<=[a-z)]{2})\d{1,2}(?=[\s.,;:]|$)")
-SENTENCE = 8
-"""From this many words on, a candidate is taken for running text and cleaned of such marks."""
-HEAD, WINDOW = 10, 14
-"""Of a longer candidate these many words are read: its beginning, and the stretch most like the reference."""
 _SHORT = 8
 """Words of a short candidate at most."""
 
@@ -87,138 +61,15 @@ NAMES = (
 )  # fmt: skip
 
 
-def clean(answer: str) -> str:
-    """Return an answer with single spaces and readable characters (`DÃ¡in` is `Dáin`) and, in running text, without
-    footnote numbers and glued words."""
-    if not answer.isascii():
-        import ftfy
-
-        answer = ftfy.fix_encoding(answer)
-    text = " ".join(answer.split())
-    if text.count(" ") + 1 < SENTENCE:
-        return text
-    return _WORD_NOTE.sub("", _YEAR_NOTE.sub(r"\1", _GLUED.sub(r"\1 ", text)))
-
-
-def focus(reference: str, candidate: str) -> str:
-    """Return a candidate of at most HEAD + WINDOW words unchanged, else its HEAD first words and the WINDOW words most
-    like the reference (the first such window), with an ellipsis where words are left out."""
-    tokens = candidate.split()
-    if len(tokens) <= HEAD + WINDOW:
-        return candidate
-    gold_words = set(folded(reference))
-    gold_words = gold_words - STOP_WORDS or gold_words
-    hits = [any(part in gold_words for part in folded(token)) for token in tokens]
-    best = max(range(HEAD, len(tokens) - WINDOW + 1), key=lambda at: (sum(hits[at : at + WINDOW]), -at))
-    if best == HEAD or not any(hits[best : best + WINDOW]):
-        return " ".join(tokens[: HEAD + WINDOW])
-    # The window starts a few words before its first hit, so that a negation or a subject is read with it.
-    first = best + hits[best : best + WINDOW].index(True)
-    best = min(max(HEAD, first - 8), len(tokens) - WINDOW)
-    return " ".join([*tokens[:HEAD], "...", *tokens[best : best + WINDOW]])
-
-
-@lru_cache(maxsize=50_000)
-def folded(text: str) -> tuple[str, ...]:
-    """Return the words of ``text``: normalised, without accents, numbers below a hundred in digits, singular."""
-    flat = strip_accents(_spaced(text)).replace("’", "'")
-    flat = re.sub(r"(\d)(?:st|nd|rd|th)\b", r"\1", flat)
-    flat = f" {re.sub(r'(?<=[0-9]) (?=000(?![0-9]))', '', flat)} "
-    for phrase, form in PHRASES:
-        flat = flat.replace(phrase, form)
-    return tuple(_singular(str(VALUES.get(word, ALIASES.get(word, word)))) for word in flat.split())
-
-
-def _spaced(text: str) -> str:
-    """Return ``text`` case folded, without articles, with a space for each mark: ``1910–1939`` stays two numbers, where
-    :func:`quit.text.normalize.squad_normalised` (SQuAD's) makes one word of it."""
-    flat = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-    text = "".join(" " if is_punctuation(char) else char for char in flat)
-    return " ".join(ARTICLES.sub(" ", text).split()) or flat
-
-
-def _singular(word: str) -> str:
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    if len(word) > 4 and word.endswith(("sses", "shes", "ches", "xes")):
-        return word[:-2]
-    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        return word[:-1]
-    return word
-
-
-@lru_cache(maxsize=50_000)
-def numbers(text: str) -> tuple[float, ...]:
-    """Return the values of the numbers in ``text`` in reading order (``3.5 million`` is 3500000.0)."""
-    flat = strip_accents(unicodedata.normalize("NFKC", text)).casefold()
-    return tuple(value for value, _, _ in numbers_in(flat))
-
-
-@lru_cache(maxsize=50_000)
-def months(text: str) -> frozenset[int]:
-    """Return the months named in ``text``, 1 to 12. ``may`` counts only with a capital and a number at its side."""
-    months = {match.lastindex or 0 for match in MONTHS.finditer(text) if not match[5]}
-    if re.search(r"\bMay,?\s+\d|\d(?:st|nd|rd|th)?\s+(?:of\s+)?May\b", text):
-        months.add(5)
-    return frozenset(months)
-
-
-@lru_cache(maxsize=100_000)
-def trigrams(text: str) -> frozenset[str]:
-    spaced = f" {text} "
-    return frozenset(spaced[index : index + 3] for index in range(len(spaced) - 2))
-
-
-def _jaccard(first: frozenset[str], second: frozenset[str]) -> float:
-    common = len(first & second)
-    return common / max(1, len(first) + len(second) - common)
-
-
-@lru_cache(maxsize=200_000)
-def alike(first: str, second: str) -> float:
-    """Return how alike two words are, in [0, 1]: equal 1, an initial 0.8, else by their shared letter trigrams."""
-    if first == second:
-        return 1.0
-    if (len(first) == 1 and second.startswith(first)) or (len(second) == 1 and first.startswith(second)):
-        return 0.8
-    if min(len(first), len(second)) < 4:
-        return 0.0
-    near = _jaccard(trigrams(first), trigrams(second))
-    if near < 0.25:
-        return 0.0
-    # An ending more or less is inflection in a long word (*chiasm*, *chiasma*), another name in a short one (*Paul*,
-    # *Paula*).
-    may_be_inflection = min(len(first), len(second)) >= 6 and abs(len(first) - len(second)) <= 2
-    return max(near, 0.85 if may_be_inflection and (first.startswith(second) or second.startswith(first)) else 0.0)
-
-
-@lru_cache(maxsize=1)
-def _vocabulary() -> dict[str, int]:
-    from quit.models.folders import minilm_folder
-
-    return json.loads((minilm_folder() / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
-
-
-@lru_cache(maxsize=50_000)
-def rarity(word: str) -> float:
-    """Return how rare a lower-case word is, in [0, 1]: its rank in MiniLM's vocabulary, which is ordered by frequency.
-
-    The commonest words are near 0, *university* is 0.13, words the vocabulary lacks are 1.
-    """
-    rank = _vocabulary().get(word)
-    if rank is None or rank < _FIRST_WORD:
-        return 0.5 if word.isdigit() else 1.0
-    return math.log1p((rank - _FIRST_WORD) / 20) / math.log1p((_LAST_WORD - _FIRST_WORD) / 20)
-
-
 def _share(weights: Sequence[tuple[str, float]]) -> float:
     """Return the mean of the values, each weighted by the length of its word: rare words are long."""
     total = sum(len(word) for word, _ in weights)
     return sum(len(word) * value for word, value in weights) / max(1, total)
 
 
-def lexical(question: str, reference: str, candidate: str) -> list[float]:
-    """Return the features of one pair in the order of NAMES; ``candidate`` has been through :func:`clean`."""
+def lexical(pair: Pair) -> list[float]:
+    """Return the features of a pair in the order of NAMES; its answers have been through :func:`.forms.clean`."""
+    question, reference, candidate = astuple(pair)
     gold, answer, question_words = folded(reference), folded(candidate), set(folded(question))
     values = {
         **_inclusion(gold, answer),
@@ -269,7 +120,7 @@ def _words(gold: Sequence[str], answer: Sequence[str], question_words: set[str])
     reverse = {word: max((alike(word, other) for other in gold_words), default=0.0) for word in answer_words}
     extra = sum(1 for word, near_gold in reverse.items() if word not in question_words and near_gold < 0.3)
     last = bool(gold_words) and gold_words[-1] in answer_set
-    groups = [group for group in OPPOSITES if gold_set & group and answer_set & group]
+    groups = [group for group in _OPPOSITES if gold_set & group and answer_set & group]
     return {
         "f1": 2 * common / max(1, len(gold_set) + len(answer_set)),
         "recall": common / max(1, len(gold_set)),
@@ -319,9 +170,9 @@ def _letters(gold: Sequence[str], answer: Sequence[str]) -> dict[str, float]:
     windows = (" ".join(answer[start : start + size]) for start in range(max(1, len(answer) - size + 1)))
     gold_tight, gold_initials, answer_initials = "".join(gold), _initials(gold), _initials(answer)
     return {
-        "trigram_jaccard": _jaccard(gold_grams, answer_grams),
+        "trigram_jaccard": jaccard(gold_grams, answer_grams),
         "trigram_recall": len(gold_grams & answer_grams) / max(1, len(gold_grams)),
-        "trigram_window": max(_jaccard(trigrams(window), gold_grams) for window in windows),
+        "trigram_window": max(jaccard(trigrams(window), gold_grams) for window in windows),
         "candidate_is_initials": len(gold_initials) > 1 and gold_initials in (*answer, "".join(answer)),
         "reference_is_initials": 1 < len(gold_tight) < 6 and len(answer) <= _SHORT and gold_tight == answer_initials,
     }
@@ -352,8 +203,8 @@ def _wording(question: str, candidate: str) -> dict[str, float]:
     raw = [word.strip(".,;:!?\"'()") for word in candidate.casefold().split()]
     question_words = set(question.casefold().replace("?", " ").split())
     return {
-        "negation_early": any(word in NEGATIONS for word in raw[:12]),
-        "negation": any(word in NEGATIONS for word in raw),
+        "negation_early": any(word in _NEGATIONS for word in raw[:12]),
+        "negation": any(word in _NEGATIONS for word in raw),
         "apology": _APOLOGY.search(candidate.casefold()) is not None,
         "or": "or" in raw,
         "list": (candidate.count(",") + raw.count("and")) / 5 if len(raw) < 20 else 0.0,
