@@ -20,7 +20,7 @@ JUDGE_FIELDS = frozenset({"question", "answer", "candidate"})
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """A verdict and its basis, which is not ``review``."""
+    """A verdict and its basis: ``exact``, ``no_answer`` or ``model``."""
 
     verdict: Verdict
     basis: Basis

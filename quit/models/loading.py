@@ -96,22 +96,26 @@ def usable_device(name: str, key: str) -> str:
     return name
 
 
-def hub_commit(name: str) -> str:
-    """Return the commit of a model on the hub, 12 hexadecimal digits; "" for a folder, and where the hub and its cache
-    have no ``config.json`` of it."""
+def model_identity(name: str, revision: str | None = None, served: bool = False) -> str:
+    """Return a model's identity: ``FOLDER#CHECKSUM``, or its name on the hub; then ``@REVISION``.
+
+    ``revision``: None for the commit that loading a hub's model takes: it asks the hub, or else its cache. ``served``:
+    whether a server has the model. Its name without a slash is then never a folder of this machine.
+    """
+    folder = None if served and "/" not in name else Path(located(name))
+    if folder and folder.is_dir():
+        name = f"{folder.name}#{folder_checksum(folder)}"
+    elif revision is None:
+        revision = _hub_commit(name)
+    return f"{name}@{revision}" if revision else name
+
+
+def _hub_commit(name: str) -> str:
+    """Return the commit of a model on the hub, 12 hexadecimal digits; "" where the hub and its cache have no
+    ``config.json`` of it."""
     from transformers.utils import cached_file
 
     try:
-        return "" if Path(located(name)).is_dir() else Path(str(cached_file(name, "config.json"))).parent.name[:12]
+        return Path(str(cached_file(name, "config.json"))).parent.name[:12]
     except OSError:
         return ""
-
-
-def model_identity(name: str, revision: str = "", served: bool = False) -> str:
-    """Return a model's identity: ``FOLDER#CHECKSUM``, or its name on the hub; then ``@REVISION``.
-
-    ``served``: whether a server has the model. Its name without a slash is then never a folder of this machine.
-    """
-    folder = None if served and "/" not in name else Path(located(name))
-    text = f"{folder.name}#{folder_checksum(folder)}" if folder and folder.is_dir() else name
-    return text + (f"@{revision}" if revision else "")

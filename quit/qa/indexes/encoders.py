@@ -16,7 +16,7 @@ import numpy as np
 from quit.common.ids import content_hash
 from quit.errors import InputError, SettingsError
 from quit.models.encoders.sentence import load_encoder
-from quit.models.loading import hub_commit, load_sentence_model, located, model_identity, usable_device
+from quit.models.loading import load_sentence_model, located, model_identity, usable_device
 from quit.models.minilm.encoder import DIMENSION, MiniLM, minilm_identity
 from quit.models.protocols import Encoder
 from quit.qa.settings import FirstStages
@@ -158,7 +158,7 @@ class _SentenceModel:
         """Changes with all that its vectors depend on, except the texts per batch."""
         prompt = {name: content_hash(text, size=4) for name, text in self._prompt.items()}
         options = {"precision": self._settings.precision, **prompt, **self._options}
-        model = self.prefix + model_identity(self._source, hub_commit(self._source))
+        model = self.prefix + model_identity(self._source)
         return "/".join([model, *(f"{name}={value}" for name, value in options.items())])
 
     def documents(self, texts: Sequence[str]) -> Any:

@@ -97,9 +97,17 @@ def test_a_hubs_model_is_known_by_its_commit(tmp_path: Path) -> None:
     (folder / "refs").mkdir()
     (folder / "refs" / "main").write_text(commit)
     (folder / "snapshots" / commit / "config.json").write_text('{"model_type": "bert"}')
-    code = "from quit.models.loading import hub_commit; print([hub_commit('a/b'), hub_commit('a/c')])"
+    code = """
+from quit.models.loading import model_identity
+from quit.qa.indexes.scorers import CrossEncoderScorer
+from quit.qa.sunar.entailment import NaturalLanguageInference
+print(model_identity("a/b", ""), model_identity("a/c"))
+print(model_identity("a/b"), CrossEncoderScorer("a/b").identity, NaturalLanguageInference("a/b").identity)
+"""
+    known = f"a/b@{commit[:12]}"
     environment = {"HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1"}
-    assert run_process(sys.executable, "-c", code, **environment).out == f"['{commit[:12]}', '']\n"
+    names = f"a/b a/c\n{known} cross-encoder/{known} nli/{known}\n"
+    assert run_process(sys.executable, "-c", code, **environment).out == names
 
 
 def test_a_name_asks_for_one_kind_of_encoder() -> None:
