@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import httpx
 
 from quit.annotation.server import stored_account
-from quit.common.endpoints import UNTRUSTED, is_local
+from quit.common.endpoints import UNTRUSTED, is_local, secret_of
 from quit.common.retries import with_retries
-from quit.errors import InputError, ServerError, SettingsError, importing, secret_of, shell_word
+from quit.errors import InputError, ServerError, SettingsError, importing, shell_word
 from quit.settings import Review
 from quit.text.secrets import register_secret, shown
 

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from typing import ParamSpec, TypeVar
 
 from quit.text.invisible import message
-from quit.text.secrets import register_secret, without_secrets
+from quit.text.secrets import without_secrets
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -182,18 +182,6 @@ def fault_of_the_machine(error: BaseException) -> QuitError | None:
     if isinstance(error, OSError) and error.filename is None and error.errno in (ENOSPC, EIO, EBADF):
         return WorkspaceError(f"The output cannot be written ({error.strerror}): name another place for it.")
     return None
-
-
-def secret_of(variable: str) -> str:
-    """Return the key or token in an environment variable, which no text shows from then on; empty where there is none.
-
-    Raises :class:`SettingsError` for characters that no header takes.
-    """
-    value = os.environ.get(variable, "").strip()
-    register_secret(value, variable)
-    if not (value.isascii() and value.isprintable()):
-        raise SettingsError(f"{variable} has characters that no key or token has, such as a line end. Copy it again.")
-    return value
 
 
 def fault_of_a_file(error: BaseException) -> QuitError | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -82,9 +83,9 @@ def build(
 
     changes = {"shards": shards, "runner": runner, "questions": questions, "max_cost": max_cost}
     opened = Workspace(workspace)
-    before = as_built(opened, profile, set_, changes, files=("-p", "--set"))
-    sources = source_names(opened, source or (), before, corpus, questions_from, top, qrels)
-    _, profile, texts = as_built(opened, profile, set_, changes, sources, add=add)
+    request = partial(as_built, opened, profile, set_, changes)
+    sources = source_names(opened, source or (), request, corpus, questions_from, top, qrels)
+    _, profile, texts = request(sources, add=add)
     arguments: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
     with BuildConsole(quiet):
         run_job(jobs.build, workspace=opened, sources=sources, profile=profile, settings=texts, **arguments)

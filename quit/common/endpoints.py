@@ -1,10 +1,15 @@
-"""Addresses of servers: as logs and metrics show them (without user, password, query or token), and their proxies."""
+"""Addresses of servers: as logs and metrics show them (without user, password, query or token), their proxies, and
+keys."""
 
 from __future__ import annotations
 
+import os
 import re
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
+
+from quit.errors import SettingsError
+from quit.text.secrets import register_secret
 
 UNTRUSTED = "Name the file of its certificate, or of who signed it, in SSL_CERT_FILE: it is not trusted here."
 """The remedy where a server's certificate cannot be verified."""
@@ -30,3 +35,15 @@ def proxy_of(url: str) -> str | None:
     if is_local(url) or proxy_bypass(parts.hostname or ""):
         return None
     return getproxies().get(parts.scheme)
+
+
+def secret_of(variable: str) -> str:
+    """Return the key or token in an environment variable, which no text shows from then on; empty where there is none.
+
+    Raises ``SettingsError`` for characters that no header takes.
+    """
+    value = os.environ.get(variable, "").strip()
+    register_secret(value, variable)
+    if not (value.isascii() and value.isprintable()):
+        raise SettingsError(f"{variable} has characters that no key or token has, such as a line end. Copy it again.")
+    return value

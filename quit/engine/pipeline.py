@@ -31,6 +31,15 @@ from quit.stages.labelling.design import check_hint_counts
 from quit.stages.stage import Context, Tables
 from quit.text.words import counted
 
+_LEAVING = {
+    "filter": ("usable_hints", "the hints of {} give the answer away."),
+    "split": (
+        "splits",
+        "no question belongs to train, dev or test. Look at split.method, split.train and the sizes or shares.",
+    ),
+}
+"""Stages that may leave no question for later ones: the table that is then empty, and why, with the questions."""
+
 
 class Pipeline(BuildPlan):
     """One build of one workspace, with its models loaded as they are needed."""
@@ -132,21 +141,16 @@ class Pipeline(BuildPlan):
         self.check_not_empty(run)
 
     def check_not_empty(self, run: StageRun) -> None:
-        """Raise ``InputError`` where the leakage filter or the split has left no question for a later stage run."""
-        filtered = self.workspace.current(["filter"]).get("filter")
-        if run.stage.number > 2 and filtered and not filtered[1]["tables"]["usable_hints"]["rows"]:
-            count = len(self._question_ids())
-            raise InputError(
-                f"Nothing is left after the filter: the hints of {'all ' if count > 1 else ''}"
-                f"{counted(count, 'question')} give the answer away. See: quit status -w "
-                f"{shell_word(self.workspace)} --left-out"
-            )
-        split = self.workspace.current(["split"]).get("split")
-        if run.stage.number > 6 and split and not split[1]["tables"]["splits"]["rows"]:
-            raise InputError(
-                "Nothing is left after the split: no question belongs to train, dev or test. Look at split.method, "
-                f"split.train and the sizes or shares. See: quit status -w {shell_word(self.workspace)} --left-out"
-            )
+        """Raise ``InputError`` where an earlier stage has left no question for a stage run."""
+        earlier = [each.key for each in self.runs[: self.runs.index(run)] if each.key in _LEAVING]
+        for stage, (_, manifest) in self.workspace.current(earlier).items():
+            table, reason = _LEAVING[stage]
+            if not manifest["tables"][table]["rows"]:
+                questions = counted(len(self._question_ids()), "question")
+                raise InputError(
+                    f"Nothing is left after the {stage}: {reason.format(questions)} See: quit status -w "
+                    f"{shell_word(self.workspace)} --left-out"
+                )
 
     def discard_damaged(self) -> list[str]:
         """Remove missing or altered parts, so that their stages make them again; returns one line per file for people.

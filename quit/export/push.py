@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from quit.common.endpoints import secret_of
 from quit.common.files import refuse_links
-from quit.errors import QuitError, ServerError, SettingsError, secret_of
+from quit.errors import QuitError, ServerError, SettingsError
 from quit.export import evaluation
 from quit.export.files import MADE_BY, MANIFEST, Manifest, read_manifest, verify
 from quit.export.huggingface import CONFIGS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,7 +88,7 @@ def build(
     model_settings = register_models(models or {}, before.profile, before.overrides)
 
     with BuildConsole(not progress):
-        names = [] if sources is None else source_texts(sources, keep_in(opened, before))
+        names = [] if sources is None else source_texts(sources, keep_in(opened))
         request = as_built(opened, profile, settings, options, names, add=add)
         texts = [*without(request.overrides, model_settings), *model_settings]
         steps: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
@@ -105,7 +105,7 @@ def build(
 def source_names(
     workspace: Workspace,
     sources: Sequence[str],
-    request: reading.Request,
+    request: Callable[..., reading.Request],
     corpus: Path | None = None,
     questions: Path | None = None,
     top: int | None = None,
@@ -113,8 +113,9 @@ def source_names(
 ) -> list[str]:
     """Return sources as ``KIND:PATH``: of ``run:FILE``, the file of its records that the workspace keeps.
 
-    ``corpus``, ``questions``, ``top`` (20) and ``qrels``: as of :func:`quit.retrieval.given.run_records`. Raises
-    ``SettingsError`` for a run beside other sources or without the first two, and for these without a run.
+    ``request``: the build's, by :func:`as_built`: a mistake in its settings shows before a record is kept. ``corpus``,
+    ``questions``, ``top`` (20) and ``qrels``: as of :func:`quit.retrieval.given.run_records`. Raises ``SettingsError``
+    for a run beside other sources or without the first two, and for these without a run.
     """
     names = [*map(named_source, sources)]
     if not any(name.startswith("run:") for name in names):
@@ -124,14 +125,14 @@ def source_names(
     if len(names) > 1 or corpus is None or questions is None:
         raise SettingsError("A run is the only source of a build; it needs --corpus and --questions-from.")
     records = run_records(Path(names[0].removeprefix("run:")), corpus, questions, top or 20, qrels)
-    return source_texts(records, keep_in(workspace, request))
+    _ = request(files=("-p", "--set")).settings
+    return source_texts(records, keep_in(workspace))
 
 
-def keep_in(workspace: Workspace, request: reading.Request) -> WriteFile:
+def keep_in(workspace: Workspace) -> WriteFile:
     """Return what writes records to a workspace's folder ``sources``; it is created where there is none."""
 
     def keep(name: str, data: bytes) -> Path:
-        _ = request.settings  # a mistake in them shows before anything is written
         Workspace.create(workspace)
         path = workspace.path / "sources" / name
         with writing(path), replacing(path) as temporary:

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from quit.common.endpoints import UNTRUSTED
-from quit.errors import SettingsError, secret_of
+from quit.common.endpoints import UNTRUSTED, secret_of
+from quit.errors import SettingsError
 from quit.settings.section import File, Prompt, Section, Variable
 
 LANGUAGE_MODELS = ("server", "vllm", "transformers")
