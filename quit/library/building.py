@@ -22,6 +22,7 @@ from quit.library.arguments import (
     source_texts,
     temporary_sources,
 )
+from quit.library.progress import BuildConsole, working
 from quit.library.tables import Tables
 from quit.models.factory import Models
 from quit.models.user_classes import CAUSE, register_models
@@ -80,7 +81,6 @@ def build(
         WorkspaceError: The folder holds something else, another run holds it, or reviewed questions would leave.
     """
     from quit.library import jobs
-    from quit.library.progress import BuildConsole
 
     options = {"shards": shards, "runner": runner, "questions": questions}
     opened = Workspace(Path(workspace).absolute())
@@ -174,7 +174,6 @@ def plan(
     """
     from quit.engine.pipeline import Pipeline
     from quit.engine.planning import as_looked_at, checked_build
-    from quit.library.progress import working
     from quit.operations.plan import plan as plan_costs
 
     if throughput is not None and throughput <= 0:
@@ -219,7 +218,6 @@ def check(
         SettingsError: A profile or setting is wrong.
     """
     from quit.library.checking import examine
-    from quit.library.progress import working
 
     with temporary_sources(sources) as source_names:
         refs = [*dict.fromkeys(map(parse_source, source_names))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -200,12 +200,10 @@ class Tables:
             GateError: A gate failed and is not waived.
             WorkspaceError: The build is not finished, or the name is taken by other content.
         """
-        from quit.library.progress import working
-
         waivers = (
             [f"{gate}={why or ''}" for gate, why in waive.items()] if isinstance(waive, Mapping) else as_list(waive)
         )
-        with working("release", not progress):
+        with _working("release", progress):
             facts: ReleaseFacts = jobs.release(
                 self._workspace,
                 name,
@@ -239,7 +237,6 @@ class Tables:
             InputError: Nothing was built, or a release cannot be read.
             SettingsError: A setting is of another section.
         """
-        from quit.library.progress import working
         from quit.report.data import gather
         from quit.report.page import render, write
 
@@ -249,7 +246,7 @@ class Tables:
             target = Path(out or f"{folder}.html")
         else:
             target = Path(out or opened.path / "report.html")
-        with working("report", not progress):
+        with _working("report", progress):
             chosen = self._page_settings(settings)
             write(render(gather(opened, chosen, [*map(Path, as_list(releases))]), chosen.pages.rows), target)
         return target
@@ -292,9 +289,8 @@ class Tables:
             SettingsError: The token is refused, or a setting is of another section.
         """
         from quit.annotation.reports import PushReport
-        from quit.library.progress import working
 
-        with working("push", not progress):
+        with _working("push", progress):
             reports = jobs.review_sync(
                 self._workspace,
                 url or "",
@@ -323,9 +319,8 @@ class Tables:
             accept_withdrawals: Withdraw reviews even if many annotations were deleted at once.
         """
         from quit.annotation.reports import PullReport
-        from quit.library.progress import working
 
-        with working("pull", not progress):
+        with _working("pull", progress):
             reports = jobs.review_sync(
                 self._workspace, url or "", ["pull"], project or 0, full=full, accept_withdrawals=accept_withdrawals
             ).result
@@ -352,10 +347,9 @@ class Tables:
             SettingsError: A setting is of another section.
             WorkspaceError: Another run holds the workspace.
         """
-        from quit.library.progress import working
         from quit.review.apply import ApplyReport
 
-        with working("update", not progress):
+        with _working("update", progress):
             reports = jobs.label_update(self._workspace, withdraw=withdraw, settings=override_texts(settings)).result
         return ApplyReport(**reports["update"])
 
@@ -368,3 +362,9 @@ def open_tables(folder: str | Path) -> Tables:
         InputError: A file of the release is not what was frozen.
     """
     return Tables(open_to_read(Path(folder).absolute()))
+
+
+def _working(title: str, progress: bool) -> AbstractContextManager[None]:
+    from quit.library.progress import working
+
+    return working(title, not progress)
