@@ -351,7 +351,7 @@ TABLES: dict[str, TableContract] = {
             columns=(
                 QUESTION,
                 Column("answer", TEXT, "The accepted answer as written."),
-                Column("answer_key", TEXT, "Its key: texts that are the same answer have one."),
+                ANSWER_KEY,
                 Column(
                     "origin",
                     TEXT,
