@@ -43,17 +43,13 @@ class EnsembleClassifier:
         self._arrays = arrays
 
     @once
-    def _net(self) -> CrossEncoder:
-        from quit.models.equivalence.crossencoder import CrossEncoder
+    def _cross_encoder(self) -> tuple[CrossEncoder, Tokenizer]:
+        from quit.models.equivalence.crossencoder import CrossEncoder, Tokenizer
         from quit.models.minilm.layers import restore
 
-        return restore(CrossEncoder([int(layer) for layer in self._arrays["cross_layers"]]), self._arrays)
-
-    @once
-    def _tokenizer(self) -> Tokenizer:
-        from quit.models.equivalence.crossencoder import Tokenizer
-
-        return Tokenizer()
+        net = CrossEncoder([int(layer) for layer in self._arrays["cross_layers"]])
+        restore(net, self._arrays)
+        return net, Tokenizer()
 
     def trees(self, x: np.ndarray) -> np.ndarray:
         """Return the log odds of the boosted trees for features of shape (pairs, len(NAMES)); shape (pairs,)."""
@@ -71,7 +67,7 @@ class EnsembleClassifier:
         """Return the cross-encoder's log odds of inputs that its tokenizer made, shape (len(sequences),), float64."""
         from quit.models.minilm import packed
 
-        return packed.logits(self._net, sequences).astype(np.float64)
+        return packed.logits(self._cross_encoder[0], sequences).astype(np.float64)
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64."""
@@ -83,8 +79,9 @@ class EnsembleClassifier:
         logits = slope * odds + bias
         open_rows = [row for row in range(len(pairs)) if low <= odds[row] <= high and not x[row, _EMPTY]]
         if open_rows:
+            tokenizer = self._cross_encoder[1]
             sequences = [
-                self._tokenizer.sequence(pair.question, pair.reference, focus(pair.reference, pair.candidate))
+                tokenizer.sequence(pair.question, pair.reference, focus(pair.reference, pair.candidate))
                 for pair in (pairs[row] for row in open_rows)
             ]
             z = np.stack([odds[open_rows], self.cross(sequences)], axis=1)

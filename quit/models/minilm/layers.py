@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +19,6 @@ from torch.nn import functional
 
 from quit.models.folders import minilm_folder
 from quit.models.linear import Rounding, exact_linear, gelu, linear
-
-Model = TypeVar("Model", bound=nn.Module)
 
 WIDTH, HEADS, INNER, EPSILON = 384, 12, 1536, 1e-12
 POSITIONS = 256
@@ -144,7 +141,7 @@ def rounded(body: Body, path: Path) -> Body:
     return body
 
 
-def restore(model: Model, arrays: Mapping[str, np.ndarray]) -> Model:
+def restore(model: nn.Module, arrays: Mapping[str, np.ndarray]) -> nn.Module:
     """Load the arrays of ``training/differences.py`` into a model that is as published, and return it for inference."""
     state = model.state_dict()
     for key, array in arrays.items():

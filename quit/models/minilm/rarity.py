@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
-from functools import lru_cache
+from functools import cache, lru_cache
 
-from quit.models.folders import minilm_folder
+from quit.models.minilm.encoder import word_pieces
 
 _FIRST_WORD, _LAST_WORD = 1996, 30_522
-
-
-@lru_cache(maxsize=1)
-def _vocabulary() -> dict[str, int]:
-    return json.loads((minilm_folder() / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
+_tokenizer = cache(word_pieces)
 
 
 @lru_cache(maxsize=50_000)
@@ -22,7 +17,7 @@ def rarity(word: str) -> float:
 
     The commonest words are near 0, *university* is 0.27, words the vocabulary lacks are 1.
     """
-    rank = _vocabulary().get(word)
+    rank = _tokenizer().token_to_id(word)
     if rank is None or rank < _FIRST_WORD:
         return 0.5 if word.isdigit() else 1.0
     return math.log1p((rank - _FIRST_WORD) / 20) / math.log1p((_LAST_WORD - _FIRST_WORD) / 20)

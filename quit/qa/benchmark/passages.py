@@ -61,20 +61,13 @@ class Units:
         return self.rows.tocsc().indices
 
 
-class Passages(Protocol):
-    """A corpus of passages; it is also :class:`quit.retrieval.protocols.Documents`. ``groups``: number of groups."""
+class Passages(Documents, Protocol):
+    """A corpus of passages. ``groups``: number of groups."""
 
-    identity: str
     groups: int
 
     @property
     def units(self) -> Units: ...
-
-    def __len__(self) -> int: ...
-
-    def ids(self, rows: Sequence[int]) -> list[str]: ...
-
-    def texts(self, rows: Sequence[int]) -> list[str]: ...
 
     def parts(self, group: int) -> tuple[str, ...]:
         """Return the parts of a group: a question's hints in rank order."""

@@ -111,17 +111,16 @@ def release_task(dataset: Dataset, split: str) -> ReleaseTask:
     if not len(positions):
         counts = ", ".join(f"{name} {len(dataset.positions(name))}" for name in SPLITS)
         raise InputError(f"The split {split!r} of the release has no question ({counts}). Name another with --split.")
-    types = dataset.aligned("descriptions").select(["coarse", "fine"]).to_pylist()
+    types = dataset.aligned("descriptions").select(["coarse", "fine"]).take(positions).to_pylist()
     queries = tuple(
         BenchmarkQuery(
             dataset.ids[position],
             dataset.question_of[position],
             tuple(dataset.valid_answers_of[position]),
             tuple(dataset.gold_answers_of[position]),
-            types[position]["coarse"],
-            types[position]["fine"],
+            **of_question,
         )
-        for position in positions.tolist()
+        for position, of_question in zip(positions.tolist(), types, strict=True)
     )
     passages = ReleasePassages(dataset)
     labels = np.zeros(len(passages), dtype=np.int8)
