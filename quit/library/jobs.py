@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from quit.dataset.release import Release
     from quit.engine.pipeline import Pipeline
     from quit.engine.workspace import Workspace
+    from quit.models.protocols import Encoder
 
 Step = Callable[..., Any]
 """Carries out a named step of a job: ``step(name, function, *arguments)`` returns what the function returns."""
@@ -189,7 +190,7 @@ def label_update(
     return JobResult({"update": report}, nothing_new)
 
 
-def _push(pipeline: Pipeline, url: str, project: int | None, **options: Any) -> dict[str, Any]:
+def _push(pipeline: Pipeline, url: str, project: int | None, new_project: bool, repair: bool) -> dict[str, Any]:
     from quit.annotation.client import connect
     from quit.annotation.project import push
     from quit.review.audit import draw_audit
@@ -206,17 +207,21 @@ def _push(pipeline: Pipeline, url: str, project: int | None, **options: Any) -> 
         splits = ", ".join(settings.review.splits)
         raise InputError(f"There is nothing to review: {workspace} has no labelled question in {splits}.")
     server, store = connect(workspace.path, settings.review, url or None), ReviewStore(workspace)
-    return asdict(push(store, server, settings, items, controls, project=project, **options, say=note))
+    report = push(
+        store, server, settings, items, controls, project=project, new_project=new_project, repair=repair, say=note
+    )
+    return asdict(report)
 
 
-def _pull(pipeline: Pipeline, url: str, project: int | None, **options: Any) -> dict[str, Any]:
+def _pull(pipeline: Pipeline, url: str, project: int | None, full: bool, accept_withdrawals: bool) -> dict[str, Any]:
     from quit.annotation.client import connect
     from quit.annotation.sync import pull
     from quit.review.store import ReviewStore
 
     workspace, settings = pipeline.workspace, pipeline.settings
     server = connect(workspace.path, settings.review, url or None)
-    return asdict(pull(ReviewStore(workspace), server, settings, project=project, **options))
+    store = ReviewStore(workspace)
+    return asdict(pull(store, server, settings, project=project, full=full, accept_withdrawals=accept_withdrawals))
 
 
 def _update(pipeline: Pipeline, changed: bool) -> dict[str, Any]:
@@ -308,11 +313,11 @@ def _newest(pipeline: Pipeline, target: Path | None) -> Release | None:
     return open_release(target) if is_release(target) else None
 
 
-def _export(frozen: Release, formats: list[str], out: Path, **options: Any) -> list[str]:
+def _export(frozen: Release, formats: list[str], out: Path, overwrite: bool, encoder: Encoder) -> list[str]:
     """Write a release in these formats; returns their folders."""
     from quit.dataset.dataset import Dataset
     from quit.export import export
 
     dataset = Dataset.of_release(frozen.path)
-    exports = export(dataset, formats, out, card=frozen.card, **options)
+    exports = export(dataset, formats, out, overwrite=overwrite, card=frozen.card, encoder=encoder)
     return [str(out / each.format) for each in exports]
