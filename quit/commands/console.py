@@ -14,7 +14,7 @@ from quit.release.view import embedded_labels
 from quit.render import terminal
 from quit.render.table import Table, number
 from quit.status.asked import asked, asked_tables
-from quit.status.replies import cut_replies, readers_table, replies_table
+from quit.status.replies import cut_notes, readers_table, replies_table
 from quit.status.summary import left_out, stages_table, summary, ways_out
 from quit.text.words import counted
 
@@ -40,7 +40,7 @@ def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:
     pieces: list[Table | str] = [stages_table(workspace, pipeline)]
     readers = readers_table(workspace)
     if any(replies.cut or replies.sentences or replies.filtered for replies in readers.values()):
-        pieces += [replies_table(readers), *cut_replies(readers)]
+        pieces += [replies_table(readers), *cut_notes(readers)]
     lines = origin_lines(origins(workspace.path))
     pieces += filter(None, [embedded_labels(workspace, pipeline.settings) if pipeline else None])
     pieces += [*asked_tables(asked(workspace)), *(["\n".join(["Replies used, all runs", *lines])] if lines else [])]

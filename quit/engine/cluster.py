@@ -27,7 +27,7 @@ from quit.engine.workers import LostPlace, LostWorker
 from quit.errors import QuitError, ServerError, SettingsError, fault_of_the_machine, importing
 from quit.models.generation.base import ChatRequest, Completion
 from quit.settings import JudgeSettings, ReaderSettings, RunSettings, Settings
-from quit.settings.runner import parse_runner
+from quit.settings.runner import ray_address
 from quit.stages.stage import Context, Tables
 from quit.text.secrets import shown
 from quit.text.words import counted
@@ -42,11 +42,11 @@ _PASSES = ("Starting Ray client server failed", "ZombieProcess")
 
 
 class Cluster:
-    """A Ray cluster, called from the threads of a build. ``text``: as in :func:`quit.settings.runner.parse_runner`;
+    """A Ray cluster, called from the threads of a build. ``text``: as in :func:`quit.settings.runner.ray_address`;
     ``count``: shards at a time, where the build itself starts Ray."""
 
     def __init__(self, text: str, settings: RunSettings, count: int) -> None:
-        self.address = parse_runner(text)[1]
+        self.address = ray_address(text) or "local"
         self._text = text
         self._settings = settings
         self._count = count

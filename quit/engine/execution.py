@@ -23,7 +23,7 @@ from quit.common.ranges import Range
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.errors import Stopped, Waiting, without_secrets_in_errors
-from quit.settings.runner import parse_runner
+from quit.settings.runner import ray_address
 from quit.stages.order import STAGES
 from quit.stages.stage import Stage, Tables
 from quit.text.secrets import without_secrets
@@ -78,7 +78,7 @@ class Execution(ExitStack):
         count = settings.workers * (len(pipeline.settings.readers) if settings.parallel_readers else 1)
         self._threads, self._cluster = Threads(count), None
         self.callback(self._threads.close)
-        if parse_runner(runner or settings.runner)[0] != "threads":
+        if ray_address(runner or settings.runner) is not None:
             from quit.engine.cluster import Cluster
 
             cluster = self._cluster = Cluster(runner or settings.runner, settings, count)

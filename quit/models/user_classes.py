@@ -24,6 +24,7 @@ from quit.common.progress import note
 from quit.errors import InputError, QuitError, ServerError, SettingsError, check_known, fault_of_the_machine
 from quit.models.generation.base import canonical
 from quit.settings import JudgeSettings, ReaderSettings, Settings, load
+from quit.settings.runner import ray_address
 
 _OBJECT = "object:"
 _OBJECTS: dict[str, object] = {}
@@ -63,7 +64,7 @@ def register_models(
     if not isinstance(models, Mapping):
         raise SettingsError('Give models as a mapping of names to objects: models={"mine": Mine()}.')
     settings = load(profile, overrides).settings
-    if models and settings.run.runner != "threads":
+    if models and ray_address(settings.run.runner) is not None:
         raise SettingsError(f"Models that are objects work with run.runner=threads only. {_BY_NAME}")
     rows = {reader.name: row for row, reader in enumerate(settings.readers)}
     texts: list[str] = []

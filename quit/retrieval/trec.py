@@ -137,5 +137,5 @@ def _add(values: dict[str, dict[str, float]], question: str, passage: str, text:
         of_question[passage] = float(text)
     except ValueError:
         of_question[passage] = math.nan
-    if not math.isfinite(of_question[passage]):
-        raise InputError(f"{where}: {what} is {quote(text)}; expected a number.")
+    if not abs(of_question[passage]) < HIGHEST:
+        raise InputError(f"{where}: {what} is {quote(text)}; expected a number that float32 holds.")

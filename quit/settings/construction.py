@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from quit.settings.runner import parse_runner
+from quit.settings.runner import ray_address
 from quit.settings.section import File, Section
 
 MAX_HINTS = 36
@@ -318,5 +318,5 @@ class RunSettings(Section):
     @field_validator("runner")
     @classmethod
     def _names_a_place(cls, text: str) -> str:
-        parse_runner(text)
+        ray_address(text)
         return text

@@ -251,7 +251,9 @@ def _explain(path: Sequence[str], problems: Sequence[Mapping[str, Any]], model: 
     is_short = isinstance(problem["input"], str | int | float | bool | None) and not key.endswith("_env")
     shown = problem["input"] if is_short else "..."  # in place of a variable's name may stand the secret itself
     if isinstance(shown, str):
-        shown = re.sub(r"//[^\s/]*@", "//***@", shown)  # a message must not show the password of an address
+        shown = re.sub(
+            r"(?<=//)[^\s/]*@|(?<=:)[^\s/:]+:[^\s/]*@", "***@", shown
+        )  # a message must not show the password of an address
     if problem["type"] == "model_type" and path:
         settings = ", ".join(f"{key}.{name}" for name in _known_keys(model, path))
         return f"{key!r} is a section, not a value ({shown}).{settings and f' Its settings: {settings}.'}"

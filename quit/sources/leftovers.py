@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
+import warnings
 
 _QUOTED = r"(?:'[^'\\]*'|\"[^\"\\]*\")"
 _ARRAY = re.compile(rf"\[\s*{_QUOTED}(?:\s+{_QUOTED})+\s*\]")
+_STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _LEFT = tuple(
-    (re.compile(pattern, re.IGNORECASE), meaning)
+    (re.compile(pattern, re.IGNORECASE | re.DOTALL), meaning)
     for pattern, meaning in (
         (r"#(?:REF|NAME|VALUE|DIV/0|NUM|NULL|SPILL|CALC|N/A)[!?]?|#{3,}", "an error cell of a spreadsheet"),
         (r"nan|<na>|nat|none|null|undefined", "a missing value"),
@@ -32,8 +35,14 @@ def listed(text: str) -> list[str] | None:
     if _ARRAY.fullmatch(text):
         return [part[1:-1] for part in re.findall(_QUOTED, text)]
     try:
-        parts = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        try:
+            parts = json.loads(text)
+        except ValueError:  # not JSON
+            with warnings.catch_warnings(action="ignore"):  # of escapes that Python does not know
+                parts = ast.literal_eval(text)
+            if re.search(r"''\s*''", _STRING.sub("''", text)):  # Python would join the two
+                return None
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
     if not all(part is None or isinstance(part, str) for part in parts):
         return None

@@ -3,6 +3,7 @@ filtered."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -25,6 +26,7 @@ from quit.errors import WorkspaceError
 from quit.evaluate.labels import Patterns, of_readers
 from quit.models.generation.base import FILTERED
 from quit.models.protocols import NO_ANSWER
+from quit.models.readers.cleaning import says_no_answer
 from quit.render.table import Table
 from quit.stages.labelling.answers import Answers, accepted_answers
 from quit.stages.labelling.passages import PassageRows
@@ -140,15 +142,16 @@ def _by_hints(answers: Answers, correct: np.ndarray, hints: np.ndarray) -> np.nd
     ended = answers.rows["ended"]
     cut, filtered = (pc.fill_null(pc.starts_with(ended, why), False).to_numpy() for why in ("length", FILTERED))
     no_answer = np.flatnonzero(pc.equal(answers.distinct["answer"], NO_ANSWER).to_numpy())
-    raw = answers.distinct["raw"].take(pa.array(no_answer))
-    says_no_answer = pc.match_substring(raw, NO_ANSWER, ignore_case=True)
-    sentence = pc.and_(pc.invert(says_no_answer), pc.match_substring_regex(raw, r"[^\s[:punct:]]"))
+    raw = answers.distinct["raw"].take(pa.array(no_answer)).to_pylist()
+    is_sentence = np.array(
+        [bool(re.search(r"\w", text or "")) and not says_no_answer(text) for text in raw], dtype=bool
+    )
     columns = (
         counts.sum(axis=0),
         counts[no_answer].sum(axis=0),
         counts[correct].sum(axis=0),
         np.bincount(hints[is_asked & cut], minlength=size),
-        counts[no_answer[pc.fill_null(sentence, False).to_numpy()]].sum(axis=0),
+        counts[no_answer[is_sentence]].sum(axis=0),
         np.bincount(hints[is_asked & filtered], minlength=size),
     )
     return np.stack(columns, axis=1)
@@ -181,7 +184,7 @@ def replies_table(readers: Mapping[str, Replies]) -> Table:
     return Table("Readers", ("reader", "passages", "NO ANSWER", *columns[1:]), rows)
 
 
-def cut_replies(readers: Mapping[str, Replies]) -> list[str]:
+def cut_notes(readers: Mapping[str, Replies]) -> list[str]:
     """Return a line for each reader of :func:`readers_table` whose replies often ran into the token limit."""
     return [
         f"{reader}: {counts.cut / counts.passages:.0%} of its replies were cut at the token limit, and "

@@ -25,7 +25,7 @@ from quit.stages.filter import filter_stage
 from quit.stages.order import STAGES
 from quit.status.asked import asked, asked_tables
 from quit.status.judges import agreement_tables, judge_agreements
-from quit.status.replies import cut_replies, readers_table, replies_table
+from quit.status.replies import cut_notes, readers_table, replies_table
 from quit.status.stages import StageStatus, status
 from quit.text.words import counted
 
@@ -223,7 +223,7 @@ def summary(workspace: Workspace) -> list[Table | str]:
         Table("From sources to splits", ("", "questions"), [(name, f"{count:,}") for name, count in funnel(workspace)]),
         Table("Labels by number of hints", ("hints", "passages", "label 2", "share"), hints),
         replies_table(readers),
-        *cut_replies(readers),
+        *cut_notes(readers),
         *asked_tables(asked(workspace)),
         *([usage] if (usage := usage_table(workspace)).rows else []),
         *filter(

@@ -145,6 +145,11 @@ def test_a_build_describes_the_parts_of_a_damaged_manifest_again_and_keeps_none_
     assert len(finished.discard_damaged()) == 1
     finished.finish(run)
     assert finished.up_to_date and files_of(finished.workspace.path / "tables") == before
+    manifest.write_text("[")
+    truncate(part := next((folder / "descriptions").glob("*.parquet")))
+    _, line = finished.discard_damaged()  # a disk that lost both
+    assert part.name in line and not part.exists()
+    _finish(finished, run)
     manifest.write_text(whole.replace(folder.name, "0" * 16))
     with pytest.raises(WorkspaceError, match="is of another run"):
         finished.workspace.manifest(folder)

@@ -22,7 +22,7 @@ from quit.models.factory import language_judge
 from quit.models.prompting import PROMPTS
 from quit.models.protocols import JudgeItem
 from quit.settings import load
-from quit.settings.runner import parse_runner
+from quit.settings.runner import ray_address
 from quit.stages.stage import Context, Tables
 from tests.building import plan_build
 from tests.comparing import files_of
@@ -166,17 +166,17 @@ def test_the_program_is_its_code_and_lists_of_words(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
-        ("threads", ("threads", "")), ("ray", ("ray", "local")),
-        ("ray:auto", ("ray", "auto")), ("ray:10.0.0.1:6379", ("ray", "10.0.0.1:6379")),
-        ("ray://head.lan:10001", ("ray", "ray://head.lan:10001")), ("ray://[::1]:10001", ("ray", "ray://[::1]:10001")),
+        ("threads", None), ("ray", "local"), ("ray:auto", "auto"), ("ray:10.0.0.1:6379", "10.0.0.1:6379"),
+        ("ray://head.lan:10001", "ray://head.lan:10001"), ("ray://[::1]:10001", "ray://[::1]:10001"),
     ],
 )  # fmt: skip
-def test_a_text_names_a_runner(text: str, meant: tuple[str, str]) -> None:
-    assert parse_runner(text) == meant
+def test_a_text_names_a_runner(text: str, meant: str | None) -> None:
+    assert ray_address(text) == meant
 
 
 @pytest.mark.parametrize(
-    "text", ["", "thread", "ray://", "ray://h", "ray://me:secret@h:1", "dask://h:8786", "http://h:1", "ray ://h:1"]
+    "text",
+    ["", "thread", "ray://", "ray://h", "ray://me:secret@h:1", "ray:me:secret@h:1", "dask://h:8786", "ray ://h:1"],
 )
 def test_a_text_that_names_none_is_refused_without_its_password(text: str, source: Path, tmp_path: Path) -> None:
     with pytest.raises(errors.SettingsError, match=r"run\.runner.*ray://HOST:10001") as raised:

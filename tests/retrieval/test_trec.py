@@ -41,6 +41,7 @@ def test_a_run_in_each_form(tmp_path: Path, text: str, expected: dict, packed: b
         ("q1 d1 1\nq1 Q0 d2 2 1.0 x\n", "line 2 has 6 columns, the lines before 3"),
         ("q1 d1 0\n", "line 1: the rank, column 3, is '0'; expected a whole number from 1"),
         ("q1 Q0 d1 1 nan x\n", "line 1: the score, column 5, is 'nan'"),
+        ("q1 Q0 d1 1 1e300 x\n", "line 1: the score, column 5, is '1e300'; expected a number that float32 holds"),
         ("q1 Q0 d1 1 1 x\nq1 Q0 d1 2 1 x\n", "line 2 has 'd1' a second time for 'q1'"),
         ('{"q1": {"d1": NaN}}', "'q1' has NaN or null for 'd1'"),
         ('{"q1": {"\u00e9": 1, "e\u0301": 2}}', "a second time"),

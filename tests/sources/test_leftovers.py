@@ -25,7 +25,7 @@ def test_a_list_that_python_or_json_wrote_is_read_as_it_was(texts: list[str]) ->
 
 
 def test_a_missing_entry_of_a_list_is_left_out() -> None:
-    assert listed("['Cairo', None]") == ["Cairo"] and listed("[None]") == []
+    assert listed("['Cairo', None]") == listed('["Cairo", null]') == ["Cairo"] and listed("[None]") == []
 
 
 @pytest.mark.parametrize("cell", ["[]", "[None]"])
@@ -40,12 +40,30 @@ def test_an_empty_list_in_a_cell_is_no_answer_and_no_candidate(tmp_path, cell: s
     assert second.question is None and second.rejects[0].reason == "no_answer"
 
 
+def test_escapes_of_json_and_of_python_are_read_without_a_warning() -> None:
+    assert listed(r'["1\/2", "\u0141"]') == ["1/2", "Ł"] and listed(r"['\d', 'it\'s']") == [r"\d", "it's"]
+
+
 def test_a_list_that_numpy_printed_is_read() -> None:
     assert listed(str(np.array(["Cairo", "Al-Qahira"]))) == ["Cairo", "Al-Qahira"]
     assert listed(str(np.array(["Cairo", "Łódź city"] * 20))) == ["Cairo", "Łódź city"] * 20
 
 
-@pytest.mark.parametrize("text", ["Cairo", "[sic]", "[1, 2]", "['Cairo', 3]", "[Cairo, Giza]", "['Cairo'", "", "1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Cairo",
+        "[sic]",
+        "[1, 2]",
+        "['Cairo', 3]",
+        "[Cairo, Giza]",
+        "['Cairo'",
+        "",
+        "1",
+        "[{[1]: 2}]",
+        "['Ca' 'iro', 'Giza']",
+    ],
+)
 def test_other_texts_are_no_list(text: str) -> None:
     assert listed(text) is None
 

@@ -11,7 +11,7 @@ from quit.common.ids import content_hash
 from quit.common.ranges import WHOLE
 from quit.engine.workspace import Workspace
 from quit.stages.labelling.answers import number_answers
-from quit.status.replies import Replies, cut_replies, readers_table
+from quit.status.replies import Replies, cut_notes, readers_table
 from quit.status.summary import beyond_limits, funnel, leakage_losses, markdown_summary, stages_table
 from tests.report import tiny
 from tests.running import call_quit
@@ -44,14 +44,14 @@ def test_status_shows_the_readers_where_replies_were_lost_for_any_one_reason(tmp
 
 def test_replies_that_ran_into_the_token_limit_and_sentences_are_counted_and_said(tmp_path: Path) -> None:
     """Of reader one's twelve replies two were cut and three are sentences; a model that says NO ANSWER writes none."""
-    raw = ["It is the", "It is the Nile.", "It is the", "NO ANSWER", "(no answer", "..."]
+    raw = ["It is the", "It is the Nile.", "It is the", "NO_ANSWER", "(no  answer", "..."]
     workspace = _workspace(tmp_path / "W", raw, ["length", "stop", "length", "stop", "stop", "content_filter"])
     readers = readers_table(workspace)
     correct = readers["one"].correct
     assert readers == {"one": (12, 6, correct, 2, 3, 1), "two": (12, 12, 0, 0, 0, 0)}
     few = {"a": Replies(10, 0, 0, 1, 0, 0), "b": Replies(10, 0, 0, 0, 10, 0)}
-    assert cut_replies(few) == []  # a tenth is not worth a line
-    [line] = cut_replies(readers)
+    assert cut_notes(few) == []  # a tenth is not worth a line
+    [line] = cut_notes(readers)
     assert line.startswith("one: 17% of its replies were cut at the token limit, and 25% of its replies are sentences")
     summary = markdown_summary(workspace)
     assert line in summary and "| one | 12 | 50.0% | " in summary and " | 16.7% | 25.0% | 8.3% |" in summary

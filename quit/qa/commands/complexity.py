@@ -87,7 +87,7 @@ _REPLIES = {
     "head_replies": "Judge of documents: {verdicts} verdicts, {unread} could not be read: s_i = 0",
     "baseline_replies": "language_model: {verdicts} verdicts, {unread} could not be read: not complex",
     "answer_replies": "Its own answers: {answers}, {no_answer} of them NO ANSWER, {cut} cut at "
-    "64 tokens; {unread_verdicts} verdicts could not be read and are left out",
+    "{tokens} tokens; {unread_verdicts} verdicts could not be read and are left out",
 }
 
 

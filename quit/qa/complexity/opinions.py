@@ -73,6 +73,7 @@ class Opinions:
         self.about["answer_replies"] = {
             "answers": len(items),
             "no_answer": sum(item.candidate == NO_ANSWER for item in items),
+            "tokens": ANSWER_TOKENS,
             "cut": sum(reply.finish_reason == "length" for reply in replies),
             "unread_verdicts": verdicts.count(None),
         }

@@ -84,7 +84,10 @@ def read_neighbours(corpus: BuiltCorpus, path: Path, encoder: str, out: Path) ->
             loud=True,
         )
         neighbours.facts["weights_divided_by"] = divisor
-    neighbours.lists = {row: Ranking(near.rows, near.scores / np.float32(divisor)) for row, near in lists.items()}
+    neighbours.lists = {
+        row: Ranking(near.rows, (near.scores.astype(np.float64) / divisor).astype(np.float32))
+        for row, near in lists.items()
+    }
     sizes = [np.abs(near.scores[near.scores != 0]) for near in neighbours.lists.values()]
     if small := sum(int((size.astype(np.float16) == 0).sum()) for size in sizes):
         note(f"{path.name}: {counted(small, 'score')} too small for float16: weight 0.", loud=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,6 @@ class Rankings:
     equal scores as in the file. ``checksum``: the file's. ``documents``: ids that are ranked; ``unknown``: those of
     them that the corpus lacks."""
 
-    path: Path
     checksum: str
     by_id: dict[str, Ranking]
     documents: set[str]
@@ -38,11 +38,11 @@ def read_rankings(path: Path, corpus: BuiltCorpus) -> Rankings:
     """
     scores = read_run(path)[1]
     rows = corpus.rows_by_id
-    documents = {document for of_one in scores.values() for document in of_one}
-    if not documents & rows.keys():
-        example = next(iter(documents), "nothing")
+    documents = dict.fromkeys(chain.from_iterable(scores.values()))
+    if not documents.keys() & rows.keys():
+        example = next(map(quote, documents), "nothing")
         raise InputError(
-            f"{path} ranks no document of the corpus {corpus.path}: it has {quote(example)}, the corpus "
+            f"{path} ranks no document of the corpus {corpus.path}: it has {example}, the corpus "
             f"{quote(corpus.ids([0])[0])}. Ids are the corpus's, or those of its sources jsonl and beir."
         )
     by_id = {}
@@ -51,9 +51,8 @@ def read_rankings(path: Path, corpus: BuiltCorpus) -> Rankings:
         for document in sorted(of_one, key=of_one.__getitem__, reverse=True):
             if document in rows:
                 best.setdefault(rows[document], of_one[document])
-        with np.errstate(over="ignore"):
-            by_id[name] = Ranking(np.array([*best], dtype=np.int64), np.array([*best.values()], dtype=np.float32))
-    return Rankings(path, file_checksum(path), by_id, documents, documents - rows.keys())
+        by_id[name] = Ranking(np.array([*best], dtype=np.int64), np.array([*best.values()], dtype=np.float32))
+    return Rankings(file_checksum(path), by_id, {*documents}, documents.keys() - rows.keys())
 
 
 class RankingStage:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from quit.common.files import read_json
 from quit.common.progress import note
+from quit.common.rows import tuples
 from quit.errors import InputError, SettingsError, check_known, shell_word
 from quit.models.factory import Models
 from quit.qa.corpora.graph import NeighbourhoodGraph
@@ -132,20 +133,21 @@ def _ranking_stage(path: Path, corpus: BuiltCorpus, queries: Sequence[Query]) ->
     """Return the rankings of a file as a first stage; what does not fit is counted on stderr."""
     rankings = read_rankings(path, corpus)
     whole = corpus.queries.filter(pc.is_null(corpus.queries["parent_id"]))
-    names = zip(whole["query_id"].to_pylist(), whole["record_id"].to_pylist(), strict=True)
-    by_id = {query_id: rankings.by_id[name] for query_id, name in names if name in rankings.by_id} | rankings.by_id
+    record_of = dict(tuples(whole, "query_id", "record_id"))
+    by_record = {query_id: rankings.by_id[name] for query_id, name in record_of.items() if name in rankings.by_id}
+    by_id = by_record | rankings.by_id
     absent = [query.query_id for query in queries if query.query_id not in by_id]
     if len(absent) == len(queries):
         raise InputError(
             f"{path} ranks documents for none of the questions: it has {quote(next(iter(rankings.by_id)))}, the run "
             f"{quote(absent[0])}. Ids are the corpus's or the source's."
         )
-    by_text: dict[str, Ranking] = {}
+    ids, by_text = [query.query_id for query in queries], dict[str, Ranking]()
     for query in queries:
         ranking = by_id.get(query.query_id, NOTHING)
         if by_text.setdefault(query.text, ranking).rows.tolist() != ranking.rows.tolist():
             raise InputError(f"{path} has two rankings for questions with the text {quote(query.text)}: leave one out.")
-    others = len(rankings.by_id) - len(queries) + len(absent)
+    others = len(rankings.by_id.keys() - {name for query_id in ids for name in (query_id, record_of.get(query_id))})
     for what, number, of, then in (
         ("documents that the corpus lacks", len(rankings.unknown), len(rankings.documents), "; they are left out"),
         ("questions that this run does not ask", others, len(rankings.by_id), ""),

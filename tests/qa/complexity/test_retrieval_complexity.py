@@ -158,7 +158,8 @@ def test_opinions_of_language_models() -> None:
     assert [rating.said_complex for rating in opined] == [True, False, None, None]
     assert [rating.correct for rating in opined] == [True, True, False, False], "a sentence may be right"
     assert opinions.about["baseline_replies"] == {"verdicts": 4, "unread": 2}
-    assert opinions.about["answer_replies"] == {"answers": 4, "no_answer": 1, "cut": 0, "unread_verdicts": 0}
+    counts = {"answers": 4, "no_answer": 1, "tokens": 64, "cut": 0, "unread_verdicts": 0}
+    assert opinions.about["answer_replies"] == counts
     silent = Opinions(Models(QaSettings()), QaSettings())
     assert silent.added_to(rated) == rated and silent.about == {}
 

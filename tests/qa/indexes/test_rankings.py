@@ -59,7 +59,7 @@ def test_an_id_of_two_documents_means_neither(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ('{"q": {"zz": 1}}', "ranks no document of the corpus .*: it has 'zz', the corpus '[0-9a-f]{20}'"),
-        ("{}", "ranks no document"),
+        ("{}", "ranks no document of the corpus .*: it has nothing, the corpus"),
         ("[1]", "holds .*; expected a run: lines of"),
         ('{"q": {"a": "high"}}', "'q' has the text 'high' for 'a'; expected a finite"),
         ('{"q": {"a": NaN}}', "'q' has NaN or null for 'a'"),
