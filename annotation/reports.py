@@ -22,6 +22,11 @@ class PushReport:
     blind: int = 0
     problems: list[str] = field(default_factory=list)
 
+    @property
+    def has_news(self) -> bool:
+        """Whether anything on the server is other than before."""
+        return self.created or bool(self.new or self.changed or self.remade)
+
 
 @dataclass
 class PullReport:
@@ -45,3 +50,8 @@ class PullReport:
     done: int = 0
     part: str | None = None
     problems: list[str] = field(default_factory=list)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether rows were appended."""
+        return self.rows > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,9 @@ from quit.text.words import counted
 
 if TYPE_CHECKING:
     from quit.annotation.client import Server
+    from quit.annotation.reports import PullReport, PushReport
     from quit.engine.workspace import Workspace
+    from quit.review.apply import ApplyReport
     from quit.settings.review import Review
 
 PULL_SECONDS = 300
@@ -125,14 +128,14 @@ def push(
     from quit.annotation.client import connect
 
     arguments: dict[str, Any] = {"new_project": new_project, "repair": repair_config, "settings": set_}
-    report = _sync("push", workspace, url=url, project=project, **arguments)
+    report: PushReport = _sync("push", workspace, url=url, project=project, **arguments)
     opened, review = _open(workspace)
-    link = connect(opened.path, review, url).invitation(report["project"])
-    verb = "Made" if report["created"] else "Updated"
+    link = connect(opened.path, review, url).invitation(report.project)
+    verb = "Made" if report.created else "Updated"
     lines = [
-        f"{verb} project {report['project']}: {report['url']}/projects/{report['project']}/data",
-        f"  {counted(report['new'], 'new task')}, {report['changed']} changed, {report['unchanged']} unchanged"
-        + (f"; {report['blind']} are blind" if report["blind"] else ""),
+        f"{verb} project {report.project}: {report.url}/projects/{report.project}/data",
+        f"  {counted(report.new, 'new task')}, {report.changed} changed, {report.unchanged} unchanged"
+        + (f"; {report.blind} are blind" if report.blind else ""),
         *([f"  for annotators: {link}"] if link else []),
     ]
     _print_report(report, as_json, lines)
@@ -158,11 +161,11 @@ def pull(
         accept_withdrawals: Withdraw reviews even if many annotations were deleted at once.
     """
     arguments: dict[str, Any] = {"full": full, "accept_withdrawals": accept_withdrawals}
-    report = _sync("pull", workspace, url=url, project=project, **arguments)
+    report: PullReport = _sync("pull", workspace, url=url, project=project, **arguments)
     line = (
-        f"{counted(report['versions'], 'new or changed annotation')} ({report['skipped']} skipped), "
-        f"{report['withdrawn']} withdrawn: {counted(report['rows'], 'row')}, {report['verdicts']} of them verdicts on "
-        f"answers. {report['done']} of {counted(report['tasks'], 'task')} done."
+        f"{counted(report.versions, 'new or changed annotation')} ({report.skipped} skipped), "
+        f"{report.withdrawn} withdrawn: {counted(report.rows, 'row')}, {report.verdicts} of them verdicts on "
+        f"answers. {report.done} of {counted(report.tasks, 'task')} done."
     )
     _print_report(report, as_json, [line])
 
@@ -189,26 +192,26 @@ def apply(
     from quit.library import jobs
 
     with working("update", quiet):
-        report = run_job(jobs.label_update, workspace=str(workspace), withdraw=withdraw, settings=set_)["update"]
-    removal_reasons = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"
+        reports = run_job(jobs.label_update, workspace=str(workspace), withdraw=withdraw, settings=set_)
+    report: ApplyReport = reports["update"]
+    removal_reasons = ", ".join(f"{count} {reason}" for reason, count in report.questions_removed.items()) or "none"
     names = ("labels from 1 to 2", "labels from 2 to 1", "valid answers added", "valid answers removed")
     what = (*names, "questions removed")
-    changes = [f"{name} {count:+,}" for name, count in zip(what, report["now"].values(), strict=True) if count]
+    changes = [f"{name} {count:+,}" for name, count in zip(what, report.now.values(), strict=True) if count]
     done = f"Applied: {', '.join(changes) or 'the new reviews change nothing'}."
     lines = [
-        done if report["ran"] else "Nothing new since the last apply: the labels already use these reviews.",
+        done if report.ran else "Nothing new since the last apply: the labels already use these reviews.",
         "Since the build:",
-        f"  {counted(report['decided'], 'verdict')} settled, {report['open']} open (quit review status "
-        "--disagreements)",
-        f"  labels: {report['labels_up']} from 1 to 2, {report['labels_down']} from 2 to 1",
-        f"  valid answers: {report['answers_added']} added, {report['answers_removed']} removed",
+        f"  {counted(report.decided, 'verdict')} settled, {report.open} open (quit review status --disagreements)",
+        f"  labels: {report.labels_up} from 1 to 2, {report.labels_down} from 2 to 1",
+        f"  valid answers: {report.answers_added} added, {report.answers_removed} removed",
         f"  questions removed: {removal_reasons}",
     ]
     if withdraw:
         lines = ["The labels are those from before any review."]
-    elif not report["applied"]:
+    elif not report.applied:
         lines = ["There are no reviews yet: quit review pull"]
-    show(report, as_json, [] if quiet else lines)
+    show(asdict(report), as_json, [] if quiet else lines)
 
 
 @app.command()
@@ -249,8 +252,8 @@ def run(workspace: options.Workspace = Path("workspace"), url: UrlOption = None)
 
     opened, review = _open(workspace)
     with working("review"):
-        pushed = run_job(jobs.review_sync, workspace=opened, url=url)["push"]
-    _say(pushed["problems"])
+        reports = run_job(jobs.review_sync, workspace=opened, url=url)
+    _say(reports["push"].problems)
     try:
         with working("review"):
             run_job(jobs.label_update, workspace=opened)
@@ -266,7 +269,7 @@ def _open(place: Path) -> tuple[Workspace, Review]:
     return workspace, settings_of(workspace).review
 
 
-def _sync(step: str, workspace: Path, **arguments: Any) -> dict[str, Any]:
+def _sync(step: str, workspace: Path, **arguments: Any) -> Any:
     """Push or pull, and return what was done."""
     from quit.flows.calling import run_job
     from quit.library import jobs
@@ -275,9 +278,9 @@ def _sync(step: str, workspace: Path, **arguments: Any) -> dict[str, Any]:
         return run_job(jobs.review_sync, workspace=str(workspace), steps=[step], **arguments)[step]
 
 
-def _print_report(report: dict[str, Any], as_json: bool, lines: list[str]) -> None:
-    show(report, as_json, lines)
-    _say([] if as_json else report["problems"])
+def _print_report(report: PushReport | PullReport, as_json: bool, lines: list[str]) -> None:
+    show(asdict(report), as_json, lines)
+    _say([] if as_json else report.problems)
 
 
 def _say(problems: Iterable[str]) -> None:

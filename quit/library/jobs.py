@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,10 +21,12 @@ from quit.library.results import ReleaseFacts
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from quit.annotation.reports import PullReport, PushReport
     from quit.dataset.release import Release
     from quit.engine.pipeline import Pipeline
     from quit.engine.workspace import Workspace
     from quit.models.protocols import Encoder
+    from quit.review.apply import ApplyReport
 
 Step = Callable[..., Any]
 """Carries out a named step of a job: ``step(name, function, *arguments)`` returns what the function returns."""
@@ -126,7 +128,8 @@ def review_sync(
     settings: Sequence[str] = (),
     step: Step = directly,
 ) -> JobResult:
-    """Push what is to be reviewed and pull what people did. The result: step -> what it did.
+    """Push what is to be reviewed and pull what people did. The result: step -> its report
+    (:mod:`quit.annotation.reports`).
 
     A push that is refused fails the job at its end: what people did is pulled all the same.
 
@@ -149,10 +152,10 @@ def review_sync(
     """
     from quit.engine.planning import locked_last_build
 
-    reports: dict[str, dict[str, Any]] = {}
+    reports: dict[str, PushReport | PullReport] = {}
     refusal: InputError | None = None
     with locked_last_build(workspace, settings) as pipeline:
-        work: dict[str, Callable[..., dict[str, Any]]] = {
+        work: dict[str, Callable[..., PushReport | PullReport]] = {
             "push": partial(_push, new_project=new_project, repair=repair),  # the most informative first (3.2.3)
             "pull": partial(_pull, full=full, accept_withdrawals=accept_withdrawals),  # annotations -> reviews
         }
@@ -164,8 +167,7 @@ def review_sync(
                 refusal = refusal or error
     if refusal:
         raise refusal
-    news = ("created", "new", "changed", "remade", "rows")
-    if any(report.get(name) for report in reports.values() for name in news):
+    if any(report.has_news for report in reports.values()):
         return JobResult(reports)
     return JobResult(reports, "Nothing new: the project is up to date, and every review was pulled.")
 
@@ -173,8 +175,8 @@ def review_sync(
 def label_update(
     workspace: str | Workspace, *, withdraw: bool = False, settings: Sequence[str] = (), step: Step = directly
 ) -> JobResult:
-    """Update the labels by every review that was pulled: people's verdicts over the judge's (3.2.4). The result: what
-    it did, under ``update``. Errors: as of :func:`review_sync`.
+    """Update the labels by every review that was pulled: people's verdicts over the judge's (3.2.4). The result:
+    ``update`` -> :class:`quit.review.apply.ApplyReport`. Errors: as of :func:`review_sync`.
 
     Args:
         workspace: Folder of the workspace, as the machine that runs this sees it.
@@ -185,12 +187,12 @@ def label_update(
     from quit.review.apply import plan_update
 
     with locked_last_build(workspace, settings, runs=True) as pipeline:
-        report = step("update", _update, pipeline, plan_update(pipeline, withdraw))
-    nothing_new = None if report["ran"] else "Nothing new: the labels use every review that was pulled."
+        report: ApplyReport = step("update", _update, pipeline, plan_update(pipeline, withdraw))
+    nothing_new = None if report.ran else "Nothing new: the labels use every review that was pulled."
     return JobResult({"update": report}, nothing_new)
 
 
-def _push(pipeline: Pipeline, url: str, project: int | None, new_project: bool, repair: bool) -> dict[str, Any]:
+def _push(pipeline: Pipeline, url: str, project: int | None, new_project: bool, repair: bool) -> PushReport:
     from quit.annotation.client import connect
     from quit.annotation.project import push
     from quit.review.audit import draw_audit
@@ -207,13 +209,12 @@ def _push(pipeline: Pipeline, url: str, project: int | None, new_project: bool, 
         splits = ", ".join(settings.review.splits)
         raise InputError(f"There is nothing to review: {workspace} has no labelled question in {splits}.")
     server, store = connect(workspace.path, settings.review, url or None), ReviewStore(workspace)
-    report = push(
+    return push(
         store, server, settings, items, controls, project=project, new_project=new_project, repair=repair, say=note
     )
-    return asdict(report)
 
 
-def _pull(pipeline: Pipeline, url: str, project: int | None, full: bool, accept_withdrawals: bool) -> dict[str, Any]:
+def _pull(pipeline: Pipeline, url: str, project: int | None, full: bool, accept_withdrawals: bool) -> PullReport:
     from quit.annotation.client import connect
     from quit.annotation.sync import pull
     from quit.review.store import ReviewStore
@@ -221,24 +222,24 @@ def _pull(pipeline: Pipeline, url: str, project: int | None, full: bool, accept_
     workspace, settings = pipeline.workspace, pipeline.settings
     server = connect(workspace.path, settings.review, url or None)
     store = ReviewStore(workspace)
-    return asdict(pull(store, server, settings, project=project, full=full, accept_withdrawals=accept_withdrawals))
+    return pull(store, server, settings, project=project, full=full, accept_withdrawals=accept_withdrawals)
 
 
-def _update(pipeline: Pipeline, changed: bool) -> dict[str, Any]:
+def _update(pipeline: Pipeline, changed: bool) -> ApplyReport:
     from quit.engine.execution import Execution
     from quit.review.apply import ApplyReport, change_counts, difference, report
 
     if not changed:
-        same = asdict(report(pipeline, ran=False))
-        return {**same, "now": difference(same, same)}
+        same = report(pipeline, ran=False)
+        return replace(same, now=difference(same, same))
     workspace, state = pipeline.workspace, pipeline.workspace.state
-    before = change_counts(workspace) if "update" in workspace.current() else asdict(ApplyReport())
+    before = ApplyReport(**change_counts(workspace) if "update" in workspace.current() else {})
     with Execution(pipeline, runner="threads") as carry_out:
         for stage in dict.fromkeys(run.stage for run in pipeline.review_dependent_runs):
             carry_out(stage)
     pipeline.begin()  # only now: until the update is done, the tables are those of before
-    after = asdict(report(pipeline, ran=pipeline.fingerprints != state))
-    return {**after, "now": difference(before, after)}
+    after = report(pipeline, ran=pipeline.fingerprints != state)
+    return replace(after, now=difference(before, after))
 
 
 def release(

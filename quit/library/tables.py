@@ -288,10 +288,8 @@ class Tables:
             ServerError: Label Studio does not answer.
             SettingsError: The token is refused, or a setting is of another section.
         """
-        from quit.annotation.reports import PushReport
-
         with _working("push", progress):
-            reports = jobs.review_sync(
+            reports: dict[str, PushReport] = jobs.review_sync(
                 self._workspace,
                 url or "",
                 ["push"],
@@ -300,7 +298,7 @@ class Tables:
                 repair=repair,
                 settings=override_texts(settings),
             ).result
-        return PushReport(**reports["push"])
+        return reports["push"]
 
     def review_pull(
         self,
@@ -318,13 +316,11 @@ class Tables:
             full: Read every task, not only those changed since the last pull.
             accept_withdrawals: Withdraw reviews even if many annotations were deleted at once.
         """
-        from quit.annotation.reports import PullReport
-
         with _working("pull", progress):
-            reports = jobs.review_sync(
+            reports: dict[str, PullReport] = jobs.review_sync(
                 self._workspace, url or "", ["pull"], project or 0, full=full, accept_withdrawals=accept_withdrawals
             ).result
-        return PullReport(**reports["pull"])
+        return reports["pull"]
 
     def review_status(self) -> ReviewStatus:
         """Return how far the review is, as ``quit review status --json`` prints it. Asks no server."""
@@ -347,11 +343,11 @@ class Tables:
             SettingsError: A setting is of another section.
             WorkspaceError: Another run holds the workspace.
         """
-        from quit.review.apply import ApplyReport
-
         with _working("update", progress):
-            reports = jobs.label_update(self._workspace, withdraw=withdraw, settings=override_texts(settings)).result
-        return ApplyReport(**reports["update"])
+            reports: dict[str, ApplyReport] = jobs.label_update(
+                self._workspace, withdraw=withdraw, settings=override_texts(settings)
+            ).result
+        return reports["update"]
 
 
 def open_tables(folder: str | Path) -> Tables:

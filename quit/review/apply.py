@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,10 +98,8 @@ def change_counts(workspace: Workspace) -> dict[str, Any]:
     return {**dict(zip(("questions", *_SUMS), sums, strict=True)), "questions_removed": dict(removed_questions)}
 
 
-def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, int]:
+def difference(before: ApplyReport, after: ApplyReport) -> dict[str, int]:
     """Return by how much the sums of an update are more than those of the one before, questions removed all told."""
-    sums = {name: after[name] - before[name] for name in _SUMS}
-    return {
-        **sums,
-        "questions_removed": sum(after["questions_removed"].values()) - sum(before["questions_removed"].values()),
-    }
+    sums = {name: getattr(after, name) - getattr(before, name) for name in _SUMS}
+    removed_before, removed = (sum(each.questions_removed.values()) for each in (before, after))
+    return {**sums, "questions_removed": removed - removed_before}

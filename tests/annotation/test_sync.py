@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from quit.annotation.project import label_config, push
+from quit.annotation.reports import PushReport
 from quit.annotation.sync import TaskReader, pull
 from quit.annotation.tasks import make_task, next_version
 from quit.annotation.versions import Versions
@@ -203,7 +204,7 @@ def test_all_steps_at_once_say_what_was_met_even_if_the_last_is_refused(store: R
     def run(job: Any, **_: Any) -> dict[str, Any]:
         if job is jobs.label_update:
             raise WorkspaceError("Refused.")
-        return {"push": {"problems": ["Of the push."]}}
+        return {"push": PushReport(problems=["Of the push."])}
 
     monkeypatch.setattr(calling, "run_job", run)
     store.set_sync({"problems": ["Of the pull."]})

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from quit.annotation.reports import PullReport, PushReport
 from quit.errors import InputError
 from quit.library import jobs
 from tests.building import plan_build
@@ -45,3 +46,17 @@ def test_a_refused_push_keeps_nobodys_work_from_being_pulled(tmp_path: Path, mon
     with pytest.raises(InputError, match="the push is refused"):
         jobs.review_sync(str(tmp_path / "W"), step=step)
     assert tried == ["push", "pull"]
+
+
+@pytest.mark.parametrize(
+    ("push", "pull", "is_new"),
+    [
+        (PushReport(unchanged=4, gone=1, problems=["one"]), PullReport(tasks=4, done=4, unclear=1), False),
+        *((PushReport(**{name: 1}), PullReport(), True) for name in ("created", "new", "changed", "remade")),
+        (PushReport(), PullReport(rows=1), True),
+    ],
+)
+def test_a_sync_says_when_there_was_nothing_new(push, pull, is_new: bool, tmp_path: Path) -> None:
+    plan_build(tmp_path / "W").begin()
+    outcome = jobs.review_sync(str(tmp_path / "W"), step=lambda name, *_: {"push": push, "pull": pull}[name])
+    assert outcome.result == {"push": push, "pull": pull} and (outcome.nothing_new is None) is is_new

@@ -3,7 +3,7 @@
 import csv
 import json
 import re
-from dataclasses import asdict, fields
+from dataclasses import fields
 from inspect import isfunction, signature
 from pathlib import Path
 from typing import Any, get_args
@@ -103,7 +103,7 @@ def test_steps_of_a_review_are_those_of_its_jobs(call, job, report, tmp_path: Pa
 
     def stub(*positions: Any, **names: Any) -> jobs.JobResult:
         arguments.update(real.bind(*positions, **names).arguments)
-        return jobs.JobResult({step: asdict(report)})
+        return jobs.JobResult({step: report})
 
     monkeypatch.setattr(jobs, name, stub)
     assert call(tables) == report

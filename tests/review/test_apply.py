@@ -3,7 +3,6 @@
 import json
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +13,7 @@ from quit.errors import InputError, SettingsError
 from quit.library import jobs
 from quit.release.view import open_to_read
 from quit.report.data import gather
+from quit.review.apply import ApplyReport
 from quit.review.audit import draw_audit
 from quit.review.items import ReviewItem, review_items
 from quit.review.store import ReviewStore
@@ -30,8 +30,8 @@ UPDATE = "11_update/*/**/*"
 BASE = {"labels": "label", "valid_answers": "label", "verdicts": "judge", "splits": "split"}
 
 
-def apply_reviews(workspace: Workspace, withdraw: bool = False) -> SimpleNamespace:
-    return SimpleNamespace(**jobs.label_update(str(workspace.path), withdraw=withdraw).result["update"])
+def apply_reviews(workspace: Workspace, withdraw: bool = False) -> ApplyReport:
+    return jobs.label_update(str(workspace.path), withdraw=withdraw).result["update"]
 
 
 def _items(workspace: Workspace) -> list[ReviewItem]:

@@ -160,7 +160,7 @@ def test_the_figures_of_a_sample_follow_the_formulas(workspace: Workspace) -> No
 
 def test_a_push_draws_and_asks_for_the_audit(workspace: Workspace, monkeypatch) -> None:
     pytest.importorskip("label_studio_sdk", reason="the extra review is not installed")
-    from quit.annotation.project import PushReport
+    from quit.annotation.reports import PushReport
 
     pushed: dict[str, list] = {}
     monkeypatch.setattr("quit.annotation.client.connect", lambda *_: None)
@@ -171,7 +171,7 @@ def test_a_push_draws_and_asks_for_the_audit(workspace: Workspace, monkeypatch) 
 
     monkeypatch.setattr("quit.annotation.project.push", push)
     for audit, splits in ((0, {"dev", "test"}), (12, {*SPLITS})):
-        jobs._push(SimpleNamespace(workspace=workspace, settings=_settings(audit)), "", None)
+        jobs._push(SimpleNamespace(workspace=workspace, settings=_settings(audit)), "", None, False, False)
         assert {item.split for item in pushed["items"]} == splits
 
 
