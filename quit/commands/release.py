@@ -111,7 +111,7 @@ def verify(path: options.Release, as_json: options.Json = False) -> None:
 
     Example: `quit release verify workspace/releases/v1`
     """
-    from quit.release.create import verify_tables
+    from quit.release.verify import verify_tables
 
     with working("verification"):
         release = verify_tables(path)
@@ -127,8 +127,7 @@ def list_(workspace: options.Workspace = Path("workspace"), as_json: options.Jso
 
     Example: `quit release list`
     """
-    from quit.dataset.release import releases_of
-    from quit.release.create import list_rows
+    from quit.dataset.release import list_rows, releases_of
 
     rows = list_rows(releases_of(open_workspace(workspace)))
     lines = []
@@ -182,9 +181,9 @@ def check(
     from quit.engine.planning import last_build
     from quit.export.card_facts import Origin
     from quit.export.venues import venue_metadata
-    from quit.release.create import subject_of, subject_of_release
     from quit.release.gates import check as check_gates
     from quit.release.gates import parse_waivers, tell_paraphrases, with_release_settings
+    from quit.release.subjects import subject_of, subject_of_release
     from quit.settings import load_card
 
     if (card or blind) and not venue:
@@ -303,7 +302,8 @@ def what_if(
         judge: The judge whose verdicts decide: of `quit release rejudge`, or a second one of the build.
         limit: Questions that are listed.
     """
-    from quit.release.whatif import opened, pieces, shares_of_people, summary
+    from quit.release.rules import opened
+    from quit.release.whatif import pieces, shares_of_people, summary
 
     with working("what-if", as_json):
         answered = opened(place, judge)

@@ -277,3 +277,20 @@ def newest_release(workspace: Workspace) -> Release | None:
     releases, state = releases_of(workspace), workspace.state
     of_tables = [release for release in releases if release.content.get("fingerprints") == state]
     return next(reversed(of_tables or releases), None)
+
+
+def list_rows(releases: Sequence[Release]) -> list[dict[str, Any]]:
+    """Return one row per release: name, content id, questions by split, passages, reviews, annotators, gates."""
+    return [
+        {
+            "name": release.name,
+            "content_id": release.content_id,
+            "questions": release.facts["counts"]["questions"],
+            "passages": release.facts["counts"]["passages"],
+            "reviews": release.content["reviews"]["reviews"],
+            "annotators": len(release.content["reviews"]["annotators"]),
+            "gates": [{name: gate[name] for name in ("gate", "state", "waiver")} for gate in release.facts["gates"]],
+            "waived": [gate["gate"] for gate in release.facts["gates"] if gate["state"] == "waived"],
+        }
+        for release in releases
+    ]

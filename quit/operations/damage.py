@@ -13,7 +13,7 @@ from quit.engine.parts import log_number, read_log_part
 from quit.engine.reading import settings_of
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError
-from quit.release.create import verify_tables
+from quit.release.verify import verify_tables
 
 
 def faults_of(workspace: Workspace) -> Iterator[str]:

@@ -25,7 +25,7 @@ from quit.common.rows import tuples
 from quit.dataset.dataset import SPLITS
 from quit.dataset.files import TableFiles, TableWriter, imported_schema, names_of
 from quit.models.protocols import Encoder, JudgeItem, Verdict
-from quit.release.create import Created, check_target, entry_of, facts_of, put, refuse_failed, table_path
+from quit.release.freezing import Created, check_target, entry_of, facts_of, put, refuse_failed, table_path
 from quit.release.gates import Subject, check, coverage
 from quit.release.import_json import Published, ReleaseFiles
 from quit.settings import parse

@@ -1,159 +1,18 @@
-"""What the labels would be by another rule: other labelers, more of them right, another judge. No model is asked.
-
-Where a labeler was not asked about a passage (``labels.partial``), figures have a least and a most: as if it were
-wrong, or right, about all of these. Definitions: docs/research/validity.md.
-"""
+"""What the labels would be by another rule (:mod:`quit.release.rules`), as tables, and by people's audit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from quit.common.columns import is_in
-from quit.dataset.dataset import FULLY, Dataset
-from quit.dataset.files import QUESTIONS_A_CHUNK, questions_at_once
-from quit.dataset.release import ReaderInfo, Release, is_release, open_release
+from quit.dataset.release import is_release, open_release
 from quit.dataset.workspace import verification_of
 from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
-from quit.errors import SettingsError
-from quit.evaluate.labels import ALL, SPLITS
-from quit.release.create import subject_of, subject_of_release
-from quit.release.gates import Subject
-from quit.release.view import open_to_read
+from quit.evaluate.labels import ALL
 from quit.render.table import Table, interval, percent
-from quit.stages.labelling.answers import accepted_answers
 from quit.text.words import counted
-
-FIGURES = ("count", "label_2", "then_least", "then_most", "to_1_least", "to_1_most", "to_2_least", "to_2_most")
-"""Of passages, or of questions with some passage of label 2: all, those with label 2 now and then, and changes."""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A label rule: 2 where at least ``least`` of these labelers answer correctly. ``title``: in words."""
-
-    labelers: Sequence[str]
-    least: int
-    title: str
-
-
-class Answered:
-    """The labels of some questions and what labelers answered.
-
-    ``datasets``: the questions, in chunks. ``verdicts``: those that decide, of people and ``judge``; None: those in
-    force. Raises ``InputError`` for tables that do not fit together.
-    """
-
-    def __init__(self, datasets: Iterable[Dataset], judge: str | None = None, verdicts: pa.Table | None = None) -> None:
-        self._by = f", judged by {judge}" if judge else ""
-        self._ids: list[str] = []
-        self._split_names: list[str] = []
-        now, right, hints, counts = [], [], [], []
-        for dataset in datasets:
-            every = np.arange(len(dataset.ids))
-            hints.append(dataset.rows.hints)
-            counts.append(dataset.rows.counts)
-            self._ids += dataset.ids
-            self._split_names += dataset.split_names
-            now.append(dataset.labels_of(every) == FULLY)
-            of_chunk = verdicts
-            if verdicts is not None:
-                of_chunk = verdicts.filter(is_in(verdicts["question_id"], pa.array(dataset.ids)))
-            right.append({info.name: _right(dataset, info, every, of_chunk) for info in dataset.labelers})
-        self._now, self._hints = np.concatenate(now), np.concatenate(hints)
-        self._starts = np.concatenate([[0], np.cumsum(np.concatenate(counts))])  # of questions' passages
-        self._right = {name: np.concatenate([part[name] for part in right], axis=1) for name in right[0]}
-
-    def rule(self, labelers: Sequence[str] = (), without: Sequence[str] = (), least: int = 1) -> Rule:
-        """Return the paper's rule with these changes. Raises ``SettingsError`` for a labeler that is none, and where
-        fewer are left than must be right."""
-        if unknown := {*labelers, *without} - {*self._right}:
-            raise SettingsError(f"{min(unknown)!r} is no labeler here. Labelers: {', '.join(self._right)}.")
-        left = [name for name in self._right if name in (labelers or self._right) and name not in without]
-        if len(left) < least:
-            who = counted(least, "labeler")
-            raise SettingsError(f"{who} must be right of {len(left)}: name more labelers, or lower --least.")
-        return Rule(left, least, f"at least {least} of {', '.join(left)}{self._by}")
-
-    def standard_rules(self) -> list[Rule]:
-        """Return the rules that leave one labeler out, and the one that asks for two."""
-        names = [*self._right]
-        rules = [Rule([other for other in names if other != name], 1, f"without {name}") for name in names]
-        rules.append(Rule(names, 2, "two labelers right"))
-        return [rule for rule in rules if len(rule.labelers) >= rule.least]
-
-    def label_2(self, rule: Rule) -> np.ndarray:
-        """Return which passages have label 2, at least and at most: bool, shape (2, passages)."""
-        return np.concatenate([self._label_2(rule, rows) for rows, _ in self._chunks()], axis=1)
-
-    def _label_2(self, rule: Rule, rows: slice) -> np.ndarray:
-        return np.count_nonzero([self._right[name][:, rows] for name in rule.labelers], axis=0) >= rule.least
-
-    def _chunks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield the passages of some questions at a time, and where in these each question begins."""
-        size = questions_at_once(QUESTIONS_A_CHUNK, len(self._ids), len(self._now))
-        for first in range(0, len(self._ids), size):
-            starts = self._starts[first : first + size + 1]
-            yield slice(*starts[[0, -1]].tolist()), starts[:-1] - starts[0]
-
-    def effects(self, rules: Sequence[Rule]) -> list[dict[str, Any]]:
-        """Return what each rule changes.
-
-        Keys: ``title``, ``labelers``, ``least``; ``labels``: figures of passages by split and number of hints (None:
-        all); ``questions``: the same of questions with some label 2, by split; ``changed``: the questions that lose
-        every label 2 or gain one (``loses``), ``certain`` unless that rests on answers not asked for.
-        """
-        return [self._effect(rule) for rule in rules]
-
-    def _effect(self, rule: Rule) -> dict[str, Any]:
-        hints = self._hints
-        groups = {size: hints == size for size in np.unique(hints).tolist()} | {None: hints > 0}
-        chunks = []
-        for rows, starts in self._chunks():
-            label_2 = np.concatenate([self._now[None, rows], self._label_2(rule, rows)])
-            flags = _figures(label_2)
-            sums = [np.add.reduceat(flags & inside[rows], starts, axis=-1, dtype=int) for inside in groups.values()]
-            chunks.append([_figures(np.maximum.reduceat(label_2, starts, axis=-1)), *sums])
-        of_questions, *of_groups = (np.concatenate(parts, axis=1) for parts in zip(*chunks, strict=True))
-        by_hints = [({"hints": size}, figures) for size, figures in zip(groups, of_groups, strict=True)]
-        certain_loss, loss, certain_gain, gain = of_questions[4:].astype(bool)
-        changed = [
-            {"question_id": self._ids[place], "split": self._split_names[place],
-             "loses": bool(loss[place]), "certain": bool(certain_loss[place] or certain_gain[place])}
-            for place in np.flatnonzero(loss | gain).tolist()
-        ]  # fmt: skip
-        labels, questions = self._rows(by_hints), self._rows([({}, of_questions)])
-        facts = {"title": rule.title, "labelers": list(rule.labelers), "least": rule.least}
-        return {**facts, "labels": labels, "questions": questions, "changed": changed}
-
-    def _rows(self, groups: Sequence[tuple[Mapping[str, Any], np.ndarray]]) -> list[dict[str, Any]]:
-        """Return figures of shape (figures, questions) by split, for each group of passages."""
-        splits = np.array(self._split_names, dtype=object)
-        rows = (
-            {"split": name, **group, **dict(zip(FIGURES, figures[:, inside].sum(axis=1).tolist(), strict=True))}
-            for name in (*SPLITS, ALL)
-            if (inside := (splits == name) | (name == ALL)).any()
-            for group, figures in groups
-        )
-        return [row for row in rows if row["count"]]
-
-
-def opened(place: str | Path, judge: str | None = None) -> Answered:
-    """Open a release or a finished workspace. Raises as ``verify``, ``last_build`` and :func:`answered_of` do."""
-    source = open_to_read(place)
-    return answered_of(subject_from(source), judge, source.read("second_verdicts") if judge else None)
-
-
-def subject_from(source: Release | Workspace) -> Subject:
-    """Return a release or a finished workspace as what gates check. Raises as ``last_build`` does."""
-    return subject_of_release(source) if isinstance(source, Release) else subject_of(last_build(source))
 
 
 def shares_of_people(place: str | Path, effect: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -177,48 +36,6 @@ def shares_of_people(place: str | Path, effect: Mapping[str, Any]) -> list[dict[
             shares = {new: counts[old] / counts["count"] for new, old in names.items()}
             rows.append({"of": row["of"], **shares, **{name: row[name] for name in ("estimate", "low", "high")}})
     return rows
-
-
-def answered_of(subject: Subject, judge: str | None = None, second: pa.Table | None = None) -> Answered:
-    """Return a subject's labels and answers. ``judge``: whose verdicts decide wherever people's do not; ``second``: the
-    table ``second_verdicts``. Raises ``SettingsError`` where no verdict of the judge is kept, and as
-    :class:`Answered`."""
-    verdicts = verdicts_of(judge, subject.files.read("verdicts"), second) if judge else None
-    return Answered((part.labelled() for part in subject.chunks()), judge, verdicts)
-
-
-def _right(dataset: Dataset, labeler: ReaderInfo, positions: np.ndarray, verdicts: pa.Table | None) -> np.ndarray:
-    """Return whether a labeler answers each passage correctly, at least and at most: bool, shape (2, passages).
-    ``verdicts``: those that decide; None: those in force."""
-    replies = dataset.replies(positions, [labeler])
-    correct = replies.valid if verdicts is None else accepted_answers(replies.distinct, verdicts)
-    right = correct[replies.index[:, 0]]
-    is_asked = dataset.asked(positions, labeler)
-    return np.stack([right, right | ~is_asked])
-
-
-def verdicts_of(judge: str, verdicts: pa.Table, second: pa.Table | None) -> pa.Table:
-    """Return the verdicts of people, then all of a judge: the first one on an answer counts."""
-    columns = ["question_id", "answer_key", "correct", "judge"]
-    of_people = pc.fill_null(pc.equal(verdicts["basis"], "review"), False)
-    tables = [verdicts.filter(pc.invert(of_people)), *([] if second is None else [second])]
-    by_judges = pa.concat_tables([table.select(columns) for table in tables], promote_options="default")
-    of_judge = by_judges.filter(pc.equal(by_judges["judge"], judge))
-    if not len(of_judge):
-        names = ", ".join(sorted(filter(None, by_judges["judge"].unique().to_pylist()))) or "none"
-        raise SettingsError(
-            f"No verdicts of the judge {judge!r} on these answers are kept here. Kept: {names}. To ask another judge: "
-            "quit release rejudge"
-        )
-    return pa.concat_tables([verdicts.filter(of_people).select(columns), of_judge], promote_options="default")
-
-
-def _figures(label_2: np.ndarray) -> np.ndarray:
-    """Return whether each item counts for ``FIGURES``: bool, shape (figures, items). ``label_2``: which have it now, at
-    least and at most, shape (3, items)."""
-    now, least, most = label_2
-    flags = (np.ones_like(now), now, least, most, now & ~most, now & ~least, ~now & least, ~now & most)
-    return np.stack(flags)
 
 
 def pieces(effect: dict[str, Any], most: int) -> list[Table | str]:

@@ -12,14 +12,13 @@ import duckdb
 from quit.common.progress import advance
 from quit.common.rows import sql_rows
 from quit.dataset.files import current_files
-from quit.dataset.release import Release, open_release
+from quit.dataset.release import Release, list_rows, open_release
 from quit.dataset.statistics import statistics_of
 from quit.engine.reading import TableReader
 from quit.engine.usage import totals
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, shell_word
 from quit.evaluate.labels import SPLITS
-from quit.release.create import list_rows
 from quit.release.diff import diff
 from quit.release.show import imported_lines
 from quit.release.view import embedded_labels, shown_judge, shown_readers, shown_releases

@@ -14,9 +14,9 @@ from quit.dataset.release import Release
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
-from quit.release.create import subject_of_release
 from quit.release.gates import Subject
-from quit.release.whatif import answered_of
+from quit.release.rules import answered_of
+from quit.release.subjects import subject_of_release
 from quit.render import plots
 from quit.render.table import Plot, Table, percent, share
 from quit.settings import Settings

@@ -53,7 +53,7 @@ def test_a_build_stops_within_seconds_and_goes_on_afterwards(tmp_path, few_sourc
     [
         (("export", "-f", "trec"), ("quit.export.files", "put_in_place")),
         (("report",), ("quit.report.page", "write")),
-        (("release", "create", "--name", "v1"), ("quit.release.create", "write_json")),
+        (("release", "create", "--name", "v1"), ("quit.release.freezing", "write_json")),
     ],
 )
 def test_other_commands_stop_and_leave_nothing_half_made(command, place, tmp_path, built) -> None:

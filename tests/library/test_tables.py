@@ -18,7 +18,7 @@ from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.export import FORMATS, FineTuning
 from quit.library import jobs
 from quit.library.arguments import Format
-from quit.release.create import put
+from quit.release.freezing import put
 from quit.review.apply import ApplyReport
 from tests.release import small
 from tests.running import call_quit

@@ -17,8 +17,9 @@ from quit.engine.workspace import Workspace
 from quit.errors import GateError, InputError, SettingsError, WorkspaceError
 from quit.export import export
 from quit.flows.review import label_update
-from quit.release.create import create, subject_of_release
+from quit.release.create import create
 from quit.release.gates import check, with_release_settings
+from quit.release.subjects import subject_of_release
 from quit.review.store import ReviewStore
 from tests.comparing import files_of
 from tests.running import call_quit, killed_at
@@ -114,7 +115,7 @@ def test_targets_that_must_not_be_overwritten(workspace: Workspace, tmp_path: Pa
 
 def test_a_killed_create_leaves_nothing_that_looks_complete(workspace: Workspace) -> None:
     command = ("release", "create", "-w", workspace.path, "--name", "v1")
-    with killed_at("quit.release.create", "write_json", workspace.path.parent, *command):
+    with killed_at("quit.release.freezing", "write_json", workspace.path.parent, *command):
         pass
     assert [*(workspace.path / "releases").glob(".v1.*.partial")] and releases_of(workspace) == []
     verify(_create(workspace, "v1").path)

@@ -9,7 +9,8 @@ import pytest
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
 from quit.release.gates import Subject
-from quit.release.whatif import answered_of, opened, pieces, summary
+from quit.release.rules import answered_of, opened
+from quit.release.whatif import pieces, summary
 from quit.render.table import Table, markdown
 from quit.report.sections import sections
 from tests.release import small

@@ -47,7 +47,7 @@ from quit.qa.experiment import write_table
 from quit.qa.indexes.built import building
 from quit.qa.settings import QaSettings
 from quit.qa.settings.benchmark import Benchmark
-from quit.release.whatif import opened
+from quit.release.rules import opened
 from quit.text.vendors import family
 from quit.version import __version__
 

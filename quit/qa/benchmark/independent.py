@@ -10,13 +10,13 @@ import numpy as np
 from quit.dataset.dataset import FULLY, PARTIALLY, Dataset
 from quit.evaluate.circularity import CORPUS
 from quit.qa.benchmark.task import ReleaseTask
-from quit.release.whatif import Answered
+from quit.release.rules import Answered
 from quit.text.answers import answer_key
 
 
 def task_without(task: ReleaseTask, dataset: Dataset, answered: Answered, names: Sequence[str]) -> ReleaseTask:
     """Return a release's task with labels and valid answers that do not rest on some labelers: without the answers that
-    only these gave, except gold ones. Raises as :meth:`quit.release.whatif.Answered.rule`."""
+    only these gave, except gold ones. Raises as :meth:`quit.release.rules.Answered.rule`."""
     labels = np.where(answered.label_2(answered.rule(without=names))[0], FULLY, PARTIALLY).astype(np.int8)
     keys: dict[bool, set[tuple[int, str]]] = {}
     for is_left in (False, True):

@@ -17,8 +17,8 @@ from quit.dataset.dataset import Dataset
 from quit.errors import InputError
 from quit.models.factory import Models
 from quit.models.protocols import NO_ANSWER
+from quit.release.subjects import subject_from
 from quit.release.view import open_to_read
-from quit.release.whatif import subject_from
 from quit.stages.labelling.design import cosines, extremes, subsets
 from quit.stages.labelling.passages import permutation_name
 
