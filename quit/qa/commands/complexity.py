@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -43,8 +44,10 @@ def run(
         out: Folder of the tables.
     """
     from quit.models.factory import Models
-    from quit.qa.complexity import retrieval_complexity as rrcp
-    from quit.qa.complexity.opinions import Opinions
+    from quit.qa.complexity.agreement import agreement
+    from quit.qa.complexity.opinions import opinion_models
+    from quit.qa.complexity.questions import questions_of, read_questions
+    from quit.qa.complexity.retrieval_complexity import Ratings, rate, write
     from quit.qa.complexity.token_heads import Colbert
     from quit.qa.indexes.built import building
     from quit.qa.indexes.encoders import ColbertEncoder
@@ -55,24 +58,27 @@ def run(
     check_selection(queries, source, kind)
     settings = load_settings(profile, set_)
     models = Models(settings)
-    opinions = Opinions(models, settings)
+    opinion_of = opinion_models(models, settings)
     model, stages = settings.complexity.token_model, settings.first_stages
     tokens = Colbert(ColbertEncoder(model, stages)) if model else LateInteraction(models.encoder)
     collection = open_collection(corpus, index or (), models, settings, dense=True)
     if queries is None:
-        rows = rrcp.questions_of(select_questions(collection.corpus, source, kind, questions))
+        rows = questions_of(select_questions(collection.corpus, source, kind, questions))
     else:
-        rows = rrcp.read_questions(queries)[:questions]
+        rows = read_questions(queries)[:questions]
     complexity = settings.complexity
     judged = complexity.answer_head == "judge"
     head: AnswerHead = JudgedAnswers(models.judge) if judged else ContainedOrNear(models.encoder)
     with working("complexity", as_json), building(out, "complexity run"):
-        results = opinions.added_to(rrcp.rate(rows, collection, head, tokens, complexity))
+        ratings = rate(rows, collection, head, tokens, complexity)
+        opinions = {name: model.opinion(rows) for name, model in opinion_of.items()}
+        rated = Ratings.of(ratings, complexity, {name: opinion.verdicts for name, opinion in opinions.items()})
         about: dict[str, Any] = {"corpus": collection.corpus.identity, "first_stage": collection.first_stage.identity}
-        about |= {"answer_head": head.identity, "token_head": tokens.identity, **opinions.about}
+        about |= {"answer_head": head.identity, "token_head": tokens.identity, "agreement": agreement(rated)}
+        about |= ChainMap(*(opinion.facts for opinion in opinions.values()))
         if isinstance(head, JudgedAnswers):
             about["head_replies"] = {"verdicts": head.verdict_count, "unread": head.unread}
-        summary = rrcp.write(results, out, about, complexity)
+        summary = write(rated, out, about)
     show(summary, as_json, [*pieces(summary), f"{out}: complexity.parquet, complexity.json"])
 
 

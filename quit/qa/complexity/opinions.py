@@ -4,16 +4,16 @@ without documents."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 from quit.models.factory import Models
-from quit.models.generation import ChatRequest
+from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.judges import rule
-from quit.models.prompting import load_prompt
-from quit.models.protocols import NO_ANSWER, JudgeItem
+from quit.models.prompting import PromptTemplate, load_prompt
+from quit.models.protocols import NO_ANSWER, Judge, JudgeItem
 from quit.models.readers.cleaning import as_written
-from quit.qa.complexity.retrieval_complexity import ComplexityQuestion, ComplexityResult
+from quit.qa.complexity.questions import ComplexityQuestion
 from quit.qa.opening import language_model
 from quit.qa.relevance import YesNo
 from quit.qa.settings import QaSettings
@@ -23,58 +23,68 @@ ANSWER_TOKENS = 64
 """Longest answer without documents, in tokens."""
 
 
-class Opinions:
-    """The models that the settings name, none of them by default. ``about``: their identities, and after
-    :meth:`added_to` what their replies came to: of the verdicts of baseline and judge, how many could not be read; of
-    the answers, how many are NO ANSWER and how many were cut at :data:`ANSWER_TOKENS`.
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What a model says of each question, None where nothing could be read. ``facts``: who was asked, and what the
+    replies came to."""
 
-    Raises :class:`quit.errors.SettingsError` for a name or prompt that is none.
-    """
+    verdicts: list[bool | None]
+    facts: dict[str, Any]
 
-    def __init__(self, models: Models, settings: QaSettings) -> None:
-        complexity = settings.complexity
-        self._settings, self._models = complexity, models
-        self._baseline = self._answers = None
-        self.about: dict[str, Any] = {}
-        if complexity.baseline_model:
-            generator = language_model(complexity.baseline_model, models, settings, "complexity.baseline_model")
-            self._baseline = YesNo(generator, load_prompt(complexity.baseline_prompt, _FIELDS))
-            self.about["baseline"] = self._baseline.identity
-        if complexity.answer_model:
-            self._answers = language_model(complexity.answer_model, models, settings, "complexity.answer_model")
-            self._prompt = load_prompt("probe", _FIELDS)
-            parts = (self._answers.identity, self._prompt.identity, f"{ANSWER_TOKENS} tokens")
-            self.about["answers"] = "|".join(parts)
-            self.about["answers_judged_by"] = models.judge.identity
 
-    def added_to(self, results: Sequence[ComplexityResult]) -> list[ComplexityResult]:
-        """Return the ratings with what the models say: ``said_complex`` and ``correct``, None where nothing could be
-        read."""
-        questions = [rating.question for rating in results]
-        verdicts: list[bool | None] = [None] * len(results)
-        if self._baseline is not None:
-            verdicts = self._baseline.ask([{"question": question.text} for question in questions])
-            self.about["baseline_replies"] = {"verdicts": self._baseline.verdict_count, "unread": self._baseline.unread}
-        return [
-            replace(rating, said_complex=verdict, correct=correct)
-            for rating, verdict, correct in zip(results, verdicts, self._correct(questions), strict=True)
-        ]
+class ComplexityBaseline:
+    """Is the question complex? ``facts`` count the verdicts, and those that could not be read."""
 
-    def _correct(self, questions: Sequence[ComplexityQuestion]) -> list[bool | None]:
-        if self._answers is None:
-            return [None] * len(questions)
+    def __init__(self, generator: CachedGenerator, prompt: PromptTemplate) -> None:
+        self._yes_no = YesNo(generator, prompt)
+
+    def opinion(self, questions: Sequence[ComplexityQuestion]) -> Opinion:
+        """Return whether the model calls each question complex."""
+        verdicts = self._yes_no.ask([{"question": question.text} for question in questions])
+        counts = {"verdicts": len(verdicts), "unread": verdicts.count(None)}
+        return Opinion(verdicts, {"baseline": self._yes_no.identity, "baseline_replies": counts})
+
+
+class OwnAnswers:
+    """Does the model know the answer? ``facts`` count the answers, how many are NO ANSWER, how many were cut at
+    :data:`ANSWER_TOKENS`, and the judge's verdicts that could not be read."""
+
+    def __init__(self, generator: CachedGenerator, judge: Judge) -> None:
+        self._generator, self._judge, self._prompt = generator, judge, load_prompt("probe", _FIELDS)
+
+    def opinion(self, questions: Sequence[ComplexityQuestion]) -> Opinion:
+        """Return whether the judge finds the model's answer to each question correct."""
         requests = [ChatRequest(self._prompt, {"question": question.text}, ANSWER_TOKENS) for question in questions]
-        replies = self._answers.complete(requests)
+        replies = self._generator.complete(requests)
         items = [
             JudgeItem(question.query_id, question.text, question.answers, as_written(reply.text))
             for question, reply in zip(questions, replies, strict=True)
         ]
-        verdicts = [ruling.verdict.correct for ruling in rule(items, self._models.judge)]
-        self.about["answer_replies"] = {
+        verdicts = [ruling.verdict.correct for ruling in rule(items, self._judge)]
+        counts = {
             "answers": len(items),
             "no_answer": sum(item.candidate == NO_ANSWER for item in items),
             "tokens": ANSWER_TOKENS,
             "cut": sum(reply.finish_reason == "length" for reply in replies),
             "unread_verdicts": verdicts.count(None),
         }
-        return verdicts
+        parts = (self._generator.identity, self._prompt.identity, f"{ANSWER_TOKENS} tokens")
+        facts = {"answers": "|".join(parts), "answers_judged_by": self._judge.identity, "answer_replies": counts}
+        return Opinion(verdicts, facts)
+
+
+def opinion_models(models: Models, settings: QaSettings) -> dict[str, ComplexityBaseline | OwnAnswers]:
+    """Return the models that the settings name, none of them by default, by the opinion that is theirs
+    (:data:`quit.qa.complexity.retrieval_complexity.OPINIONS`).
+
+    Raises :class:`quit.errors.SettingsError` for a name or prompt that is none.
+    """
+    complexity, by_opinion = settings.complexity, dict[str, ComplexityBaseline | OwnAnswers]()
+    if complexity.baseline_model:
+        generator = language_model(complexity.baseline_model, models, settings, "complexity.baseline_model")
+        prompt = load_prompt(complexity.baseline_prompt, _FIELDS)
+        by_opinion["said_complex"] = ComplexityBaseline(generator, prompt)
+    if complexity.answer_model:
+        generator = language_model(complexity.answer_model, models, settings, "complexity.answer_model")
+        by_opinion["correct"] = OwnAnswers(generator, models.judge)
+    return by_opinion

@@ -1,7 +1,7 @@
 """``quit complexity``: ratings follow the formulas, agreement is found where it is and not where it is not, bad input
 is named."""
 
-from dataclasses import replace
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,8 +17,10 @@ from quit.models.factory import Models
 from quit.models.generation import ChatRequest
 from quit.models.protocols import Verdict
 from quit.qa.commands.complexity import pieces
-from quit.qa.complexity import retrieval_complexity as rrcp
-from quit.qa.complexity.opinions import Opinions
+from quit.qa.complexity.agreement import agreement
+from quit.qa.complexity.opinions import opinion_models
+from quit.qa.complexity.questions import ComplexityQuestion, questions_of, read_questions
+from quit.qa.complexity.retrieval_complexity import DECISIONS, ComplexityRating, Ratings, rate, write
 from quit.qa.opening import Opened, questions
 from quit.qa.relevance import JudgedAnswers
 from quit.qa.settings import QaSettings
@@ -39,6 +41,7 @@ QUERIES = [
     {"query_id": "open", "text": "Why?", "answers": []},
 ]  # fmt: skip
 SETTINGS = Complexity(documents=2, resamples=100)
+T_COM = SETTINGS.model_copy(update={"t_com": 0.9})
 TOKENS = SimpleNamespace(
     identity="tokens",
     prepare=lambda texts: None,
@@ -50,16 +53,15 @@ ANSWERS = SimpleNamespace(
 )
 
 
-def rated_of(encoder) -> list[rrcp.ComplexityResult]:
+def rated_of(encoder) -> list[ComplexityRating]:
     collection = SmallCollection(DOCUMENTS, QUERIES, {})
     opened = Opened(collection, WordOverlap(collection), SimpleNamespace(encoder=encoder), None)
-    return rrcp.rate(rrcp.questions_of(questions(collection)), opened, ANSWERS, TOKENS, SETTINGS)
+    return rate(questions_of(questions(collection)), opened, ANSWERS, TOKENS, SETTINGS)
 
 
-def result(answerability: float = 0.1, complete: float = 0.5, documents: int = 3, t_ans: float = 0.5, **question):
-    """A rated question: complete from 0.9, answerable from ``t_ans``."""
-    item = rrcp.ComplexityQuestion(**{"query_id": "q", "text": "q", "answers": ("Letsie III",), **question})
-    return rrcp.ComplexityResult(item, Retrieved(answerability, 0.0, complete, 0.1, documents), t_ans, 0.9)
+def rating(answerability: float = 0.1, complete: float = 0.5, documents: int = 3, **question) -> ComplexityRating:
+    item = ComplexityQuestion(**{"query_id": "q", "text": "q", "answers": ("Letsie III",), **question})
+    return ComplexityRating(item, Retrieved(answerability, 0.0, complete, 0.1, documents))
 
 
 def test_each_question_is_reported(encoder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,74 +74,77 @@ def test_each_question_is_reported(encoder, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_ratings(encoder, tmp_path: Path) -> None:
-    rated = rated_of(encoder)
-    assert [(one.question.query_id, one.question.hops) for one in rated] == [("q", 2), ("q-s1", 1), ("q-s2", 1)]
-    whole, step, nothing = rated
+    ratings = Ratings.of(rated_of(encoder), SETTINGS)
+    whole, step, nothing = ratings.table.to_pylist()
+    assert [(row["query_id"], row["hops"]) for row in (whole, step, nothing)] == [("q", 2), ("q-s1", 1), ("q-s2", 1)]
     # One document of two speaks of both tokens.
-    assert (whole.retrieved.documents, whole.retrieved.completeness) == (2, 0.5)
-    assert (whole.answerable, whole.complete, whole.complex) == (False, False, True)
-    assert whole.margin == pytest.approx(min(0.5 - 0.0, SETTINGS.t_com - 0.5))
-    assert step.answerable and not step.complex and step.margin == pytest.approx(-0.5)
-    assert nothing.retrieved == Retrieved(0, 0, 0, 0, 0) and nothing.complex
-    report = rrcp.write(rated, tmp_path, {}, SETTINGS)
+    assert (whole["documents"], whole["completeness"]) == (2, 0.5)
+    assert (whole["answerable"], whole["complete"], whole["complex"]) == (False, False, True)
+    assert whole["margin"] == pytest.approx(min(0.5 - 0.0, SETTINGS.t_com - 0.5))
+    assert step["answerable"] and not step["complex"] and step["margin"] == pytest.approx(-0.5)
+    assert not any(nothing[name] for name in asdict(Retrieved(0, 0, 0, 0, 0))) and nothing["complex"]
+    report = write(ratings, tmp_path, {"agreement": agreement(ratings)})
     assert (report["questions"], report["complex"], report["without_documents"]) == (3, 2, 1)
     table = pq.read_table(tmp_path / "complexity.parquet", columns=["query_id", "complex"])
     assert table.to_pydict() == {"query_id": ["q", "q-s1", "q-s2"], "complex": [True, False, True]}
     assert next(pieces(report)).startswith("3 questions")
 
 
-def test_complex_is_neither_answerable_nor_complete() -> None:
-    for records, answerable, complete in (
-        ((0.5, 0.2), True, False),
-        ((0.49, 0.9), False, True),
-        ((0.49, 0.89), False, False),
-        ((0.0, 0.0, 0, 0.0), False, False),  # no documents: neither
-    ):
-        rated = result(*records)
-        assert (rated.answerable, rated.complete) == (answerable, complete)
-        assert rated.complex == (not answerable and not complete)
+@pytest.mark.parametrize(
+    ("scores", "thresholds", "answerable", "complete"),
+    [
+        ((0.5, 0.2), (0.5, 0.9), True, False),
+        ((0.49, 0.9), (0.5, 0.9), False, True),
+        ((0.49, 0.89), (0.5, 0.9), False, False),
+        ((0.0, 0.0, 0), (0.0, 0.0), False, False),  # no documents: neither
+    ],
+)
+def test_complex_is_neither_answerable_nor_complete(scores, thresholds, answerable: bool, complete: bool) -> None:
+    t_ans, t_com = thresholds
+    ratings = Ratings.of([rating(*scores)], Complexity(t_ans=t_ans, t_com=t_com))
+    decisions = [bool(ratings[name][0]) for name in DECISIONS]
+    assert decisions == [answerable, complete, not answerable and not complete]
 
 
 @cache
-def drawn() -> list[rrcp.ComplexityResult]:
-    """Results whose answerability falls with the hops, and whose completeness is chance."""
+def drawn() -> list[ComplexityRating]:
+    """Ratings whose answerability falls with the hops, and whose completeness is chance."""
     rng = np.random.default_rng(4)
-    results = []
+    ratings = []
     for number in range(120):
         hops = int(rng.integers(1, 5))
         falling = float(np.clip(1 - 0.25 * hops + 0.1 * rng.normal(), 0, 1))
         question = {"query_id": str(number), "hops": hops, "kind": f"{hops}hop", "group": str(number // 2)}
-        results.append(result(falling, rng.random(), **question))
-    return results
+        ratings.append(rating(falling, rng.random(), **question))
+    return ratings
 
 
 def test_agreement_is_found_where_it_is_and_not_elsewhere() -> None:
-    agreement = rrcp.agreement(drawn(), SETTINGS)
-    two, hops, kinds = (agreement[name] for name in ("known_complex", "hops", "kinds"))
+    figures = agreement(Ratings.of(drawn(), T_COM))
+    two, hops, kinds = (figures[name] for name in ("known_complex", "hops", "kinds"))
     assert two["auc"]["answerability"]["value"] < 0.1 and two["auc"]["answerability"]["p"] < 0.01
     assert two["chosen_thresholds"]["matthews"]["value"] > 0.6
     assert hops["answerability"]["value"] < -0.5
     assert hops["completeness"]["low"] < 0 < hops["completeness"]["high"]
     assert kinds["answerability"]["value"] > 0.5 and kinds["answerability"]["p"] < 0.01 < kinds["completeness"]["p"]
     assert set(kinds["complex_share"]) == {"1hop", "2hop", "3hop", "4hop"}
-    assert rrcp.agreement([one for one in drawn() if one.question.hops == 2], SETTINGS) == {}, "one kind"
+    assert agreement(Ratings.of([one for one in drawn() if one.question.hops == 2], T_COM)) == {}, "one kind"
 
 
 def test_a_prompted_model_is_one_more_decision_and_its_own_answers_are_compared() -> None:
-    rated = [
-        replace(rating, said_complex=None if number == 0 else rating.question.hops > 1, correct=not rating.complex)
-        for number, rating in enumerate(drawn())
-    ]
-    agreement = rrcp.agreement(rated, SETTINGS)
-    first = int(rated[0].question.hops > 1)  # what could not be read counts as a no
-    assert agreement["known_complex"]["language_model"]["accuracy"] == pytest.approx(1 - first / len(rated))
-    correct = agreement["correct"]
-    assert correct["accuracy"]["complex"] == 0.0 and correct["accuracy"]["not_complex"] == 1.0
-    assert correct["pearson"]["complex"]["value"] == pytest.approx(-1.0)
-    scores = [rating.retrieved.answerability for rating in rated]
-    expected = stats.pearsonr(scores, [float(rating.correct) for rating in rated]).statistic
-    assert correct["pearson"]["answerability"]["value"] == pytest.approx(expected)
-    shown = markdown(pieces({"questions": 1, **dict.fromkeys(rrcp.DECISIONS, 1), "agreement": agreement}))
+    known = [one.question.hops > 1 for one in drawn()]
+    correct = (~Ratings.of(drawn(), T_COM)["complex"]).tolist()
+    ratings = Ratings.of(drawn(), T_COM, {"said_complex": [None, *known[1:]], "correct": correct})
+    figures = agreement(ratings)
+    first = int(known[0])  # what could not be read counts as a no
+    assert figures["known_complex"]["language_model"]["accuracy"] == pytest.approx(1 - first / len(known))
+    own = figures["correct"]
+    assert own["accuracy"]["complex"] == 0.0 and own["accuracy"]["not_complex"] == 1.0
+    assert own["pearson"]["complex"]["value"] == pytest.approx(-1.0)
+    scores = [one.retrieved.answerability for one in drawn()]
+    expected = stats.pearsonr(scores, [float(verdict) for verdict in correct]).statistic
+    assert own["pearson"]["answerability"]["value"] == pytest.approx(expected)
+    shown = markdown(pieces({"questions": 1, **dict.fromkeys(DECISIONS, 1), "agreement": figures}))
     assert "Pearson's correlation with it" in shown and "| pearson complex | -1.000 | -1.000 to -1.000 |" in shown
 
 
@@ -152,16 +157,16 @@ def test_opinions_of_language_models() -> None:
         return answers.get(request.fields["question"], "The answer to this question is Moshoeshoe II.")
 
     settings = talking(complexity={"baseline_model": "tiny", "answer_model": "tiny"})
-    opinions = Opinions(Talks(settings, reply), settings)
-    rated = [result(query_id=text, text=text) for text in ("Who?", "What?", "When?", "Why?")]
-    opined = opinions.added_to(rated)
-    assert [rating.said_complex for rating in opined] == [True, False, None, None]
-    assert [rating.correct for rating in opined] == [True, True, False, False], "a sentence may be right"
-    assert opinions.about["baseline_replies"] == {"verdicts": 4, "unread": 2}
-    counts = {"answers": 4, "no_answer": 1, "tokens": 64, "cut": 0, "unread_verdicts": 0}
-    assert opinions.about["answer_replies"] == counts
-    silent = Opinions(Models(QaSettings()), QaSettings())
-    assert silent.added_to(rated) == rated and silent.about == {}
+    models = opinion_models(Talks(settings, reply), settings)
+    items = [rating(query_id=text, text=text).question for text in ("Who?", "What?", "When?", "Why?")]
+    for _ in range(2):  # alike when it is asked again
+        said, correct = (models[name].opinion(items) for name in ("said_complex", "correct"))
+        assert said.verdicts == [True, False, None, None]
+        assert correct.verdicts == [True, True, False, False], "a sentence may be right"
+        assert said.facts["baseline_replies"] == {"verdicts": 4, "unread": 2}
+        counts = {"answers": 4, "no_answer": 1, "tokens": 64, "cut": 0, "unread_verdicts": 0}
+        assert correct.facts["answer_replies"] == counts
+    assert opinion_models(Models(QaSettings()), QaSettings()) == {}
 
 
 def test_a_judge_as_head() -> None:
@@ -193,28 +198,29 @@ GOOD = '{"id": 7, "question": "Who?", "answers": ["x"], "hops": 2}\n'
 def test_bad_question_files_name_the_line(tmp_path: Path, text: str, named: str) -> None:
     path = tmp_path / "q.jsonl"
     with pytest.raises(InputError, match="does not exist; expected JSON Lines of questions"):
-        rrcp.read_questions(path)
+        read_questions(path)
     path.write_text(text)
     with pytest.raises(InputError, match=named):
-        rrcp.read_questions(path)
+        read_questions(path)
     path.write_text(GOOD + '{"id": 8, "text": "q", "answers": ["a"], "group": null}\n')  # null: a group by itself
-    assert rrcp.read_questions(path) == [
-        rrcp.ComplexityQuestion("7", "Who?", ("x",), 2, None, "7"),
-        rrcp.ComplexityQuestion("8", "q", ("a",), None, None, "8"),
+    assert read_questions(path) == [
+        ComplexityQuestion("7", "Who?", ("x",), 2, None, "7"),
+        ComplexityQuestion("8", "q", ("a",), None, None, "8"),
     ]
 
 
 def test_labels_of_a_file_are_what_complexity_is_compared_with(tmp_path: Path) -> None:
     rows = [{"complex": True}, {"complex": False, "hops": 3}, {"hops": 2}, {}]
     records = [{"id": number, "question": "q", "answers": ["a"], **row} for number, row in enumerate(rows)]
-    item = rrcp.read_questions(write_lines(tmp_path / "q.jsonl", records))
-    assert [one.label for one in item] == [True, False, True, None]
+    items = read_questions(write_lines(tmp_path / "q.jsonl", records))
+    assert [item.label for item in items] == [True, False, True, None]
     # Complex are 0 and 1 (no document holds an answer), so of the three labelled ones 0 is right and 1 and 2 are wrong.
-    rated = [replace(result(float(number > 1), 0.1), question=one) for number, one in enumerate(item)]
-    agreement = rrcp.agreement(rated, SETTINGS)["known_complex"]
-    assert (agreement["items"], agreement["positive"], agreement["complex"]["accuracy"]) == (3, 2, pytest.approx(1 / 3))
-    whole = rrcp.write(rated, tmp_path, {}, SETTINGS)
-    page = markdown(pieces(whole))
+    rated = [ComplexityRating(item, rating(float(number > 1), 0.1).retrieved) for number, item in enumerate(items)]
+    ratings = Ratings.of(rated, T_COM)
+    figures = agreement(ratings)
+    two = figures["known_complex"]
+    assert (two["items"], two["positive"], two["complex"]["accuracy"]) == (3, 2, pytest.approx(1 / 3))
+    page = markdown(pieces(write(ratings, tmp_path, {"agreement": figures})))
     assert "Known to be complex (2 of 3)" in page
     assert "| complex matthews | -0.500 | – |" in page, "a resample of three questions often has one label alone"
     assert pq.read_table(tmp_path / "complexity.parquet")["known_complex"].to_pylist() == [True, False, None, None]
@@ -222,4 +228,4 @@ def test_labels_of_a_file_are_what_complexity_is_compared_with(tmp_path: Path) -
 
 def test_nothing_to_ask() -> None:
     with pytest.raises(InputError, match="None of the questions has an answer"):
-        rrcp.questions_of(questions(SmallCollection(DOCUMENTS, QUERIES[3:], {})))
+        questions_of(questions(SmallCollection(DOCUMENTS, QUERIES[3:], {})))
