@@ -19,7 +19,8 @@ from typing import Any
 from quit.common.opening import GZIP, PACKED, PARQUET, ZSTD, begins_with, open_bytes
 from quit.errors import InputError
 from quit.retrieval.records import STAGE, CorpusRecord, RawDocument, clean, clean_id, whole
-from quit.sources.fields import Item, plain, quote
+from quit.sources.drafts import Item
+from quit.sources.fields import plain, quote
 from quit.sources.files import is_array
 from quit.sources.lines import objects
 from quit.sources.records import Reject

@@ -17,8 +17,9 @@ from typing import Any
 
 from quit.common.safe import text_of_cell
 from quit.errors import InputError
-from quit.sources import fields
-from quit.sources.fields import BadRecord, DraftHint, DraftRecord, Item, quote
+from quit.sources import drafts, fields
+from quit.sources.drafts import DraftHint, DraftRecord, Item
+from quit.sources.fields import BadRecord, quote
 from quit.sources.files import MAX_WHOLE, read_bytes
 from quit.sources.leftovers import listed
 from quit.sources.records import SourceRecord
@@ -61,7 +62,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
     Unicode text. Raises ``InputError`` for another encoding, a missing column, a quote that is
     never closed, or a file without a usable record.
     """
-    return fields.records(_items(path), "csv", _parse, path, EXPECTED)
+    return drafts.records(_items(path), "csv", _parse, path, EXPECTED)
 
 
 def column_notes(path: Path) -> Iterator[str]:

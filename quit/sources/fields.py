@@ -1,6 +1,5 @@
-"""Shared by all readers: checks of fields with a reason for each fault, and the construction of ``SourceRecord``.
+"""Checks of fields, shared by all readers, with a reason for each fault.
 
-A structural fault rejects the record; a hint that is empty, boiler-plate or no text rejects that hint alone.
 Quotations of input are cut to 80 characters and escaped, since terminals and logs show them.
 """
 
@@ -9,24 +8,18 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import date
 from difflib import get_close_matches
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from quit.common.opening import ending
-from quit.errors import InputError
 from quit.sources.leftovers import listed
-from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
-from quit.sources.text import clean_hint, is_boilerplate, repair
+from quit.sources.text import repair
 from quit.text.answers import answer_key
 
-STAGE = "collect"
 MAX_QUOTE = 80
 MAX_ID = 200
 MAX_KEYS = 10  # of a record, in a message
@@ -35,7 +28,6 @@ MAX_PARTS = 1000
 
 MAX_TEXT = 100_000
 """Characters of one text: a book's chapter is no hint, and repairing or comparing a text of millions takes minutes."""
-
 _HUGE = 10**40  # turning longer numbers into text takes long, and Python refuses the longest
 
 
@@ -46,48 +38,6 @@ class BadRecord(Exception):
         super().__init__(detail)
         self.reason = reason
         self.detail = detail
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One raw value of a file: where it is, its key if it was in an object, or why it could not be read. ``offset``:
-    bytes before it in a file of lines."""
-
-    value: Any
-    position: int
-    file: str
-    where: str
-    key: str | None = None
-    fault: BadRecord | None = None
-    offset: int = 0
-
-
-@dataclass(slots=True)
-class DraftHint:
-    """A hint as the source has it; ``text`` may still be anything. ``where``: its place, for messages."""
-
-    text: Any
-    rank: int | None = None
-    convergence: float | None = None
-    url: str | None = None
-    scores: dict[str, int] | None = None
-    where: str = ""
-    passage_id: str | None = None
-
-
-@dataclass(slots=True)
-class DraftRecord:
-    """A record whose structure has been checked, but whose text has not been repaired."""
-
-    record_id: str
-    question: str
-    answers: list[str]
-    hints: list[DraftHint]
-    candidates: list[str] = field(default_factory=list)
-    coarse: str | None = None
-    fine: str | None = None
-    difficulty: str | None = None
-    given: bool = False
 
 
 def quote(value: str) -> str:
@@ -242,11 +192,11 @@ def as_text(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise wrong_type(name, "a text", value)
     if len(value) > MAX_TEXT:
-        raise BadRecord("too_long", f"Field {name!r} {_too_long(value)}.")
+        raise BadRecord("too_long", f"Field {name!r} {too_long(value)}.")
     return value
 
 
-def _too_long(text: str) -> str:
+def too_long(text: str) -> str:
     return f"has {len(text):,} characters; expected at most {MAX_TEXT:,}: {quote(text)}"
 
 
@@ -358,139 +308,6 @@ def gold_last(scores: Sequence[tuple[str, int]]) -> dict[str, int]:
     return score_of
 
 
-def as_record(item: Item) -> dict[str, Any]:
-    """Return an item's object. Raises ``BadRecord``: its own fault, or ``not_an_object``."""
-    if item.fault:
-        raise item.fault
-    if not isinstance(item.value, dict):
-        raise BadRecord("not_an_object", f"The record must be an object, but it is {describe(item.value)}.")
-    return item.value
-
-
-def distinct(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the texts that are not blank, one surface (the first) for each key, in order."""
-    surfaces: dict[str, str] = {}
-    for text in texts:
-        if text:
-            surfaces.setdefault(answer_key(text), text)
-    return tuple(surfaces.values())
-
-
-def records(
-    items: Iterable[Item], source: str, parse: Callable[[Any, str | None], DraftRecord], path: Path, expected: str
-) -> Iterator[SourceRecord]:
-    """Yield one ``SourceRecord`` per item: ``parse(value, key)`` checks its structure, here its text is repaired.
-
-    Raises ``InputError`` after the last item when none was usable.
-    """
-    usable = 0
-    reasons: Counter[str] = Counter()
-    first: dict[str, str] = {}
-    for item in items:
-        try:
-            parsed = _finish(parse(as_record(item), item.key), source, item)
-            usable += 1
-        except BadRecord as fault:
-            reasons[fault.reason] += 1
-            first.setdefault(fault.reason, f"{item.where}: {fault.detail}")
-            rejected = reject(item, source, STAGE, "record", fault.reason, fault.detail, _own_id(item))
-            parsed = SourceRecord(None, (rejected,))
-        yield parsed
-    if not usable:
-        raise unusable(path, expected, reasons, first.values())
-
-
-def unusable(path: Path, expected: str, reasons: Counter[str], first: Iterable[str]) -> InputError:
-    """Return the error of a file without a usable record: its faults by ``reasons``, the ``first`` of them in words."""
-    subject = "Your records hold" if is_given(path.name) else f"{path} holds"
-    if not reasons:
-        return InputError(f"{subject} no record. Expected {expected}.")
-    counts = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
-    faults = " ".join(list(first)[:3])
-    return InputError(f"{subject} no usable record ({counts}). Expected {expected}. First faults: {faults}")
-
-
-def _finish(draft: DraftRecord, source: str, item: Item) -> SourceRecord:
-    question = repair(draft.question)
-    if not question:
-        raise BadRecord("no_question", "The question is blank: write one, or take the record out.")
-    clean = cache(repair)  # candidates come back in every hint's scores
-    answers = distinct(clean(answer) for answer in draft.answers)
-    if not answers:
-        raise BadRecord(
-            "no_answer",
-            "The question has no answer: expected at least one that is not blank. Write it, or take the record out.",
-        )
-    what = "passage" if draft.given else "hint"
-    if len(draft.hints) > MAX_PARTS:
-        raise BadRecord("too_many", f"The record has {len(draft.hints)} {what}s; expected at most {MAX_PARTS}.")
-    hints: list[RawHint] = []
-    rejects: list[Reject] = []
-    for number, hint in enumerate(draft.hints, 1):
-        fault = _hint_fault(hint.text)
-        text = "" if fault else repair(hint.text) if draft.given else clean_hint(hint.text)
-        if not fault and not text:
-            fault = ("empty_hint", "is empty")
-        elif not fault and not draft.given and is_boilerplate(text):
-            fault = ("boilerplate_hint", f"says nothing about the answer: {quote(text)}")
-        if fault:
-            detail = f"{hint.where or f'{what.capitalize()} {number} of the record'} {fault[1]}."
-            rejects.append(reject(item, source, STAGE, "hint", fault[0], detail, draft.record_id))
-            continue
-        scores = [(clean(candidate), score) for candidate, score in (hint.scores or {}).items() if clean(candidate)]
-        name = (hint.passage_id or "") if draft.given else None
-        hints.append(RawHint(text, hint.rank, hint.convergence, hint.url, gold_last(scores) or None, name))
-    return SourceRecord(
-        RawQuestion(
-            source=source,
-            file=plain(item.file),
-            position=item.position,
-            record_id=draft.record_id,
-            question=question,
-            answers=answers,
-            hints=tuple(hints),
-            candidates=distinct(clean(candidate) for candidate in draft.candidates or _scored(draft.hints)),
-            coarse=draft.coarse,
-            fine=draft.fine,
-            difficulty=draft.difficulty,
-            given=draft.given,
-        ),
-        tuple(rejects),
-    )
-
-
-def _scored(hints: list[DraftHint]) -> list[str]:
-    """Return the candidates that hints were scored against, for sources that do not list them."""
-    return list(dict.fromkeys(candidate for hint in hints for candidate in hint.scores or {}))
-
-
-def _hint_fault(text: Any) -> tuple[str, str] | None:
-    if text is None:
-        return ("empty_hint", "is empty")
-    if not isinstance(text, str):
-        return ("wrong_type", f"must be a text, but it is {describe(text)}")
-    if len(text) > MAX_TEXT:
-        return ("too_long", _too_long(text))
-    return None
-
-
-def reject(item: Item, source: str, stage: str, kind: str, reason: str, detail: str, record_id: str | None) -> Reject:
-    """Return the reject of an item or of a part of it; its detail begins with the place in the file."""
-    return Reject(stage, kind, reason, f"{item.where}: {detail}", source, plain(item.file), item.position, record_id)
-
-
 def plain(name: str) -> str:
     """Return a file's name as tables can hold it: each odd byte, which is no Unicode, becomes one ``?``."""
     return name.encode("utf-8", "replace").decode()
-
-
-def _own_id(item: Item) -> str | None:
-    """Return the id of a record that could not be used, as far as it has one."""
-    ids = [item.value.get(name) for name in ("Q_ID", "id", "q_id")] if isinstance(item.value, dict) else []
-    for value in [*ids, item.key]:
-        if isinstance(value, str | int) and not isinstance(value, bool):
-            try:
-                return as_id(value, "id")
-            except BadRecord:
-                continue
-    return None

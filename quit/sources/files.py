@@ -16,7 +16,8 @@ from typing import IO, Any
 
 from quit.common.opening import PARQUET, begins_with, open_bytes
 from quit.errors import InputError
-from quit.sources.fields import MAX_QUOTE, BadRecord, Item, describe, is_given
+from quit.sources.drafts import Item
+from quit.sources.fields import MAX_QUOTE, BadRecord, describe, is_given
 
 MAX_LINE = 1 << 24
 """Bytes of one line of JSON Lines, 16 MiB: a thousand hints with scores of a hundred candidates each take a quarter of

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from quit.errors import InputError
-from quit.sources import fields
-from quit.sources.fields import MAX_QUOTE, DraftHint, DraftRecord, Item, describe, quote
+from quit.sources import drafts, fields
+from quit.sources.drafts import DraftHint, DraftRecord, Item
+from quit.sources.fields import MAX_QUOTE, describe, quote
 from quit.sources.files import check_file, read_json
 from quit.sources.records import SourceRecord
 
@@ -29,7 +30,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
     Convergence, scores and candidates are taken from HintEval's convergence metrics. Raises ``InputError`` for what is
     no such JSON or holds no usable record.
     """
-    return fields.records(_items(path), "hinteval", parse, path, EXPECTED)
+    return drafts.records(_items(path), "hinteval", parse, path, EXPECTED)
 
 
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:

@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from quit.common.files import files_to_read
 from quit.errors import InputError, MissingDependency
-from quit.sources import fields, jsonl
-from quit.sources.fields import DraftRecord, Item, quote
+from quit.sources import drafts, fields, jsonl
+from quit.sources.drafts import DraftRecord, Item
+from quit.sources.fields import quote
 from quit.sources.files import check_file
 from quit.sources.records import SourceRecord
 
@@ -36,7 +37,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
     Raises ``InputError`` for a folder that is no dataset, has several configurations, points outside itself or holds no
     usable record, and ``MissingDependency`` where the package ``datasets`` is not installed.
     """
-    return fields.records(_items(path), "huggingface", parse, path, EXPECTED)
+    return drafts.records(_items(path), "huggingface", parse, path, EXPECTED)
 
 
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:

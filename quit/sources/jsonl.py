@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 
 from quit.common.parquet import Owner, opened
 from quit.errors import InputError
-from quit.sources import fields
-from quit.sources.fields import BadRecord, DraftHint, DraftRecord, Item
+from quit.sources import drafts, fields
+from quit.sources.drafts import DraftHint, DraftRecord, Item
+from quit.sources.fields import BadRecord
 from quit.sources.files import check_file, line_items, row_items
 from quit.sources.records import SourceRecord
 
@@ -35,7 +36,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
     """
     expected = _GIVEN if fields.is_given(path.name) else EXPECTED
     items = _parquet(path) if path.suffix.lower() == ".parquet" else line_items(path, expected)
-    return fields.records(items, "jsonl", parse, path, expected)
+    return drafts.records(items, "jsonl", parse, path, expected)
 
 
 def refuse_nulls(path: Path, files: Iterable[Path], expected: str) -> None:

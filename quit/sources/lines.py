@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from quit.errors import InputError, did_you_mean
-from quit.sources.fields import Item, describe
+from quit.sources.drafts import Item
+from quit.sources.fields import describe
 from quit.sources.files import line_items
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from quit.sources import fields, jsonl
-from quit.sources.fields import BadRecord, DraftRecord
+from quit.sources import drafts, fields, jsonl
+from quit.sources.drafts import DraftRecord
+from quit.sources.fields import BadRecord
 from quit.sources.files import line_items
 from quit.sources.records import SourceRecord
 
@@ -22,7 +23,7 @@ _PARAGRAPHS = "a list of paragraphs"
 def read(path: Path) -> Iterator[SourceRecord]:
     """Yield the questions of a file; one marked unanswerable is rejected. Raises ``InputError`` for a file that cannot
     be read or holds no usable record."""
-    return fields.records(line_items(path, EXPECTED), "musique", parse, path, EXPECTED)
+    return drafts.records(line_items(path, EXPECTED), "musique", parse, path, EXPECTED)
 
 
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:

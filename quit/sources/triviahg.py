@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from quit.sources import fields
-from quit.sources.fields import BadRecord, DraftHint, DraftRecord
+from quit.sources import drafts, fields
+from quit.sources.drafts import DraftHint, DraftRecord
+from quit.sources.fields import BadRecord
 from quit.sources.files import json_items
 from quit.sources.records import SourceRecord
 
@@ -27,7 +28,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
     ``Hints`` where they are there; types and candidates are optional. Raises ``InputError`` for what is not JSON or
     holds no usable record.
     """
-    return fields.records(json_items(path, EXPECTED, _MARKS), "triviahg", parse, path, EXPECTED)
+    return drafts.records(json_items(path, EXPECTED, _MARKS), "triviahg", parse, path, EXPECTED)
 
 
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from quit.sources import fields
-from quit.sources.fields import DraftHint, DraftRecord
+from quit.sources import drafts, fields
+from quit.sources.drafts import DraftHint, DraftRecord
 from quit.sources.files import json_items
 from quit.sources.records import SourceRecord
 
@@ -25,7 +25,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
     ``id``, ``question``, ``answer`` and ``hints`` are required; question, answer and hint may be objects or plain
     texts. Raises ``InputError`` for what is not JSON or holds no usable record.
     """
-    return fields.records(json_items(path, EXPECTED, _MARKS), "wikihint", parse, path, EXPECTED)
+    return drafts.records(json_items(path, EXPECTED, _MARKS), "wikihint", parse, path, EXPECTED)
 
 
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:

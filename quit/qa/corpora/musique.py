@@ -15,6 +15,7 @@ from typing import Any
 from quit.qa.corpora.context import Draft, corpus_records
 from quit.retrieval.records import CorpusRecord, RawQuery, clean
 from quit.sources import fields
+from quit.sources.drafts import distinct
 from quit.sources.fields import BadRecord
 
 EXPECTED = "MuSiQue's JSON Lines with id, question, answer, question_decomposition and paragraphs"
@@ -82,7 +83,7 @@ def _parse(record: dict[str, Any], draft: Draft, all_context: bool, aliases: boo
     question = clean(fields.as_text(fields.need(record, "question", "a text"), "question"))
     answer = fields.as_text(fields.need(record, "answer", "a text"), "answer")
     others = fields.as_texts(record.get("answer_aliases") or [], "answer_aliases") if aliases else []
-    answers = fields.distinct(clean(text) for text in (answer, *others))
+    answers = distinct(clean(text) for text in (answer, *others))
     if not question or not answers:
         raise BadRecord("no_question" if not question else "no_answer", "The question or its answer is blank.")
     kind = draft.record_id.partition("__")[0] if "__" in draft.record_id else None

@@ -12,6 +12,7 @@ from typing import Any
 from quit.qa.corpora.context import Draft, corpus_records
 from quit.retrieval.records import CorpusRecord, RawQuery, clean
 from quit.sources import fields
+from quit.sources.drafts import distinct
 from quit.sources.fields import BadRecord
 
 EXPECTED = {
@@ -44,7 +45,7 @@ def _question(record: Mapping[str, Any]) -> str:
 
 
 def _parse(answers_of: Callable[[dict[str, Any]], list[str]], record: dict[str, Any], draft: Draft) -> None:
-    answers = fields.distinct(map(clean, answers_of(record)))
+    answers = distinct(map(clean, answers_of(record)))
     if not answers:
         raise BadRecord("no_answer", "The question has no answer.")
     kind = fields.as_label(record.get("compositionality_type"), "compositionality_type")
