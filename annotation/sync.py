@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from quit.annotation.client import Server, person_of
-from quit.annotation.project import edited, known_project, review_lock, task_key
+from quit.annotation.project import edited, known_project
+from quit.annotation.push import review_lock, task_key
 from quit.annotation.reports import PullReport
 from quit.annotation.tasks import ANNOTATION_FIELDS, Reading, intact, is_copy, read_result
 from quit.annotation.versions import Versions

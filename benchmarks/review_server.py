@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # where the file is run by i
 
 from benchmarks.measuring import timed
 from quit.annotation.client import connect
-from quit.annotation.project import push
+from quit.annotation.push import push
 from quit.annotation.server import LocalServer
 from quit.annotation.sync import pull
 from quit.engine.workspace import Workspace

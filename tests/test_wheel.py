@@ -56,7 +56,7 @@ def test_an_installed_wheel_checks_and_builds_from_any_folder(installed, tmp_pat
     for name in ("annotation", "flows", "schemas"):  # a user's own
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise ImportError('not the program')")
-    packages = "quit.flows.build, quit.annotation.project"
+    packages = "quit.flows.build, quit.annotation.push"
     for file in run("python", "-c", f"import {packages}; print(*(p.__file__ for p in ({packages})))").out.split():
         assert Path(file).is_relative_to(installed)
     (tmp_path / "my.jsonl").write_text(starter_lines()[0], encoding="utf-8")

@@ -194,7 +194,7 @@ def label_update(
 
 def _push(pipeline: Pipeline, url: str, project: int | None, new_project: bool, repair: bool) -> PushReport:
     from quit.annotation.client import connect
-    from quit.annotation.project import push
+    from quit.annotation.push import push
     from quit.review.audit import draw_audit
     from quit.review.items import review_items
     from quit.review.report import controls_of

@@ -13,9 +13,8 @@ import pytest
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.keys import Keys
 
-from quit.annotation import project
 from quit.annotation.client import connect
-from quit.annotation.project import push
+from quit.annotation.push import push
 from quit.annotation.sync import pull
 from quit.review.items import ReviewAnswer, ReviewItem
 from tests.annotation.browser import CHROMIUM, DRIVER, Annotator, annotator
@@ -265,7 +264,7 @@ def test_an_annotation_is_of_the_page_that_was_seen_whatever_a_push_has_sent(
     fourth_answer = ReviewAnswer("1971", ("1971",), 3, ("a",), True, 0.9, False)
     second = replace(first, gold_answers=("1969", "'69"), answers=(gold, *others[:2], fourth_answer))
     with monkeypatch.context() as dying:
-        dying.setattr(project, "_update", lambda *_, **__: 1 / 0)
+        dying.setattr("quit.annotation.push._update", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             push(store, server, settings, [second])
     page.open(number)

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from quit.annotation.client import Server
-from quit.annotation.project import push
+from quit.annotation.push import push
 from quit.annotation.sync import pull
 from quit.annotation.tasks import NONE, SUGGESTIONS
 from quit.errors import ServerError

@@ -12,7 +12,8 @@ import pytest
 
 from quit.annotation import project
 from quit.annotation.client import Server
-from quit.annotation.project import label_config, overlaps, push
+from quit.annotation.project import label_config
+from quit.annotation.push import overlaps, push
 from quit.annotation.sync import pull
 from quit.annotation.tasks import SUGGESTIONS, alias, make_task
 from quit.engine.workspace import Workspace
@@ -173,7 +174,7 @@ def test_a_change_that_the_server_accepts_and_does_not_make_is_said(store, serve
     push(store, server, settings, [item(1), item(2)])
     changed = [replace(item(1), question="Which metal?"), item(2)]
     with monkeypatch.context() as patched, pytest.raises(ServerError, match=r"does not show: 1 of 1 \(q001"):
-        patched.setattr(project, "_update", lambda *_, **__: None)
+        patched.setattr("quit.annotation.push._update", lambda *_, **__: None)
         push(store, server, settings, changed)
     assert push(store, server, settings, changed).changed == 1
 

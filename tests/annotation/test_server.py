@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from quit.annotation import server as own
-from quit.annotation.project import push
+from quit.annotation.push import push
 from quit.annotation.server import Account, LocalServer, label_studio_programs, store_account, stored_account
 from quit.common.children import SupervisedProcess
 from quit.common.starting import healthy

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from quit.annotation.project import label_config, push
+from quit.annotation.project import label_config
+from quit.annotation.push import push
 from quit.annotation.reports import PushReport
 from quit.annotation.sync import TaskReader, pull
 from quit.annotation.tasks import make_task, next_version

@@ -169,7 +169,7 @@ def test_a_push_draws_and_asks_for_the_audit(workspace: Workspace, monkeypatch) 
         pushed["items"] = items
         return PushReport()
 
-    monkeypatch.setattr("quit.annotation.project.push", push)
+    monkeypatch.setattr("quit.annotation.push.push", push)
     for audit, splits in ((0, {"dev", "test"}), (12, {*SPLITS})):
         jobs._push(SimpleNamespace(workspace=workspace, settings=_settings(audit)), "", None, False, False)
         assert {item.split for item in pushed["items"]} == splits
