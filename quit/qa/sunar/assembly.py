@@ -43,19 +43,19 @@ class Assembly:
         self._sunar = settings.sunar
         self._models = models
 
-    def system(self, library: SearchStack, settings: Sunar) -> tuple[SunarSystem, str]:
+    def system(self, stack: SearchStack, settings: Sunar) -> tuple[SunarSystem, str]:
         """Return the system of a variant, and the identity of all that decides its traces, settings apart.
 
         ``settings``: the variant's :func:`quit.qa.sunar.experiment.effective` settings.
         Raises :class:`SettingsError` for a planner without a language model, and for a language model that the profile
         lacks.
         """
-        if settings.retrieval == "nar" and library.graph is None:
+        if settings.retrieval == "nar" and stack.graph is None:
             raise SettingsError(
                 "Retrieval `nar` needs a graph: --graph DIR, or build one: quit graph build --corpus CORPUS --out DIR"
             )
         if (
-            isinstance(library.first_stage, RankingStage)
+            isinstance(stack.first_stage, RankingStage)
             and settings.planner != "none"
             and settings.initial == "sub-question"
         ):
@@ -67,16 +67,16 @@ class Assembly:
         entailment = self._entailment if settings.asu and settings.m else None
         reasoner = self._reasoner(reader) if settings.mer else None
         parts = [
-            library.documents.identity,
-            library.first_stage.identity,
-            library.graph.identity if library.graph is not None and settings.retrieval == "nar" else "no graph",
-            library.scorer.identity,
+            stack.documents.identity,
+            stack.first_stage.identity,
+            stack.graph.identity if stack.graph is not None and settings.retrieval == "nar" else "no graph",
+            stack.scorer.identity,
             planner.identity,
             reader.identity,
             entailment.identity if entailment else "no uncertainty",
             reasoner.identity if reasoner else "no reasoner",
         ]
-        return SunarSystem(library, planner, reader, entailment, reasoner, settings), "\n".join(parts)
+        return SunarSystem(stack, planner, reader, entailment, reasoner, settings), "\n".join(parts)
 
     def _reader(self, reading: str) -> AnswerModel:
         if self._sunar.language_model:

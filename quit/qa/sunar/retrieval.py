@@ -72,25 +72,25 @@ class Retrieval:
     baseline, an oracle), which leaves the query as it is where R holds none.
     """
 
-    def __init__(self, library: SearchStack, settings: Sunar) -> None:
-        self._library = library
+    def __init__(self, stack: SearchStack, settings: Sunar) -> None:
+        self._stack = stack
         self._settings = settings
 
     def evidence(self, query: Query, sub_question: str, rescore: Rescore | None = None) -> Evidence:
         """Return a sub-question's evidence; none where the first stage finds nothing."""
-        library, settings = self._library, self._settings
+        stack, settings = self._stack, self._settings
         if settings.retrieval == "gold":
             return Evidence([Scored(row, 1.0, 1.0, 0, "gold") for row in query.relevant_rows], {"first_stage": 0})
         text = query.text if settings.initial == "question" else sub_question
-        R = library.first_stage.search([text], settings.first)[0] if settings.first > 0 else NOTHING
+        R = stack.first_stage.search([text], settings.first)[0] if settings.first > 0 else NOTHING
         if settings.retrieval == "first":
             pairs = zip(R.rows.tolist(), R.scores.tolist(), strict=True)
             return Evidence([Scored(row, score, score, 0, "R") for row, score in pairs], {"first_stage": len(R)})
         scored_query = self._expand(query, sub_question, R) if settings.retrieval == "prf" else sub_question
         pool = nar(
             R,
-            library.graph if settings.retrieval == "nar" else None,
-            lambda rows: library.scorer.score(scored_query, library.documents.texts(rows)),
+            stack.graph if settings.retrieval == "nar" else None,
+            lambda rows: stack.scorer.score(scored_query, stack.documents.texts(rows)),
             rescore,
             b=settings.b,
             c=settings.c,
@@ -98,12 +98,21 @@ class Retrieval:
             raw_priority=settings.priority == "raw",
             bounded=settings.frontier == "bounded",
         )
-        ranked = pool.ranked(library.documents.ids)
-        trace = {"first_stage": len(R), "batches": batch_traces(pool, library.documents.ids)}
+        ranked = pool.ranked(stack.documents.ids)
+        trace = {"first_stage": len(R), "batches": batch_traces(pool, stack.documents.ids)}
         return Evidence(ranked, trace)
 
+    def by_score(self, query: Query, rows: Sequence[int]) -> list[int]:
+        """Return documents by their score for the original question, ties by document id; as they are where documents
+        are not scored (``first``, ``gold``)."""
+        if self._settings.retrieval in ("first", "gold"):
+            return list(rows)
+        documents = self._stack.documents
+        scores = self._stack.scorer.score(query.text, documents.texts(rows))
+        return [row for _, _, row in sorted(zip((-scores).tolist(), documents.ids(rows), rows, strict=True))]
+
     def _expand(self, query: Query, sub_question: str, R: Ranking) -> str:
-        documents, count = self._library.documents, self._settings.feedback_documents
+        documents, count = self._stack.documents, self._settings.feedback_documents
         rows = R.rows.tolist()
         if count:
             rows = rows[:count]

@@ -19,6 +19,34 @@ from quit.qa.sunar.retrieval import Evidence, Retrieval, SearchStack
 from quit.text.normalize import normalize_question
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A sub-question and its answer, and the evidence for it: None where it was known without retrieval. ``read``: ids
+    of the documents that were read."""
+
+    hop: Hop
+    read: list[str]
+    evidence: Evidence | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as a trace has it."""
+        found = self.evidence.trace if self.evidence else {"first_stage": 0}
+        return {"sub_question": self.hop.sub_question, "answer": self.hop.answer, "read": self.read, **found}
+
+
+@dataclass(frozen=True, slots=True)
+class Decomposition:
+    """The steps of a plan, and why it ended."""
+
+    steps: list[Step]
+    stop: Stop
+
+    @property
+    def path(self) -> list[Hop]:
+        """The sub-questions and their answers."""
+        return [step.hop for step in self.steps]
+
+
 @dataclass(eq=False)
 class SunarSystem:
     """SUNAR, or one of its ablations.
@@ -27,7 +55,7 @@ class SunarSystem:
     that asks nothing is retrieve-and-read.
     """
 
-    library: SearchStack
+    stack: SearchStack
     planner: Planner
     reader: AnswerModel
     entailment: Entailment | None
@@ -35,7 +63,7 @@ class SunarSystem:
     settings: Sunar
 
     def __post_init__(self) -> None:
-        self._retrieval = Retrieval(self.library, self.settings)
+        self._retrieval = Retrieval(self.stack, self.settings)
 
     def answer(self, query: Query) -> dict[str, Any]:
         """Return the trace of one question, always the same: every step, the evidence, ``prediction``, and ``replies``:
@@ -45,13 +73,13 @@ class SunarSystem:
         return trace | {"replies": dict(replies)}
 
     def _answer(self, query: Query) -> dict[str, Any]:
-        path, steps, evidences, stop = self._decompose(query)
-        if not path:
-            evidence, step = self._step(query, query.text)
-            steps, evidences = [step], [evidence]
-        elif self.planner.reads_last:
+        plan = self._decompose(query)
+        path, stop = plan.path, plan.stop
+        steps = plan.steps or [self._step(query, query.text)]
+        if path and self.planner.reads_last:
             answer = self.reader.answer(query.text, self.planner.collected(path))
             stop = stop if answer == NO_ANSWER else replace(stop, answer=answer)
+        evidences = [step.evidence for step in steps if step.evidence is not None]
         pool = list(dict.fromkeys(row for each in evidences for row in each.rows))
         top = self.settings.top
         ranking = _turns(evidences, top) if len(evidences) > 1 else pool
@@ -59,9 +87,9 @@ class SunarSystem:
         reasoned: dict[str, Any] | None = None
         if self.reasoner is not None:
             documents = _turns(evidences, self.settings.mer_documents or top)
-            documents = (self._by_score(query, documents) if len(evidences) > 1 else documents)[:top]
-            meta = self.reasoner.reason(query.text, path, self._texts(documents))
-            reasoned = {"answer": meta.answer, "raw": meta.raw, "evidence": self.library.documents.ids(documents)}
+            documents = (self._retrieval.by_score(query, documents) if len(evidences) > 1 else documents)[:top]
+            meta = self.reasoner.reason(query.text, path, self.stack.documents.texts(documents))
+            reasoned = {"answer": meta.answer, "raw": meta.raw, "evidence": self.stack.documents.ids(documents)}
             if meta.answer is not None:
                 prediction, source = meta.answer, "mer"
         return {
@@ -71,67 +99,48 @@ class SunarSystem:
             "kind": query.kind,
             "relevant": dict(sorted((query.relevant or {}).items())),
             "planner": self.planner.name,
-            "steps": steps,
+            "steps": [step.to_dict() | ({"raw": step.hop.raw} if path else {}) for step in steps],
             "ended": {"reason": stop.reason, "answer": stop.answer, "raw": stop.raw},
-            "pool": self.library.documents.ids(pool),
-            "evidence": self.library.documents.ids(ranking),
+            "pool": self.stack.documents.ids(pool),
+            "evidence": self.stack.documents.ids(ranking),
             "mer": reasoned,
             "prediction": prediction,
             "prediction_from": source,
         }
 
-    def _decompose(self, query: Query) -> tuple[list[Hop], list[dict[str, Any]], list[Evidence], Stop]:
-        path: list[Hop] = []
-        steps: list[dict[str, Any]] = []
-        evidences: list[Evidence] = []
+    def _decompose(self, query: Query) -> Decomposition:
+        plan = Decomposition([], Stop("max_hops was reached"))
         keys: set[str] = set()
-        while len(path) < self.settings.max_hops:
-            move = self.planner.next(query, path)
+        while len(plan.steps) < self.settings.max_hops:
+            move = self.planner.next(query, plan.path)
             if isinstance(move, Stop):
-                return path, steps, evidences, move
+                return replace(plan, stop=move)
             key = normalize_question(move.sub_question)
             if key in keys and move.answer is None:
-                return path, steps, evidences, Stop("a sub-question was repeated", raw=move.raw)
+                return replace(plan, stop=Stop("a sub-question was repeated", raw=move.raw))
             keys.add(key)
-            texts: list[str] = []
             if move.answer is None:
-                evidence, step = self._step(query, move.sub_question, with_answer=not self.planner.reads_last)
-                evidences.append(evidence)
-                texts = self._texts(evidence.rows[: self.settings.top])
+                plan.steps.append(self._step(query, move.sub_question, move.raw, not self.planner.reads_last))
             else:
-                step = {"sub_question": move.sub_question, "answer": move.answer, "read": [], "first_stage": 0}
-            path.append(Hop(move.sub_question, step["answer"], move.raw, tuple(texts)))
-            steps.append(step | {"raw": move.raw})
-        return path, steps, evidences, Stop("max_hops was reached")
+                plan.steps.append(Step(Hop(move.sub_question, move.answer, move.raw), [], None))
+        return plan
 
-    def _step(self, query: Query, sub_question: str, with_answer: bool = True) -> tuple[Evidence, dict[str, Any]]:
+    def _step(self, query: Query, sub_question: str, raw: str = "", with_answer: bool = True) -> Step:
         settings, rescore = self.settings, None
         if self.entailment is not None:
-            rescore = asu(sub_question, self._texts, self.reader, self.entailment, settings)
+            rescore = asu(sub_question, self.stack.documents.texts, self.reader, self.entailment, settings)
         evidence = self._retrieval.evidence(query, sub_question, rescore)
         rows = evidence.rows[: settings.top]
-        answer = self.reader.answer(sub_question, self._texts(rows)) if with_answer else ""
-        names = self.library.documents.ids(rows)
-        return evidence, {"sub_question": sub_question, "answer": answer, "read": names, **evidence.trace}
+        texts = self.stack.documents.texts(rows)
+        answer = self.reader.answer(sub_question, texts) if with_answer else ""
+        return Step(Hop(sub_question, answer, raw, tuple(texts)), self.stack.documents.ids(rows), evidence)
 
-    def _by_score(self, query: Query, rows: list[int]) -> list[int]:
-        """Return documents by their score for the original question, ties by document id; where nothing is scored, as
-        they are."""
-        if self.settings.retrieval in ("first", "gold"):
-            return rows
-        scores = self.library.scorer.score(query.text, self._texts(rows)).tolist()
-        names = self.library.documents.ids(rows)
-        return [row for _, _, row in sorted(zip((-score for score in scores), names, rows, strict=True))]
-
-    def _conclusion(self, path: list[Hop], steps: list[dict[str, Any]], stop: Stop) -> tuple[str, str]:
+    def _conclusion(self, path: list[Hop], steps: list[Step], stop: Stop) -> tuple[str, str]:
         """Return the answer without MER (the planner's, or the last sub-answer), and where it comes from."""
         if path and stop.answer is not None:
             return stop.answer, "planner"
-        answers = [step["answer"] for step in steps if step["read"] and step["answer"] not in ("", NO_ANSWER)]
+        answers = [step.hop.answer for step in steps if step.read and step.hop.answer not in ("", NO_ANSWER)]
         return (answers[-1], "sub-answer") if answers else (NO_ANSWER, "nothing")
-
-    def _texts(self, rows: Sequence[int]) -> list[str]:
-        return self.library.documents.texts(rows) if len(rows) else []
 
 
 def _turns(evidences: Sequence[Evidence], count: int) -> list[int]:

@@ -44,15 +44,15 @@ FINDS = SimpleNamespace(  # a reader that knows two answers, if the document is 
 )
 
 
-def _library() -> SearchStack:
+def _stack() -> SearchStack:
     stage = WordOverlap(plain(TEXTS))
     return SearchStack(plain(TEXTS), stage, GRAPH, stage)
 
 
-def _system(library=None, *, kind="nar", planner=None, reader=None, asu=False, reasoner=None, **more) -> SunarSystem:
+def _system(stack=None, *, kind="nar", planner=None, reader=None, asu=False, reasoner=None, **more) -> SunarSystem:
     parts = planner or GoldPlan(), reader or FINDS, EquivalentAnswers(ONE_WAY) if asu else None, reasoner
     return SunarSystem(
-        library or _library(), *parts, Sunar(**{"retrieval": kind, "b": 2, "m": 3, "feedback_documents": 1, **more})
+        stack or _stack(), *parts, Sunar(**{"retrieval": kind, "b": 2, "m": 3, "feedback_documents": 1, **more})
     )
 
 
@@ -80,9 +80,9 @@ def test_the_graph_brings_in_what_the_first_stage_missed() -> None:
 
 
 def test_the_first_stage_alone_scores_nothing_and_takes_turns() -> None:
-    library = _library()
-    trace = _system(library, kind="first").answer(QUERY)
-    assert not library.scorer.scored
+    stack = _stack()
+    trace = _system(stack, kind="first").answer(QUERY)
+    assert not stack.scorer.scored
     assert trace["prediction"] == "Edinburgh" and "batches" not in trace["steps"][0]
     # By shared words: d0 (4), d3 (3), d1 (1); then d1 (4), d0 (3), d3 (1).
     assert [step["read"] for step in trace["steps"]] == [["d0", "d3", "d1"], ["d1", "d0", "d3"]]
@@ -90,13 +90,13 @@ def test_the_first_stage_alone_scores_nothing_and_takes_turns() -> None:
 
 
 def test_evidence_takes_turns_in_every_variant_and_the_reasoner_reads_it_by_score() -> None:
-    library = _library()
-    trace = _system(library, kind="rerank", reasoner=LastAnswer(FINDS)).answer(QUERY)
+    stack = _stack()
+    trace = _system(stack, kind="rerank", reasoner=LastAnswer(FINDS)).answer(QUERY)
     first, second = (step["read"] for step in trace["steps"])
     turns = [document for pair in zip(first, second, strict=True) for document in pair]
     assert trace["evidence"] == list(dict.fromkeys(turns))
     # For the original question, document 1 shares "was" and "born", 0 "was" and "Ivanhoe"; ids break the tie.
-    assert QUERY.text in library.scorer.scored and trace["mer"]["evidence"][:2] == ["d0", "d1"]
+    assert QUERY.text in stack.scorer.scored and trace["mer"]["evidence"][:2] == ["d0", "d1"]
 
 
 def test_the_reasoner_gets_the_first_documents_of_each_sub_question() -> None:
@@ -108,22 +108,22 @@ def test_the_reasoner_gets_the_first_documents_of_each_sub_question() -> None:
 
 
 def test_the_whole_questions_ranking_is_scored_for_each_sub_question() -> None:
-    library = _library()
-    trace = _system(library, kind="first", initial="question").answer(QUERY)
+    stack = _stack()
+    trace = _system(stack, kind="first", initial="question").answer(QUERY)
     # All share two words with the question ("Ivanhoe was", "was born", ...), d4 one: "the".
     assert [step["read"] for step in trace["steps"]] == [["d0", "d1", "d2", "d3", "d5", "d4"]] * 2
-    _system(library, kind="rerank", initial="question").answer(QUERY)
-    assert library.scorer.scored == set(PARTS)
+    _system(stack, kind="rerank", initial="question").answer(QUERY)
+    assert stack.scorer.scored == set(PARTS)
 
 
 def test_feedback_expands_the_query_that_documents_are_scored_for() -> None:
-    library = _library()
-    _system(library, kind="prf", planner=NoPlan()).answer(Query("q", "Ivanhoe?"))
-    assert library.scorer.scored == {f"Ivanhoe? {TEXTS[0]}"}
-    library = _library()
+    stack = _stack()
+    _system(stack, kind="prf", planner=NoPlan()).answer(Query("q", "Ivanhoe?"))
+    assert stack.scorer.scored == {f"Ivanhoe? {TEXTS[0]}"}
+    stack = _stack()
     gold = Query("q", "written born?", relevant={"d1": 1, "d5": 1})
-    _system(library, kind="prf", planner=NoPlan(), feedback_documents=0).answer(gold)
-    assert library.scorer.scored == {f"written born? {TEXTS[1]}"}
+    _system(stack, kind="prf", planner=NoPlan(), feedback_documents=0).answer(gold)
+    assert stack.scorer.scored == {f"written born? {TEXTS[1]}"}
 
 
 def test_run_and_comparison_grade_documents_alike() -> None:
