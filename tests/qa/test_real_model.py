@@ -15,11 +15,11 @@ from quit.qa.bandits import run as bandits
 from quit.qa.opening import Opened, language_model, questions
 from quit.qa.settings import QaSettings, parse
 from quit.qa.sunar.assembly import Assembly
-from quit.qa.sunar.experiment import effective
 from quit.qa.sunar.queries import Query
 from quit.qa.sunar.reading import COUNTS, Asker, LanguageModelAnswers
 from quit.qa.sunar.retrieval import SearchStack
 from quit.qa.sunar.run import Run, scores, trace_path
+from quit.qa.sunar.variants import effective
 from tests.qa.bandits.test_arms import DOCUMENTS, QRELS, QUERIES
 from tests.qa.scripted import SmallCollection, WordOverlap, plain
 from tests.qa.sunar.test_system import TEXTS

@@ -48,26 +48,17 @@ def run(
         variant: What to run; repeat for several, or put commas between them. See `quit sunar variants`.
     """
     from quit.models.factory import Models
-    from quit.qa.sunar.experiment import open_library, run_variants
+    from quit.qa.indexes.built import BuiltCorpus
+    from quit.qa.sunar.experiment import run_variants
+    from quit.qa.sunar.opening import open_queries, open_stack
 
     settings = load_settings(profile, set_)
-    models = Models(settings)
-    library, selection = open_library(
-        settings,
-        models,
-        corpus,
-        graph=graph,
-        indexes=index or (),
-        first=first,
-        queries=queries,
-        source=source,
-        kind=kind,
-        count=questions,
-    )
-
+    models, documents = Models(settings), BuiltCorpus.open(corpus)
+    selection = open_queries(documents, settings.sunar, queries, source, kind, questions)
+    stack = open_stack(settings, models, documents, selection, graph=graph, indexes=index or (), first=first)
     with working("sunar", as_json):
         names = [name for text in variant or ["sunar"] for name in split_names(text)]
-        figures = run_variants(settings, models, library, selection, names, out)
+        figures = run_variants(settings, models, stack, selection, names, out)
     show(figures, as_json, _pieces(figures))
 
 
@@ -151,12 +142,12 @@ def variants(
 
     Example: `quit sunar variants -p paper`
     """
-    from quit.qa.sunar.experiment import VARIANTS, effective
+    from quit.qa.sunar.variants import VARIANTS, effective
 
     settings = load_settings(profile, set_).sunar
     by_name = {name: effective(settings, name).model_dump(mode="json") for name in VARIANTS}
-    rows = [(name, VARIANTS[name][0], *(values[key] for key in _EFFECTIVE)) for name, values in by_name.items()]
-    described = {name: {"what": VARIANTS[name][0], "settings": values} for name, values in by_name.items()}
+    rows = [(name, VARIANTS[name].title, *(values[key] for key in _EFFECTIVE)) for name, values in by_name.items()]
+    described = {name: {"what": VARIANTS[name].title, "settings": values} for name, values in by_name.items()}
     show(described, as_json, [Table("", ("variant", "system", *_EFFECTIVE), rows, text=(1, 2, 3, 4))])
 
 

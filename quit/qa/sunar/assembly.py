@@ -46,7 +46,7 @@ class Assembly:
     def system(self, stack: SearchStack, settings: Sunar) -> tuple[SunarSystem, str]:
         """Return the system of a variant, and the identity of all that decides its traces, settings apart.
 
-        ``settings``: the variant's :func:`quit.qa.sunar.experiment.effective` settings.
+        ``settings``: the variant's :func:`quit.qa.sunar.variants.effective` settings.
         Raises :class:`SettingsError` for a planner without a language model, and for a language model that the profile
         lacks.
         """

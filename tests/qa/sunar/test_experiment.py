@@ -11,15 +11,18 @@ from quit.models.factory import Models
 from quit.models.generation import ChatRequest
 from quit.models.prompting import load_prompt
 from quit.qa.corpora.graph import build_graph
+from quit.qa.indexes.built import BuiltCorpus
 from quit.qa.settings import QaSettings, Sunar, load, parse
 from quit.qa.settings.sunar import AUTHORS_CODE
 from quit.qa.sunar import mer, planners
 from quit.qa.sunar.assembly import Assembly, prompt_name
-from quit.qa.sunar.experiment import effective, open_library, run_variants
+from quit.qa.sunar.experiment import run_variants
+from quit.qa.sunar.opening import open_queries, open_stack
 from quit.qa.sunar.queries import Query
 from quit.qa.sunar.reading import ANSWER_FIELDS
 from quit.qa.sunar.retrieval import SearchStack
 from quit.qa.sunar.show import lines
+from quit.qa.sunar.variants import effective
 from tests.qa.corpora.worlds import built, musique_record
 from tests.qa.scripted import Talks
 from tests.qa.scripted import settings as talking
@@ -44,7 +47,8 @@ def place(tmp_path_factory: pytest.TempPathFactory, data: Path, models: Models) 
     (folder / "two.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     corpus = built(folder / "C", f"musique:{folder / 'two.jsonl'}")
     build_graph(corpus, "minilm", 10, folder / "G", settings.graph, settings.first_stages)
-    return open_library(settings, models, corpus.path, graph=folder / "G")
+    queries = open_queries(corpus, settings.sunar)
+    return open_stack(settings, models, corpus, queries, graph=folder / "G"), queries
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +115,8 @@ def test_shipped_prompts_have_the_fields_that_are_filled_and_ones_own_comes_firs
 def test_a_language_model_of_the_profile_plans_answers_and_reasons(place: Place) -> None:
     settings = talking(sunar={"language_model": "tiny", "scorer": "cross-encoder", "entailment": "nli"})
     assembly = Assembly(settings, Models(settings))
-    library, _ = open_library(settings, Models(settings), place[0].documents.path)
-    _, identity = assembly.system(replace(library, graph=place[0].graph), effective(settings.sunar, "as-set"))
+    stack = open_stack(settings, Models(settings), place[0].documents, [])
+    _, identity = assembly.system(replace(stack, graph=place[0].graph), effective(settings.sunar, "as-set"))
     for part in ("self-ask/chat/m", "sub_answer@", "meta/chat/m", "nli/FacebookAI/roberta-large-mnli",
                  "cross-encoder/nreimers/", "temperature 0.3, penalties 0.8/0.6, 1000 tokens"):  # fmt: skip
         assert part in identity
@@ -180,8 +184,10 @@ def test_one_setting_stands_for_all_that_the_authors_code_does_otherwise(models:
     write_lines(tmp_path / "one.jsonl", [musique_record("2hop__1", paragraphs, [1, 2])])
     corpus = built(tmp_path / "C", f"musique:{tmp_path / 'one.jsonl'}")
     for authors_code, text, rows in ((False, "Lima It is a bean.", (1, 2)), (True, "It is a bean.", (0, 2))):
-        library, (query,) = open_library(parse({"sunar": {"authors_code": authors_code}}), models, corpus.path)
-        assert library.documents.texts([1]) == [text] and query.relevant_rows == rows
+        settings = parse({"sunar": {"authors_code": authors_code}})
+        (query,) = open_queries(corpus, settings.sunar)
+        stack = open_stack(settings, models, corpus, [query])
+        assert stack.documents.texts([1]) == [text] and query.relevant_rows == rows
         assert list(query.relevant or ()) == corpus.ids(rows)
 
 
@@ -194,10 +200,10 @@ def test_one_setting_stands_for_all_that_the_authors_code_does_otherwise(models:
     ],
 )
 def test_an_index_or_graph_of_another_encoder_is_refused(corpus: Path, models: Models, changes, message: str) -> None:
-    graph = corpus.with_name("G")
+    documents, graph = BuiltCorpus.open(corpus), corpus.with_name("G")
     with pytest.raises(SettingsError, match=message):
-        open_library(_settings(**changes), models, corpus, graph=graph)
-    open_library(_settings(first_encoder="bm25", graph_encoder="minilm"), models, corpus, graph=graph)
+        open_stack(_settings(**changes), models, documents, [], graph=graph)
+    open_stack(_settings(first_encoder="bm25", graph_encoder="minilm"), models, documents, [], graph=graph)
 
 
 @pytest.mark.parametrize(
