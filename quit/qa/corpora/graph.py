@@ -32,7 +32,7 @@ from quit.errors import InputError, SettingsError, importing, refuse_newer, shel
 from quit.qa.contracts.corpora import EDGES
 from quit.qa.corpora.neighbours import HIGHEST_HALF, make_neighbours, read_neighbours
 from quit.qa.indexes.built import BuiltCorpus, building, is_own
-from quit.qa.indexes.exact import Neighbours
+from quit.qa.indexes.exact import Neighbours, Search
 from quit.qa.indexes.vectors import PARTIAL, checkpointed_batches, write_joined
 from quit.qa.settings import FirstStages, Graph
 from quit.settings.section import set_options
@@ -134,7 +134,7 @@ def import_graph(corpus: BuiltCorpus, file: Path, encoder: str, out: Path) -> tu
     ``file``: as :func:`quit.qa.corpora.neighbours.read_neighbours` reads it. ``encoder``: what made it, as
     ``build_graph`` names it. Raises as both.
     """
-    return _build(corpus, out, lambda: read_neighbours(corpus, file, encoder, out))
+    return _build(corpus, out, lambda: read_neighbours(corpus, file, encoder))
 
 
 def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tuple[NeighbourhoodGraph, bool]:
@@ -150,9 +150,9 @@ def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tu
         if new:
             with importing("A neighbourhood graph"):  # said before hours of search
                 from npids import Lookup
-            neighbours.prepare()
-            steps = _search(neighbours, len(corpus), out / PARTIAL, plan)
-            _finish(neighbours, out, plan, steps, Lookup)
+            search = neighbours.prepare()
+            steps = _search(search, len(corpus), out / PARTIAL, plan)
+            _finish(neighbours, search, out, plan, steps, Lookup)
         remove_steps(out / PARTIAL)
     return NeighbourhoodGraph.open(out, corpus), new
 
@@ -171,11 +171,11 @@ def _again(facts: dict[str, Any], corpus: str, path: Path) -> str:
     return f"quit graph {subcommand} --corpus {corpus} --encoder {encoder}{k} --out {shell_word(path)}{options}"
 
 
-def _search(neighbours: Neighbours, count: int, partial: Path, plan: dict[str, Any]) -> list[list[np.ndarray]]:
+def _search(search: Search, count: int, partial: Path, plan: dict[str, Any]) -> list[list[np.ndarray]]:
     """Return the edges and weights of each step, as on disk."""
 
     def make(start: int, stop: int) -> list[np.ndarray]:
-        rows, similarity = neighbours.rows(start, stop)
+        rows, similarity = search.rows(start, stop)
         self_rows = np.arange(start, stop, dtype=np.int64)[:, None]
         weights = np.clip(similarity, -HIGHEST_HALF, HIGHEST_HALF).astype("<f2")
         return [np.where(rows < 0, self_rows, rows).astype("<u4"), weights]
@@ -184,7 +184,12 @@ def _search(neighbours: Neighbours, count: int, partial: Path, plan: dict[str, A
 
 
 def _finish(
-    neighbours: Neighbours, out: Path, plan: dict[str, Any], steps: list[list[np.ndarray]], lookup: Any
+    neighbours: Neighbours,
+    search: Search,
+    out: Path,
+    plan: dict[str, Any],
+    steps: list[list[np.ndarray]],
+    lookup: Any,
 ) -> None:
     """Put the steps together; a run that is killed here does that again."""
     corpus = neighbours.corpus
@@ -197,7 +202,7 @@ def _finish(
     size = min(neighbours.most_sampled or RECALL_SAMPLE, len(corpus))
     sample = np.sort(np.argsort([draw(identity, RECALL_SEED) for identity in ids], kind="stable")[:size])
     stored = np.array(edges[sample], dtype=np.int64)
-    recall = neighbours.recall(sample, np.where(stored == sample[:, None], -1, stored))
+    recall = search.recall(sample, np.where(stored == sample[:, None], -1, stored))
     with replacing(out / IDS_FILE) as temporary:
         lookup.build(ids, temporary, return_self=False)
     _write_parquet(out / "edges.parquet", ids, edges, weights)
@@ -211,7 +216,7 @@ def _finish(
         "recall": {"at": neighbours.k, "value": recall, "sample": size, "against": neighbours.truth},
         "statistics": statistics(edges, weights),
         "plan": plan,
-        "first_stages": neighbours.stages.model_dump(mode="json"),
+        "first_stages": neighbours.first_stages,
     }
     write_manifest(out / FACTS, facts, [out / name for name in FILES])
     write_json(out / META, _meta(facts))

@@ -8,63 +8,51 @@ mean vectors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from quit.common.arithmetic import unit
 from quit.qa.indexes import vectors
-from quit.qa.indexes.encoders import LateEncoder, device_of
-from quit.qa.indexes.exact import SCORE_MB, ExactSearch, Neighbours
+from quit.qa.indexes.built import BuiltCorpus
+from quit.qa.indexes.encoders import LateEncoder
+from quit.qa.indexes.exact import SCORE_MB, ExactSearch, Exclusions
 from quit.qa.indexes.vectors import check_finite, checkpointed_batches, id_of
 
-SAMPLE = 20
+LATE_SAMPLE = 20
 """Documents whose neighbours are compared with MaxSim over the whole corpus: each costs as much as a search of its
 own."""
 
 
-@dataclass
-class LateNeighbours(Neighbours):
-    """Neighbours by MaxSim."""
+class LateSearch:
+    """Neighbours by MaxSim: of each document the ``k`` best of ``k * candidates`` by mean vectors.
 
-    tokens: LateEncoder = field(kw_only=True)
-    truth = "MaxSim with every document"
-    most_sampled = SAMPLE
+    Token vectors are kept in ``out``; those that are missing are encoded. Implements
+    :class:`quit.qa.indexes.exact.Search`.
+    """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.facts |= {
-            "identity": self.tokens.identity,
-            "method": "maxsim",
-            "late_candidates": self.settings.late_candidates,
-        }
-
-    def prepare(self) -> None:
-        """Encode the token vectors that are missing, and their means."""
-        plan = {"corpus": self.corpus.identity, "identity": self.tokens.identity}
-        steps = checkpointed_batches(
-            self.out / "tokens",
-            plan,
-            ("tokens", "lengths"),
-            len(self.corpus),
-            vectors.BLOCK,
-            self._encode,
-            "token vectors",
-        )
+    def __init__(
+        self,
+        corpus: BuiltCorpus,
+        encoder: LateEncoder,
+        k: int,
+        out: Path,
+        candidates: int,
+        device: str,
+        excluded: Exclusions | None,
+    ) -> None:
+        self._corpus, self._encoder, self._k, self._device, self._excluded = corpus, encoder, k, device, excluded
+        plan = {"corpus": corpus.identity, "identity": encoder.identity}
+        count, names = len(corpus), ("tokens", "lengths")
+        steps = checkpointed_batches(out, plan, names, count, vectors.BLOCK, self._encode, "token vectors")
         self._files = [tokens for tokens, _ in steps]
         self._bounds = [np.concatenate([[0], np.cumsum(lengths)]) for _, lengths in steps]
-        count = len(self.corpus)
         means = unit(np.stack([self._tokens(row).mean(axis=0) for row in range(count)]).astype(np.float32))
-        self._search = ExactSearch(
-            means,
-            min(self.k * self.settings.late_candidates, count - 1),
-            precision="fp32",
-            device=device_of(self.stages),
-            excluded=self.excluded,
-        )
+        depth = min(k * candidates, count - 1)
+        self._search = ExactSearch(means, depth, precision="fp32", device=device, excluded=excluded)
 
     def _encode(self, start: int, stop: int) -> list[np.ndarray]:
-        corpus, encoder = self.corpus, self.tokens
+        corpus, encoder = self._corpus, self._encoder
         empty = np.zeros((1, encoder.dimension), dtype=np.float32)  # a text without a token is near to nothing
         texts = [tokens if len(tokens) else empty for tokens in encoder.documents(corpus.text_range(start, stop))]
         for row, tokens in enumerate(texts, start=start):
@@ -79,13 +67,13 @@ class LateNeighbours(Neighbours):
 
     def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Return (neighbours: int64, -1 where there are fewer; weights: float32), shapes (stop - start, k)."""
-        neighbours = np.full((stop - start, self.k), -1, dtype=np.int64)
-        weights = np.zeros((stop - start, self.k), dtype=np.float32)
+        neighbours = np.full((stop - start, self._k), -1, dtype=np.int64)
+        weights = np.zeros((stop - start, self._k), dtype=np.float32)
         candidates, _ = self._search.rows(start, stop)
         for offset, others in enumerate(candidates):
             others = np.sort(others[others >= 0])
             scores = self._maxsim(start + offset, others)
-            order = np.argsort(-scores, kind="stable")[: self.k]
+            order = np.argsort(-scores, kind="stable")[: self._k]
             neighbours[offset, : len(order)], weights[offset, : len(order)] = others[order], scores[order]
         return neighbours, weights
 
@@ -94,7 +82,7 @@ class LateNeighbours(Neighbours):
 
         if not len(others):
             return np.zeros(0, dtype=np.float32)
-        device = device_of(self.stages)
+        device = self._device
         query_tokens = torch.from_numpy(self._tokens(row)).to(device).double()  # half precision: products are exact
         parts = []
         step = max(1, (SCORE_MB << 20) // (4 * max(1, len(query_tokens)) * 512))
@@ -111,10 +99,10 @@ class LateNeighbours(Neighbours):
         """Return the share of the true neighbours (MaxSim with every document) among those given."""
         hits = []
         for row, named in zip(rows.tolist(), neighbours, strict=True):
-            banned = {row, *(self.excluded.of(row).tolist() if self.excluded else ())}
-            others = np.array([other for other in range(len(self.corpus)) if other not in banned], dtype=np.int64)
+            banned = {row, *(self._excluded.of(row).tolist() if self._excluded else ())}
+            others = np.array([other for other in range(len(self._corpus)) if other not in banned], dtype=np.int64)
             scores = self._maxsim(row, others)
-            count = min(self.k, len(others))
+            count = min(self._k, len(others))
             if count:
                 least = np.partition(scores, len(scores) - count)[len(scores) - count] - 1e-6
                 hits.append(float(np.isin(others[scores >= least], named).sum()) / count)

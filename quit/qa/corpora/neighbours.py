@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +12,15 @@ import numpy as np
 
 from quit.common.progress import note
 from quit.errors import InputError, SettingsError, importing
-from quit.qa.corpora.late import LateNeighbours
+from quit.qa.corpora.late import LATE_SAMPLE, LateSearch
 from quit.qa.indexes.built import BuiltCorpus
 from quit.qa.indexes.encoders import dense_encoder, device_of, encoder_kind, late_encoder
-from quit.qa.indexes.exact import ExactSearch, Exclusions, Neighbours
+from quit.qa.indexes.exact import ExactSearch, Exclusions, Neighbours, Search
 from quit.qa.indexes.first_stage import build_first_stage, encoder_identity
 from quit.qa.indexes.rankings import read_rankings
 from quit.qa.indexes.vectors import encode_corpus
 from quit.qa.settings import FirstStages, Graph
-from quit.retrieval.protocols import Ranking
+from quit.retrieval.protocols import FirstStage, Ranking
 from quit.sources.fields import plain
 from quit.text.words import counted
 
@@ -48,16 +50,48 @@ def make_neighbours(
                 f"graph.cross_question_only is on, but the corpus {corpus.path} has no documents of a QUIT release."
             )
         excluded = Exclusions(groups, len(corpus))
-    arguments = (corpus, encoder, k, out, settings, stages, excluded)
-    kind = encoder_kind(encoder)
+    kind, first_stages = encoder_kind(encoder), stages.model_dump(mode="json")
+    facts: dict[str, Any] = {"encoder": encoder, "cross_question_only": settings.cross_question_only}
     if kind in ("bm25", "sparse"):
-        return _FromStage(*arguments)
+        bm25 = {"k1": stages.bm25_k1, "b": stages.bm25_b}
+        facts |= {
+            "method": "first stage",
+            **(bm25 if kind == "bm25" else {"identity": encoder_identity(encoder, stages)}),
+        }
+
+        def by_documents() -> Search:
+            stage = build_first_stage(corpus, encoder, out / "index", stages)
+            return _StageSearch(k, excluded, corpus, stage, stages.batch)
+
+        return Neighbours(corpus, k, facts, first_stages, by_documents, "nothing: the search is exact")
     if kind == "late":
-        return LateNeighbours(*arguments, tokens=late_encoder(encoder, stages))
-    return _FromVectors(*arguments)
+        tokens, candidates = late_encoder(encoder, stages), settings.late_candidates
+        facts |= {"identity": tokens.identity, "method": "maxsim", "late_candidates": candidates}
+
+        def by_tokens() -> Search:
+            return LateSearch(corpus, tokens, k, out / "tokens", candidates, device_of(stages), excluded)
+
+        return Neighbours(corpus, k, facts, first_stages, by_tokens, "MaxSim with every document", LATE_SAMPLE)
+    dense, method = dense_encoder(encoder, stages), settings.method
+    if method == "auto":
+        method = "exact" if len(corpus) <= EXACT_UP_TO else "faiss"
+    precision = settings.precision if method == "exact" else "fp32"
+    facts |= {"identity": dense.identity, "method": method, **({"precision": precision} if method == "exact" else {})}
+    if method == "faiss":
+        _faiss()  # a missing package is reported before hours of encoding
+
+    def by_vectors() -> Search:
+        matrix = encode_corpus(corpus, dense, out / "vectors").matrix
+        exact = ExactSearch(matrix, k, precision=precision, device=device_of(stages), excluded=excluded)
+        if method == "exact":
+            return exact
+        note(f"faiss: indexing {len(matrix):,} documents")
+        return _FaissSearch(k, excluded, matrix, _hnsw(matrix), exact)
+
+    return Neighbours(corpus, k, facts, first_stages, by_vectors, "exact search in fp32")
 
 
-def read_neighbours(corpus: BuiltCorpus, path: Path, encoder: str, out: Path) -> Neighbours:
+def read_neighbours(corpus: BuiltCorpus, path: Path, encoder: str) -> Neighbours:
     """Return the neighbours that a file ranks (:func:`quit.qa.indexes.rankings.read_rankings`, of each document).
 
     The document itself is left out of its list; of two ids of one document the first has the list. ``k`` is the length
@@ -72,43 +106,48 @@ def read_neighbours(corpus: BuiltCorpus, path: Path, encoder: str, out: Path) ->
     k = max(map(len, lists.values()), default=0)
     if not k:
         raise InputError(f"{path} lists no neighbour of a document of the corpus {corpus.path}.")
+    lists, divisor = _scaled(lists, path.name)
     documents = rankings.documents | rankings.by_id.keys()
-    neighbours = _FromFile(corpus, encoder, k, out, Graph(), FirstStages())
-    highest = max(float(np.abs(near.scores).max(initial=0)) for near in lists.values())
-    divisor = 1.0
-    if highest > HIGHEST_HALF or 0 < highest < LOWEST_HALF:
-        divisor = 2.0 ** math.ceil(math.log2(highest / HIGHEST_HALF))
-        note(
-            f"{path.name}: its highest score is {highest:g}, and float16 goes from {LOWEST_HALF:g} to "
-            f"{HIGHEST_HALF:g}; all weights are divided by {divisor:g}.",
-            loud=True,
-        )
-        neighbours.facts["weights_divided_by"] = divisor
-    neighbours.lists = {
-        row: Ranking(near.rows, (near.scores.astype(np.float64) / divisor).astype(np.float32))
-        for row, near in lists.items()
-    }
-    sizes = [np.abs(near.scores[near.scores != 0]) for near in neighbours.lists.values()]
-    if small := sum(int((size.astype(np.float16) == 0).sum()) for size in sizes):
-        note(f"{path.name}: {counted(small, 'score')} too small for float16: weight 0.", loud=True)
-    neighbours.facts |= {
+    facts = {
+        "encoder": encoder,
+        "cross_question_only": False,
+        **({"weights_divided_by": divisor} if divisor != 1 else {}),
         "method": "imported",
         "file": plain(path.name),
         "checksum": rankings.checksum,
         "file_documents": len(documents),
         "unknown_documents": len(documents - rows.keys()),
     }
-    return neighbours
+    return Neighbours(corpus, k, facts, {}, lambda: _FileSearch(k, lists), "nothing: the edges are a file's")
 
 
-class _FromFile(Neighbours):
+def _scaled(lists: Mapping[int, Ranking], name: str) -> tuple[dict[int, Ranking], float]:
+    """Return lists whose scores fit float16, and what they were divided by. ``name``: their file's, for notes."""
+    highest = max(float(np.abs(near.scores).max(initial=0)) for near in lists.values())
+    divisor = 1.0
+    if highest > HIGHEST_HALF or 0 < highest < LOWEST_HALF:
+        divisor = 2.0 ** math.ceil(math.log2(highest / HIGHEST_HALF))
+        note(
+            f"{name}: its highest score is {highest:g}, and float16 goes from {LOWEST_HALF:g} to "
+            f"{HIGHEST_HALF:g}; all weights are divided by {divisor:g}.",
+            loud=True,
+        )
+    scaled = {
+        row: Ranking(near.rows, (near.scores.astype(np.float64) / divisor).astype(np.float32))
+        for row, near in lists.items()
+    }
+    sizes = [np.abs(near.scores[near.scores != 0]) for near in scaled.values()]
+    if small := sum(int((size.astype(np.float16) == 0).sum()) for size in sizes):
+        note(f"{name}: {counted(small, 'score')} too small for float16: weight 0.", loud=True)
+    return scaled, divisor
+
+
+@dataclass(frozen=True, eq=False)
+class _FileSearch:
     """Lists of neighbours, by row."""
 
-    truth = "nothing: the edges are a file's"
-    lists: dict[int, Ranking]
-
-    def prepare(self) -> None:
-        """Nothing is encoded."""
+    k: int
+    lists: Mapping[int, Ranking]
 
     def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         edges = np.full((stop - start, self.k), -1, dtype=np.int64)
@@ -122,46 +161,50 @@ class _FromFile(Neighbours):
         return None
 
 
-class _FromVectors(Neighbours):
-    """Dense vectors: exact up to a size, else faiss."""
+@dataclass(frozen=True, eq=False)
+class _DeepSearch:
+    """Searches deep enough that k are left without the document itself and the excluded ones."""
 
-    truth = "exact search in fp32"
+    k: int
+    excluded: Exclusions | None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settings = self.settings
-        self._encoder = dense_encoder(self.encoder, self.stages)
-        self._method = settings.method
-        if self._method == "auto":
-            self._method = "exact" if len(self.corpus) <= EXACT_UP_TO else "faiss"
-        precision = {"precision": settings.precision} if self._method == "exact" else {}
-        self.facts |= {"identity": self._encoder.identity, "method": self._method, **precision}
-        if self._method == "faiss":
-            _faiss()  # a missing package is reported before hours of encoding
+    @property
+    def depth(self) -> int:
+        """How many documents to search for."""
+        return self.k + (self.excluded.most if self.excluded else 1)
 
-    def prepare(self) -> None:
-        settings = self.settings
-        self._matrix = encode_corpus(self.corpus, self._encoder, self.out / "vectors").matrix
-        self._exact = ExactSearch(
-            self._matrix,
-            self.k,
-            precision=settings.precision if self._method == "exact" else "fp32",
-            device=device_of(self.stages),
-            excluded=self.excluded,
-        )
-        if self._method == "faiss":
-            note(f"faiss: indexing {len(self._matrix):,} documents")
-            self._index = _hnsw(self._matrix)
+    def allowed(self, neighbours: np.ndarray, weights: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first k neighbours of rows from ``start`` that are not the document itself nor excluded.
+
+        ``neighbours``: int64, shape (m, any), -1 where there is none; ``weights``: float32, the same shape.
+        """
+        forbidden = (neighbours < 0) | (neighbours == np.arange(start, start + len(neighbours))[:, None])
+        if self.excluded is not None:
+            for row in range(len(neighbours)):
+                forbidden[row] |= np.isin(neighbours[row], self.excluded.of(start + row))
+        order = np.argsort(forbidden, axis=1, kind="stable")[:, : self.k]
+        forbidden = np.take_along_axis(forbidden, order, axis=1)
+        first = np.where(forbidden, -1, np.take_along_axis(neighbours, order, axis=1))
+        values = np.where(forbidden, np.float32(0), np.take_along_axis(weights, order, axis=1))
+        short = ((0, 0), (0, max(0, self.k - first.shape[1])))
+        return np.pad(first, short, constant_values=-1), np.pad(values, short)
+
+
+@dataclass(frozen=True, eq=False)
+class _FaissSearch(_DeepSearch):
+    """Dense vectors past the size for exact search. ``index``: faiss's, of ``matrix``; ``exact``: of the same."""
+
+    matrix: np.ndarray
+    index: Any
+    exact: ExactSearch
 
     def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        if self._method == "exact":
-            return self._exact.rows(start, stop)
-        depth = min(_depth(self), len(self._matrix))
-        weights, neighbours = self._index.search(np.array(self._matrix[start:stop]), depth)
-        return _allowed(neighbours.astype(np.int64), weights, start, self)
+        depth = min(self.depth, len(self.matrix))
+        weights, neighbours = self.index.search(np.array(self.matrix[start:stop]), depth)
+        return self.allowed(neighbours.astype(np.int64), weights, start)
 
     def recall(self, rows: np.ndarray, neighbours: np.ndarray) -> float:
-        return self._exact.recall(rows, neighbours)
+        return self.exact.recall(rows, neighbours)
 
 
 def _faiss() -> Any:
@@ -180,50 +223,22 @@ def _hnsw(matrix: np.ndarray) -> Any:
     return index
 
 
-class _FromStage(Neighbours):
-    """BM25 or a sparse encoder: the document is its own query."""
+@dataclass(frozen=True, eq=False)
+class _StageSearch(_DeepSearch):
+    """BM25 or a sparse encoder: the document is its own query; ``batch`` of them at a time."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        bm25: dict[str, Any] = {"k1": self.stages.bm25_k1, "b": self.stages.bm25_b}
-        facts = (
-            bm25 if encoder_kind(self.encoder) == "bm25" else {"identity": encoder_identity(self.encoder, self.stages)}
-        )
-        self.facts |= {"method": "first stage", **facts}
-
-    def prepare(self) -> None:
-        self._stage = build_first_stage(self.corpus, self.encoder, self.out / "index", self.stages)
+    corpus: BuiltCorpus
+    stage: FirstStage
+    batch: int
 
     def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        depth = _depth(self)
-        neighbours = np.full((stop - start, depth), -1, dtype=np.int64)
-        weights = np.zeros((stop - start, depth), dtype=np.float32)
-        for low in range(start, stop, self.stages.batch):
-            texts = self.corpus.text_range(low, min(low + self.stages.batch, stop))
-            for offset, ranking in enumerate(self._stage.search(texts, depth), start=low - start):
+        neighbours = np.full((stop - start, self.depth), -1, dtype=np.int64)
+        weights = np.zeros((stop - start, self.depth), dtype=np.float32)
+        for low in range(start, stop, self.batch):
+            texts = self.corpus.text_range(low, min(low + self.batch, stop))
+            for offset, ranking in enumerate(self.stage.search(texts, self.depth), start=low - start):
                 neighbours[offset, : len(ranking)], weights[offset, : len(ranking)] = ranking.rows, ranking.scores
-        return _allowed(neighbours, weights, start, self)
+        return self.allowed(neighbours, weights, start)
 
-
-def _depth(search: Neighbours) -> int:
-    """Return how many documents to search for: k are left without the document itself and the excluded ones."""
-    return search.k + (search.excluded.most if search.excluded else 1)
-
-
-def _allowed(
-    neighbours: np.ndarray, weights: np.ndarray, start: int, search: Neighbours
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first k neighbours of rows from ``start`` that are not the document itself nor excluded.
-
-    ``neighbours``: int64, shape (m, any), -1 where there is none; ``weights``: float32, the same shape.
-    """
-    bad = (neighbours < 0) | (neighbours == np.arange(start, start + len(neighbours))[:, None])
-    if search.excluded is not None:
-        for row in range(len(neighbours)):
-            bad[row] |= np.isin(neighbours[row], search.excluded.of(start + row))
-    order = np.argsort(bad, axis=1, kind="stable")[:, : search.k]
-    bad = np.take_along_axis(bad, order, axis=1)
-    first = np.where(bad, -1, np.take_along_axis(neighbours, order, axis=1))
-    values = np.where(bad, np.float32(0), np.take_along_axis(weights, order, axis=1))
-    short = ((0, 0), (0, max(0, search.k - first.shape[1])))
-    return np.pad(first, short, constant_values=-1), np.pad(values, short)
+    def recall(self, rows: np.ndarray, neighbours: np.ndarray) -> float:
+        return 1.0

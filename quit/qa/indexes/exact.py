@@ -7,15 +7,13 @@ same everywhere and only a document that falls out of all these candidates is mi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, Protocol
 
 import numpy as np
 
 from quit.qa.indexes.built import BuiltCorpus
-from quit.qa.settings import FirstStages, Graph
 
 LANES = 16
 """Columns of which one maximum is taken before selection: the k best lie in the k lanes with the highest maxima."""
@@ -49,39 +47,34 @@ class Exclusions:
         return np.repeat(np.arange(len(lists)), [len(rows) for rows in lists]), np.concatenate(lists)
 
 
-@dataclass
-class Neighbours:
-    """The ``k`` nearest others of each document of ``corpus`` by ``encoder``; subclasses are the ways to find them.
-
-    Work is kept in ``out``. ``facts``: what the results depend on. ``truth``: what :meth:`recall` compares with;
-    ``most_sampled``: for how many documents at most (None: no bound).
-    """
-
-    corpus: BuiltCorpus
-    encoder: str
-    k: int
-    out: Path
-    settings: Graph
-    stages: FirstStages
-    excluded: Exclusions | None = None
-    truth: ClassVar[str] = "nothing: the search is exact"
-    most_sampled: ClassVar[int | None] = None
-
-    def __post_init__(self) -> None:
-        only_others = self.settings.cross_question_only
-        self.facts: dict[str, Any] = {"encoder": self.encoder, "cross_question_only": only_others}
-
-    def prepare(self) -> None:
-        """Encode what is not encoded yet. Raises :class:`quit.errors.InputError` for NaN."""
-        raise NotImplementedError
+class Search(Protocol):
+    """A way to the ``k`` nearest others of each document."""
 
     def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Return (neighbours: int64, -1 where there are fewer; weights: float32), shapes (stop - start, k)."""
-        raise NotImplementedError
 
     def recall(self, rows: np.ndarray, neighbours: np.ndarray) -> float | None:
-        """Return the mean share of the true neighbours among those given, None where nobody knows the true ones."""
-        return 1.0
+        """Return the mean share of the true neighbours of ``rows`` among those given, shape (len(rows), k); None where
+        nobody knows the true ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """The ``k`` nearest others of each document of ``corpus``, to be searched.
+
+    ``facts``: what the results depend on; ``first_stages``: those of these settings that they may depend on.
+    ``prepare`` encodes what is not encoded yet and returns the search; it raises :class:`quit.errors.InputError` for
+    NaN. ``truth``: what :meth:`Search.recall` compares with; ``most_sampled``: for how many documents at most (None: no
+    bound).
+    """
+
+    corpus: BuiltCorpus
+    k: int
+    facts: Mapping[str, Any]
+    first_stages: Mapping[str, Any]
+    prepare: Callable[[], Search]
+    truth: str
+    most_sampled: int | None = None
 
 
 class ExactSearch:
