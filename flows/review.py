@@ -17,7 +17,8 @@ from quit.flows.scheduling import run_name
 from quit.flows.tasks import as_task
 from quit.library import jobs
 from quit.library.jobs import JobResult
-from quit.review.report import markdown, review_status
+from quit.review.report import markdown
+from quit.review.status import review_status
 from quit.review.store import ReviewStore
 from quit.status.stages import settings_of
 from quit.status.summary import markdown_links

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from quit.models.protocols import Verdict as Verdict
     from quit.operations.plan import Plan as Plan
     from quit.review.apply import ApplyReport as ApplyReport
-    from quit.review.report import ReviewStatus as ReviewStatus
+    from quit.review.status import ReviewStatus as ReviewStatus
     from quit.stages.leaks.find import Finding as Finding
     from quit.status.story import Story as Story
 
@@ -52,7 +52,7 @@ _MODULES = {
     "models.protocols": ("JudgeItem", "Prompt", "Reply", "Verdict"),
     "operations.plan": ("Plan",),
     "review.apply": ("ApplyReport",),
-    "review.report": ("ReviewStatus",),
+    "review.status": ("ReviewStatus",),
     "stages.leaks.find": ("Finding",),
     "status.story": ("Story",),
 }

@@ -226,7 +226,8 @@ def status(
     Args:
         disagreements: List every answer and flag on which people disagree.
     """
-    from quit.review.report import pieces, review_status
+    from quit.review.report import pieces
+    from quit.review.status import review_status
 
     progress = review_status(*_open(workspace))
     rows = progress["disagreements"]
@@ -248,7 +249,8 @@ def run(workspace: options.Workspace = Path("workspace"), url: UrlOption = None)
     """
     from quit.flows.calling import run_job
     from quit.library import jobs
-    from quit.review.report import pieces, review_status
+    from quit.review.report import pieces
+    from quit.review.status import review_status
 
     opened, review = _open(workspace)
     with working("review"):

@@ -92,7 +92,7 @@ class Dataset:
 
     ``provenance`` may have: ``settings``, ``fingerprints``, ``program_version``, ``release`` (its name), ``reviews``
     (how people checked it, in words), ``replies`` (of language models: :func:`quit.engine.usage.origins`),
-    ``verification`` (the same as facts: :func:`quit.review.report.verification`)
+    ``verification`` (the same as facts: :func:`quit.review.people.verification`)
     and ``sources``, a list of mappings with any of name, file, checksum, licence, citation, url. ``statistics``: a
     release's own (``quit.dataset.statistics.Statistics.to_dict``), None where they have to be computed. ``cut``: reader
     -> how many of its replies ran into the token limit, where that is known.

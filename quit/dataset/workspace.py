@@ -14,7 +14,7 @@ from quit.engine.usage import origins
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError, shell_word
 from quit.review.audit import audit_figures
-from quit.review.report import verification
+from quit.review.people import verification
 from quit.settings import without
 from quit.sources import SOURCES
 from quit.stages.identities import reader_identity
@@ -49,13 +49,13 @@ def filling_in(workspace: Workspace) -> str:
 
 
 def verification_of(pipeline: Pipeline) -> dict[str, Any]:
-    """Return who verified the labels (:func:`quit.review.report.verification`) and what their ``audit`` says, if there
+    """Return who verified the labels (:func:`quit.review.people.verification`) and what their ``audit`` says, if there
     is one; nothing where the labels rest on no review.
 
     Raises ``InputError`` for a bad file of people or of control questions.
     """
     live, review = pipeline.fitting_reviews, pipeline.settings.review
-    return verification(live, review) | audit_figures(pipeline.workspace, review, live) if len(live) else {}
+    return {**verification(live, review), **audit_figures(pipeline.workspace, review, live)} if len(live) else {}
 
 
 def check_finished(pipeline: Pipeline) -> None:

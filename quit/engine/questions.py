@@ -18,7 +18,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.settings import Review
 from quit.stages.labelling.verdicts import fitting, live_reviews, settled_rows, under_review
-from quit.text.words import counted
+from quit.text.words import counted, first_names
 
 
 def fitting_rows(workspace: TableReader, rows: pa.Table) -> pa.Table:
@@ -59,10 +59,10 @@ def check_questions(workspace: Workspace, folder: Path, sources: Sequence[Mappin
     by_source = _by_source(workspace, sources, before.keys() - after.keys())
     unnamed = {question_id for ids in by_source.values() for question_id in ids}
     what = ", ".join(f"{name} with {counted(len(ids), 'question')}" for name, ids in by_source.items())
-    fault, more = "", ", ..." if len(losses) > 3 else ""
+    fault = ""
     if losses:
         fault = f"{counted(len(losses), 'reviewed question')} would leave {workspace} or get another text: "
-        fault += f"{', '.join(losses[:3])}{more}. Nothing was changed. Name all sources, add those"
+        fault += f"{first_names(losses)}. Nothing was changed. Name all sources, add those"
     elif ground := _rests_on(workspace, unnamed):
         fault = (
             f"{what} would leave {workspace}, since no source names it. {ground} Nothing was changed. Keep the sources"

@@ -23,6 +23,7 @@ from quit.evaluate.labels import ReaderAgreement, SharedAnswers, SplitLabels
 from quit.evaluate.metrics import with_largest_k
 from quit.render.table import markdown_cell
 from quit.settings.card import Card
+from quit.text.words import first_names
 
 METRICS = ("Hit(rel=2)@1", "Hit(rel=2)@10", "MRR(rel=2)@100", "nDCG@10", "EM", "F1")
 """Metrics of a card's table, where a benchmark has one of them; else its first."""
@@ -212,10 +213,9 @@ def source_list(dataset: Dataset | Origin) -> list[Mapping[str, Any]]:
 def title(dataset: Dataset | Origin, card: Card) -> str:
     """Return the dataset's name; where the publisher gives none, one with the files of its sources."""
     files = list(dict.fromkeys(str(source["file"]) for source in source_list(dataset) if source.get("file")))
-    names = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
     given = (dataset.provenance.get("settings") or {}).get("passages", {}).get("hints") == "given"
     what = "Question answering with labelled passages" if given else "Inferential question answering"
-    return card.name or what + (f" from {names}" if files else "")
+    return card.name or what + (f" from {first_names(files)}" if files else "")
 
 
 def cell(value: Any) -> str:

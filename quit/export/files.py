@@ -25,6 +25,7 @@ from quit.errors import InputError, QuitError, SettingsError, WorkspaceError, ch
 from quit.export.training import FineTuning
 from quit.models.protocols import Encoder
 from quit.settings.card import Card
+from quit.text.words import first_names
 from quit.version import __version__
 
 MANIFEST = "manifest.json"
@@ -286,7 +287,7 @@ class Publication:
         paths = (path.relative_to(target).as_posix() for path in sorted(target.rglob("*")) if not path.is_dir())
         if strangers := [path for path in paths if path not in own_paths]:
             raise SettingsError(
-                f"{target} also holds files that no export wrote ({', '.join(strangers[:3])}), which would be deleted: "
+                f"{target} also holds files that no export wrote ({first_names(strangers)}), which would be deleted: "
                 "move them, or choose another folder."
             )
         if not self.overwrite and manifest.release_fingerprint != self.fingerprint:

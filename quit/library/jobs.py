@@ -196,8 +196,8 @@ def _push(pipeline: Pipeline, url: str, project: int | None, new_project: bool, 
     from quit.annotation.client import connect
     from quit.annotation.push import push
     from quit.review.audit import draw_audit
+    from quit.review.controls import controls_of
     from quit.review.items import review_items
-    from quit.review.report import controls_of
     from quit.review.store import ReviewStore
 
     workspace, settings = pipeline.workspace, pipeline.settings
@@ -233,7 +233,7 @@ def _update(pipeline: Pipeline, changed: bool) -> ApplyReport:
         same = report(pipeline, ran=False)
         return replace(same, now=difference(same, same))
     workspace, state = pipeline.workspace, pipeline.workspace.state
-    before = ApplyReport(**change_counts(workspace) if "update" in workspace.current() else {})
+    before = ApplyReport(**change_counts(workspace)) if "update" in workspace.current() else ApplyReport()
     with Execution(pipeline, runner="threads") as carry_out:
         for stage in dict.fromkeys(run.stage for run in pipeline.review_dependent_runs):
             carry_out(stage)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from quit.annotation.reports import PullReport, PushReport
     from quit.review.apply import ApplyReport
-    from quit.review.report import ReviewStatus
+    from quit.review.status import ReviewStatus
     from quit.status.story import Story
 
 _COUNTS = """
@@ -325,7 +325,7 @@ class Tables:
     def review_status(self) -> ReviewStatus:
         """Return how far the review is, as ``quit review status --json`` prints it. Asks no server."""
         from quit.engine.reading import settings_of
-        from quit.review.report import review_status
+        from quit.review.status import review_status
 
         return review_status(self._workspace, settings_of(self._workspace).review)
 

@@ -30,7 +30,7 @@ from quit.report.labels import split_figures
 from quit.report.people import judge_figures, review_progress
 from quit.report.readers import PROBE, agreement_figures
 from quit.report.validity import role_figures, whatif_figures
-from quit.review.report import review_status
+from quit.review.status import review_status
 from quit.settings import PassageDesign, Settings
 from quit.status.asked import asked
 from quit.status.replies import reply_counts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
-from quit.review.report import ReviewFigures
+from quit.review.status import ReviewFigures
 
 Row = dict[str, Any]
 """A row of a table, by column."""

@@ -13,7 +13,7 @@ from quit.engine.questions import counting_reviews
 from quit.engine.workspace import Workspace
 from quit.release.view import reader_families
 from quit.report.facts import Judges, PageAgreement
-from quit.review.report import ReviewFigures, ReviewStatus
+from quit.review.status import ReviewFigures, ReviewStatus
 from quit.settings import Review, Settings
 from quit.stages.labelling.verdicts import decide, rows_of_pages
 from quit.status.judges import PEOPLE, judge_agreements

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 from quit.engine.pipeline import Pipeline
 from quit.engine.questions import decision_counts
@@ -12,6 +12,17 @@ from quit.errors import InputError, shell_word
 from quit.review.store import ReviewStore
 
 _SUMS = ("labels_up", "labels_down", "answers_added", "answers_removed")
+
+
+class Changes(TypedDict):
+    """What reviews changed in the labels: questions, passages, valid answers; questions removed by reason."""
+
+    questions: int
+    labels_up: int
+    labels_down: int
+    answers_added: int
+    answers_removed: int
+    questions_removed: dict[str, int]
 
 
 @dataclass
@@ -74,10 +85,10 @@ def report(pipeline: Pipeline, ran: bool) -> ApplyReport:
     )
 
 
-def change_counts(workspace: Workspace) -> dict[str, Any]:
+def change_counts(workspace: Workspace) -> Changes:
     """Return what reviews changed in the current label update, by kind: not what the second leakage filter alone left
     out."""
-    [sums] = workspace.rows(
+    [(questions, up, down, added, removed)] = workspace.rows(
         """
         SELECT count(DISTINCT question_id) FILTER (len(reviews) > 0),
                count(*) FILTER (change = 'label' AND after > before),
@@ -95,7 +106,14 @@ def change_counts(workspace: Workspace) -> dict[str, Any]:
         """,
         ["changes", "rejects"],
     )
-    return {**dict(zip(("questions", *_SUMS), sums, strict=True)), "questions_removed": dict(removed_questions)}
+    return {
+        "questions": questions,
+        "labels_up": up,
+        "labels_down": down,
+        "answers_added": added,
+        "answers_removed": removed,
+        "questions_removed": dict(removed_questions),
+    }
 
 
 def difference(before: ApplyReport, after: ApplyReport) -> dict[str, int]:

@@ -9,7 +9,7 @@ label of every passage is known. docs/research/validity.md has the formulas.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -134,7 +134,13 @@ def _draw_sample(workspace: Workspace, settings: Settings) -> dict[str, Any]:
     return {"labelers": labelers, "numbers": numbers.tolist(), "sample": sample}
 
 
-def audit_figures(workspace: Workspace, settings: Review, reviews: pa.Table | None = None) -> dict[str, Any]:
+class AuditFigures(TypedDict, total=False):
+    """What :func:`audit_figures` says; without the key where there is no audit."""
+
+    audit: dict[str, Any]
+
+
+def audit_figures(workspace: Workspace, settings: Review, reviews: pa.Table | None = None) -> AuditFigures:
     """Return what the audit says under the key ``audit``, as JSON-like values; empty without one.
 
     ``reviews``: the rows that count and fit; those of all pulls, if not given. ``drawn`` and ``judged``: passages;

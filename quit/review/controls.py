@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,7 @@ from quit.review.items import ReviewItem
 from quit.settings import Review
 from quit.sources.lines import keyed_lines
 from quit.text.answers import answer_key
+from quit.text.words import first_names
 
 _EXPECTED = '{"question_id": "...", "correct": [...], "incorrect": [...]}'
 
@@ -31,6 +32,15 @@ class Controls:
     @property
     def questions(self) -> frozenset[str]:
         return frozenset(self.known)
+
+
+class ControlScore(TypedDict):
+    """How many known verdicts an annotator met, and how many of these they got right."""
+
+    annotator: str
+    asked: int
+    right: int
+    accuracy: float
 
 
 def load_controls(path: str | Path) -> Controls:
@@ -48,6 +58,11 @@ def load_controls(path: str | Path) -> Controls:
             raise InputError(f"{where}: neither a correct nor an incorrect answer is given.")
         verdicts[row["question_id"]] = dict.fromkeys(right, True) | dict.fromkeys(wrong, False)
     return Controls(verdicts)
+
+
+def controls_of(settings: Review) -> Controls | None:
+    """Return the control questions that the settings name, or None."""
+    return load_controls(settings.controls) if settings.controls else None
 
 
 def _answers(row: Mapping[str, Any], name: str, where: str) -> set[str]:
@@ -87,11 +102,10 @@ def absent_controls(items: Sequence[ReviewItem], controls: Controls | None) -> l
     absent = sorted(controls.questions - {item.question_id for item in items}) if controls else []
     if not absent:
         return []
-    names = ", ".join(absent[:3]) + (", ..." if len(absent) > 3 else "")
-    return [f"Control questions that are no labelled questions here are left out: {names}."]
+    return [f"Control questions that are no labelled questions here are left out: {first_names(absent)}."]
 
 
-def control_scores(live: pa.Table, controls: Controls | None) -> list[dict]:
+def control_scores(live: pa.Table, controls: Controls | None) -> list[ControlScore]:
     """Return for each annotator how many known verdicts they met and how many they got right."""
     tally: dict[str, list[int]] = {}
     if controls is not None:

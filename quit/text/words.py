@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 ABBREVIATED = re.compile(r"(?:\b(?:[A-Z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|vs|No|Gen|Col|Lt|Rev|Prof|Inc|Co|U\.S|b|d|c|ca)\.)$")
@@ -18,6 +18,16 @@ def counted(number: int, one: str, many: str = "") -> str:
     ('1 person', '1,234 hints')
     """
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def first_names(names: Sequence[str], limit: int = 3) -> str:
+    """Return the first names of a list, and how many more there are.
+
+    >>> first_names(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def split_names(text: str) -> list[str]:

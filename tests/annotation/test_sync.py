@@ -18,7 +18,8 @@ from quit.errors import InputError, ServerError, WorkspaceError
 from quit.flows import calling
 from quit.library import jobs
 from quit.review.items import with_blind
-from quit.review.report import pieces, review_status
+from quit.review.report import pieces
+from quit.review.status import review_status
 from quit.review.store import ReviewStore
 from quit.settings import Review, Settings
 from quit.stages.labelling.verdicts import decide, live_reviews, unclear_annotations

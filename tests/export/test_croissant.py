@@ -13,7 +13,7 @@ from quit.engine.planning import last_build
 from quit.errors import MissingDependency
 from quit.export import export
 from quit.export.croissant import _record_set, semantic_version
-from quit.review.report import verification
+from quit.review.people import verification
 from quit.settings import Review, load_card
 from quit.settings.card import Card
 from tests.paths import ROOT

@@ -15,7 +15,7 @@ from quit.report.people import review_progress
 from quit.report.readers import agreement_figures
 from quit.report.sections import sections
 from quit.review.audit import draw_audit
-from quit.review.report import review_status
+from quit.review.status import review_status
 from quit.settings import Review
 from quit.status.replies import reply_counts
 from quit.status.story import story

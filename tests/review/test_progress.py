@@ -15,7 +15,8 @@ from quit.release import create, gates
 from quit.report.data import gather
 from quit.report.lookup import Lookup
 from quit.review.apply import report
-from quit.review.report import pieces, review_status
+from quit.review.report import pieces
+from quit.review.status import review_status
 from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.stages.labelling.verdicts import decide, decisions_hash, live_reviews

@@ -8,10 +8,13 @@ import pytest
 from quit import contracts
 from quit.errors import InputError
 from quit.release.create import hashed_people
-from quit.review.report import absent_people, flags, load_people, pieces, review_status, verification
+from quit.review.figures import flags
+from quit.review.people import absent_people, load_people, verification
+from quit.review.report import pieces
+from quit.review.status import review_status
 from quit.review.store import ReviewStore
 from quit.settings import Review
-from quit.stages.labelling.verdicts import live_reviews
+from quit.stages.labelling.verdicts import decide, live_reviews
 from tests.report import tiny
 from tests.rows import write_lines
 from tests.stages.labelling.test_verdicts import said
@@ -68,13 +71,14 @@ def test_flags_are_counted_by_question_and_by_the_rule() -> None:
         *said("cy", 5, question="q3", x=True),
     ]
     live = live_reviews(contracts.table("reviews").from_rows(rows))
-    counts = {row["flag"]: (row["questions"], row["agreed"], row["share"]) for row in flags(live, Review())}
+    decisions = decide(live, Review())
+    counts = {row["flag"]: (row["questions"], row["agreed"], row["share"]) for row in flags(live, decisions)}
     none = (0, 0, 0.0)
     assert counts == {
         **{"leak": (1, 1, 1 / 3), "hint_false": (2, 1, 2 / 3)},
         **{"gold_wrong": none, "ambiguous": none, "offensive": none},
     }
-    assert flags(live.slice(0, 0), Review()) == []
+    assert flags(live.slice(0, 0), decisions.slice(0, 0)) == []
 
 
 def test_people_are_listed_as_in_table_9_without_names(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from quit.qa.sunar.planners import UNREAD
 from quit.qa.sunar.queries import Query
 from quit.qa.sunar.system import SunarSystem
 from quit.retrieval.trec import run_line
+from quit.text.words import first_names
 
 VERSION = 6
 """Version of what traces hold; rises when the same run would give others."""
@@ -156,11 +157,8 @@ def trace_path(path: Path, query_id: str) -> Path:
 
 
 def _traces_note(path: Path) -> str:
-    files = sorted((path / "traces").glob("*.json"))
-    if not files:
-        return " It has none yet."
-    names = ", ".join(file.stem for file in files[:3])
-    return f" It has {len(files)}: {names}{', ...' if len(files) > 3 else ''}"
+    names = sorted(file.stem for file in (path / "traces").glob("*.json"))
+    return f" It has {len(names)}: {first_names(names)}" if names else " It has none yet."
 
 
 def _differences(earlier: dict[str, Any], description: dict[str, Any]) -> str:

@@ -108,6 +108,11 @@ def live_reviews(reviews: pa.Table) -> pa.Table:
         ).to_arrow_table()
 
 
+def annotations_of(live: pa.Table) -> pa.Table:
+    """Return the rows of annotations themselves: one per person, question and content."""
+    return live.filter(pc.equal(live["kind"], "annotation"))
+
+
 def rows_of_pages(live: pa.Table, blind: bool) -> pa.Table:
     """Return the rows that were made on blind pages, or with ``blind`` false those made on all others."""
     return live.filter(pc.equal(pc.fill_null(live.column("blind"), False), blind))
