@@ -1,6 +1,7 @@
 """What the linters do not look at: late imports of the command line, long files. Layers are contracts of import-linter,
 docstrings a rule of ruff, both in pyproject.toml."""
 
+import ast
 import sys
 import warnings
 from pathlib import Path
@@ -35,9 +36,24 @@ def test_a_quick_look_at_a_workspace_loads_neither_pandas_nor_models(few_built: 
     assert "pyarrow" in loaded and not [name for name in ("pandas.core", "torch", "prefect", *late) if name in loaded]
 
 
+FILES = [path for package in ("flows", "annotation", "quit") for path in (ROOT / package).rglob("*.py")]
+
+
 def test_files_can_be_read_in_one_sitting() -> None:
-    files = [path for package in ("flows", "annotation", "quit") for path in (ROOT / package).rglob("*.py")]
-    assert not [path for path in files if path.read_text().count("\n") > 500]
+    assert not [path for path in FILES if path.read_text().count("\n") > 500]
+
+
+def test_records_of_arrays_are_not_compared() -> None:
+    """The ``==`` that a dataclass makes asks whether an array is true, its ``hash`` that of an array: both raise."""
+    compared = []
+    for path in FILES:
+        for record in [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)]:
+            decorators = " ".join(map(ast.unparse, record.decorator_list))
+            types = [ast.unparse(field.annotation) for field in record.body if isinstance(field, ast.AnnAssign)]
+            of_arrays = any("np.ndarray" in kind and "Callable" not in kind for kind in types)
+            if of_arrays and "dataclass" in decorators and "eq=False" not in decorators:
+                compared.append(f"{path.name}: {record.name}")
+    assert compared == []
 
 
 @pytest.mark.parametrize("category", [DeprecationWarning, UserWarning, FutureWarning])

@@ -38,7 +38,7 @@ _OF_VERDICTS = ("question_id", "answer_key", "answer", "correct", "basis", "judg
 FULLY, PARTIALLY = 2, 1  # relevance labels (paper, section 3.2.2); 0, another question's passage, is never stored
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Block:
     """Some questions of a split with all their passages: Q questions, N passages, R readers (labelers first).
 
@@ -62,7 +62,7 @@ class Block:
         return self.correct[self.passages.owner[:, None], self.codes]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Replies:
     """What some readers (R) replied to some questions about their passages (N in all), checked.
 

@@ -207,7 +207,7 @@ def _example(ids: PassageIds, fully: np.ndarray) -> Example:
     return Example(question, passages)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Split:
     """The files of a split, which sets of readers are asked and right, how many answers have no verdict, and of each
     question of all how many of its passages are fully relevant (0 in other splits)."""

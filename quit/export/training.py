@@ -85,7 +85,7 @@ class Example:
             yield self.positives[i % len(self.positives)], self.negatives[i % len(self.negatives)]
 
 
-@dataclass
+@dataclass(eq=False)
 class Selection:
     """The examples of a dataset, and counts of what could not be had. ``encoder``: only for the miner of that name."""
 

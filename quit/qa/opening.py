@@ -70,7 +70,7 @@ def check_selection(queries: Path | None, source: str | None, kind: str | None) 
         raise SettingsError("--queries has its own questions: leave out --source and --kind.")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Opened:
     """A corpus, its first stage, and the vectors of its documents by the profile's encoder."""
 

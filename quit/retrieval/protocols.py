@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
     """Documents of one query, best first, ties by row. ``rows``: int64, ``scores``: float32, shapes (n,)."""
 

@@ -41,7 +41,7 @@ class Key(NamedTuple):
     choices: tuple[str, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class AnswerSet:
     """The answers a question is scored against: surfaces, and their rows in the pool (None for choices)."""
 

@@ -219,5 +219,4 @@ def _head_scores(head: AnswerHead, request: Request, question: Question, collect
     vectors = np.zeros((len(request.pool), 0)) if request.vectors is None else request.vectors
     texts = collection.texts(request.pool.tolist())
     scores = head.scores(question.text, question.answers, texts, vectors)
-    matrix = scores[request.places].reshape(request.documents.shape)
-    return np.where(request.documents >= 0, np.clip(matrix, 0.0, 1.0), 0.0)
+    return np.where(request.documents >= 0, np.clip(scores[request.pool_positions], 0.0, 1.0), 0.0)

@@ -34,7 +34,7 @@ RESAMPLES = 1000
 TUNED = ("expand_after", "expand_above", "inheritance")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Grid:
     """Measured values. ``means``: over runs and decompositions, shape (requests, policies, structures, budgets,
     metrics), NaN where a policy has no tree.

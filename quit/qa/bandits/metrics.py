@@ -44,9 +44,9 @@ def measure(
     relevance = request.relevant.reshape(-1)[order]
     hits = _prefix(relevance, at)
     total = int(request.relevant.sum())
-    places = request.places[order]
-    first = first_seen(order, request.places, len(request.pool))
-    new = np.take_along_axis(first, places, axis=1) == np.arange(order.shape[1])
+    positions = request.pool_positions.reshape(-1)
+    first = first_seen(order, positions, len(request.pool))
+    new = np.take_along_axis(first, positions[order], axis=1) == np.arange(order.shape[1])
     relevant_found = _prefix(new & relevance, at)
     distinct = len(np.unique(request.documents[request.relevant]))
     ndcg = alpha_ndcg(gold_positions(request, first), request.nuggets, [*at, *cutoffs])
@@ -62,14 +62,14 @@ def measure(
     return values, ndcg[:, len(at) :]
 
 
-def first_seen(order: np.ndarray, places: np.ndarray, documents: int) -> np.ndarray:
+def first_seen(order: np.ndarray, positions: np.ndarray, documents: int) -> np.ndarray:
     """Return at which step (from 0) each run first observed each document, shape (R, documents), int64; the largest
-    int64 where it never did."""
+    int64 where it never did. ``positions``: of the flattened lists' documents in the pool."""
     runs, steps = order.shape
     first = np.full((runs, documents), steps, dtype=np.int64)
     run = np.arange(runs)
     for step in range(steps - 1, -1, -1):
-        first[run, places[order[:, step]]] = step
+        first[run, positions[order[:, step]]] = step
     return np.where(first == steps, np.iinfo(np.int64).max, first)
 
 

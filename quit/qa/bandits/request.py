@@ -10,7 +10,7 @@ import numpy as np
 from quit.common.arithmetic import products
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Request:
     """A user request Q with its sub-queries q_1..q_K (the arms) and their ranked lists of at most N documents.
 
@@ -57,11 +57,9 @@ class Request:
         return np.unique(self.documents[self.documents >= 0])
 
     @cached_property
-    def places(self) -> np.ndarray:
-        """The position of each document in ``pool``, shape (K * N,), int64; 0 past a list's end."""
-        if not len(self.pool):
-            return np.zeros(self.documents.size, dtype=np.int64)
-        return np.searchsorted(self.pool, np.maximum(self.documents.reshape(-1), self.pool[0]))
+    def pool_positions(self) -> np.ndarray:
+        """The position of each document in ``pool``, shape (K, N), int64; 0 past a list's end."""
+        return np.searchsorted(self.pool, self.documents)
 
     @cached_property
     def similarity(self) -> np.ndarray:

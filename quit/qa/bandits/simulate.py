@@ -164,9 +164,9 @@ class _Runs:
 
     def _nearest(self, cell: np.ndarray, step: int) -> np.ndarray:
         """Return the largest cosine of each run's document with those it observed before."""
-        places = self.request.places
-        documents = places[self.order[:, :step]]
-        return self.request.similarity[places[cell][:, None], documents].max(axis=1).astype(np.float64)
+        positions = self.request.pool_positions.reshape(-1)
+        documents = positions[self.order[:, :step]]
+        return self.request.similarity[positions[cell][:, None], documents].max(axis=1).astype(np.float64)
 
     def _expand(self, run: np.ndarray, arm: np.ndarray) -> None:
         """Open the children of arms, each at the prior that it inherits; an arm that was expanded stays as it is."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # SciPy is a tenth of the time to import this module, and man
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Units:
     """Selections of parts of a group: the passages of one unit have the same parts, each in another order.
 

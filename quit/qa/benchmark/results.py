@@ -45,7 +45,7 @@ class Key(NamedTuple):
         return ORACLE in (self.retriever, self.reranker)
 
 
-@dataclass
+@dataclass(eq=False)
 class Scores:
     """Values by row and metric: each an array of shape (questions,), NaN for a question without a relevant passage.
 

@@ -38,7 +38,7 @@ class Relevance(Protocol):
         judged."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ReleaseRelevance:
     """A release's own labels. ``groups``: the questions' groups, int64 (Q,). ``starts``: each group's first row and,
     last, the number of passages. ``label_of_row``: int8, the label of each passage for the question that it was made

@@ -49,7 +49,7 @@ RECALL_SAMPLE, RECALL_SEED = 500, "quit"
 draw."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NeighbourhoodGraph:
     """A graph on disk, memory-mapped. Implements :class:`quit.retrieval.protocols.NeighbourGraph`.
 

@@ -35,7 +35,7 @@ BLOCK = 2048
 """Documents encoded per step: a killed run resumes after its last whole step."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Vectors:
     """``matrix``: float32, shape (documents, dimension), memory-mapped. ``ids``: bytes, shape (documents,)."""
 

@@ -22,7 +22,7 @@ Score = Callable[[Sequence[int]], np.ndarray]
 """Rows to their relevance to the sub-question, float64, shape (rows,); any real numbers."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rescored:
     """A batch after feedback: new scores, float64, shape (rows,), and the part of the trace about it."""
 
@@ -34,7 +34,7 @@ Rescore = Callable[[Sequence[int], np.ndarray], Rescored]
 """A batch's rows in descending score, and those scores, to their new scores (line 9)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Batch:
     """One pass of the loop. ``pool``: ``R`` or ``N``; ``rows`` in descending ``scores``; ``rescored`` and ``parents``
     beside them.

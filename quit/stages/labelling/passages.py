@@ -37,7 +37,7 @@ ROWS_A_RANGE = 80_000
 """Passages assembled at a time: see :func:`iter_passage_texts`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PermutationTable:
     """Distinct permutations in depth-first order, as arrays of P rows.
 
@@ -124,7 +124,7 @@ def permutation_table(n: int = 5) -> PermutationTable:
     return PermutationTable.of(map(permutation_name, permutations(n)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PassageRows:
     """The passages of Q questions, question after question: N rows.
 

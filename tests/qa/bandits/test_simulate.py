@@ -88,7 +88,7 @@ def written_out(request: Request, name: str, runs: int, hierarchical: bool = Fal
             n = unread if name == "random" else int(pulls[a])
             left[a].remove(n)
             last = a
-            document = int(request.places[a * rel.shape[1] + n])
+            document = int(request.pool_positions[a, n])
             near = max((float(request.similarity[document, other]) for other in seen), default=None)
             r = table_1(name, rel[a, : lengths[a]], n, near)
             low, high = request.scores[request.documents >= 0].min(), request.scores[request.documents >= 0].max()
