@@ -18,45 +18,6 @@ from quit.stages.labelling.strategy import LabellingStrategy
 from quit.stages.stage import Context, LazyTable, Tables, stage
 
 
-def answers_to_judge(
-    context: Context, questions: pa.Table, answers: LazyTable, distinct_answers: LazyTable
-) -> DistinctAnswers:
-    """Return the distinct answers of all readers."""
-    strategy = LabellingStrategy(context.settings)
-    by_reader = [answers_of(name, answers, distinct_answers) for name in strategy.readers]
-    return DistinctAnswers.of(questions, by_reader, strategy.in_turn)
-
-
-@stage(
-    "judge",
-    before=answers_to_judge,
-    outputs=("verdicts", "second_verdicts"),
-    sections=("judge.name",),
-    models=("judge",),
-    version=2,
-)
-def judge_stage(context: Context, answers: DistinctAnswers) -> Tables:
-    """One verdict on each distinct answer."""
-    judge, second = context.models.judge, context.models.second_judge
-    return {
-        "verdicts": contracts.table("verdicts").from_rows(answers.rows(judge)),
-        "second_verdicts": contracts.table("second_verdicts").from_rows(answers.rows(second) if second else []),
-    }
-
-
-def judge_answers(
-    questions: pa.Table, answers: Sequence[Answers], judge: Judge, first_reader_wins: bool = False
-) -> pa.Table:
-    """Return the table ``verdicts``: each distinct (question, answer's key) is judged once.
-
-    ``answers``: those of all readers. The surface form shown to the judge is the most frequent one (ties:
-    alphabetical): of all readers, or of the first reader that gave the answer (``first_reader_wins``), so that the
-    verdict is the same whatever later readers say.
-    """
-    judged = DistinctAnswers.of(questions, answers, first_reader_wins)
-    return contracts.table("verdicts").from_rows(judged.rows(judge))
-
-
 @dataclass(frozen=True)
 class DistinctAnswers:
     """The distinct answers to judge, by question and key, and how many passages gave each."""
@@ -114,6 +75,45 @@ class DistinctAnswers:
             }
             for answer_key, item, passages, ruling in zip(self.keys, self.items, self.passages, rulings, strict=True)
         ]
+
+
+def answers_to_judge(
+    context: Context, questions: pa.Table, answers: LazyTable, distinct_answers: LazyTable
+) -> DistinctAnswers:
+    """Return the distinct answers of all readers."""
+    strategy = LabellingStrategy(context.settings)
+    by_reader = [answers_of(name, answers, distinct_answers) for name in strategy.readers]
+    return DistinctAnswers.of(questions, by_reader, strategy.in_turn)
+
+
+@stage(
+    "judge",
+    before=answers_to_judge,
+    outputs=("verdicts", "second_verdicts"),
+    sections=("judge.name",),
+    models=("judge",),
+    version=2,
+)
+def judge_stage(context: Context, answers: DistinctAnswers) -> Tables:
+    """One verdict on each distinct answer."""
+    judge, second = context.models.judge, context.models.second_judge
+    return {
+        "verdicts": contracts.table("verdicts").from_rows(answers.rows(judge)),
+        "second_verdicts": contracts.table("second_verdicts").from_rows(answers.rows(second) if second else []),
+    }
+
+
+def judge_answers(
+    questions: pa.Table, answers: Sequence[Answers], judge: Judge, first_reader_wins: bool = False
+) -> pa.Table:
+    """Return the table ``verdicts``: each distinct (question, answer's key) is judged once.
+
+    ``answers``: those of all readers. The surface form shown to the judge is the most frequent one (ties:
+    alphabetical): of all readers, or of the first reader that gave the answer (``first_reader_wins``), so that the
+    verdict is the same whatever later readers say.
+    """
+    judged = DistinctAnswers.of(questions, answers, first_reader_wins)
+    return contracts.table("verdicts").from_rows(judged.rows(judge))
 
 
 def _most_frequent(counts: Mapping[str, int]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import pyarrow as pa
 
@@ -54,17 +54,8 @@ class Context:
 
 
 @dataclass(eq=False)
-class Stage:
-    """A declared stage: see :func:`stage`.
-
-    The names of its functions' parameters after the context are its inputs. An input is a table that earlier stages
-    make, shard by shard (annotated ``LazyTable``: only the columns, readers and questions that the stage reads), or one
-    of :data:`OUTSIDE`. An input with a default is optional: the stage gets it where an earlier run, also one of the
-    same stage, makes it for this one (:meth:`quit.engine.plan.BuildPlan.producers_of`).
-
-    ``function`` may run in another process, which has its arguments and nothing else; ``before`` and ``after`` run in
-    the build. What ``before`` returns is the function's argument after the context; ``after``
-    gets the function's tables after the context, and returns those of the stage.
+class Declaration:
+    """What a stage declares of its function: ``@stage("name", outputs=..., ...)`` makes a :class:`Stage` of one.
 
     Args:
         name: Name of the stage, and of its folder in a workspace.
@@ -72,6 +63,10 @@ class Stage:
         whole: Tables it gets whole, in its context.
         sections: Settings that its output depends on.
         models: Models that its output depends on (``reader``: its own, ``labelers``: the labelers' names).
+        before: What runs in the build before the function; what it returns is the function's argument after the
+            context.
+        after: What runs in the build after the function: it gets the function's tables after the context, and returns
+            those of the stage.
         scope: ``shard``, or ``collection`` where one task does all questions.
         shard_factor: How many times ``run.shard_questions`` questions a shard has: over 1 where a question is little
             work.
@@ -79,10 +74,8 @@ class Stage:
         overrides: The kind of people's overrides that it applies.
         supersedes: Outputs that replace an earlier stage's: later stages read only these.
         version: Raise it whenever the same inputs would give other rows.
-        number: Its place in the pipeline, from 1.
     """
 
-    function: Callable[..., Tables]
     name: str
     outputs: tuple[str, ...]
     whole: tuple[str, ...] = ()
@@ -96,39 +89,66 @@ class Stage:
     overrides: str | None = None
     supersedes: tuple[str, ...] = ()
     version: int = 1
+
+    def __call__(self, function: Callable[..., Tables]) -> Stage:
+        return Stage(**vars(self), function=function)
+
+
+stage = Declaration
+
+
+@dataclass(eq=False, kw_only=True)
+class Stage(Declaration):
+    """A declared stage.
+
+    The names of its functions' parameters after the context are its inputs. An input is a table that earlier stages
+    make, shard by shard (annotated ``LazyTable``: only the columns, readers and questions that the stage reads), or one
+    of :data:`OUTSIDE`. An input with a default is optional: the stage gets it where an earlier run, also one of the
+    same stage, makes it for this one (:meth:`quit.engine.plan.BuildPlan.producers_of`).
+
+    ``function`` may run in another process, which has its arguments and nothing else; ``before`` and ``after`` run in
+    the build. ``number``: its place in the pipeline, from 1: :func:`number_stages` sets it in the stage itself, since
+    plans know a stage by identity (``run.stage is read_stage``).
+
+    Attributes:
+        inputs: Names of the inputs without a default.
+        optional: Names of the inputs with a default.
+        lazy_inputs: Names of the inputs that are lazy.
+        takes_tables_alone: Whether the function gets a shard's tables, none of them lazy.
+    """
+
+    function: Callable[..., Tables]
     number: int = 0
 
     def __post_init__(self) -> None:
-        of_function = _parameters(self.function, 2 if self.before else 1)
-        parameters = {**of_function, **_parameters(self.before, 1), **_parameters(self.after, 2)}
-        self.inputs = tuple(name for name, each in parameters.items() if each.default is each.empty)
-        self.optional = tuple(name for name in parameters if name not in self.inputs)
-        self.lazy_inputs = {name for name, each in parameters.items() if str(each.annotation).startswith("LazyTable")}
-        self.takes_tables_alone = self.scope == "shard" and self.lazy_inputs.isdisjoint(of_function)
+        # Types stand for their names: one that a module imports for type checkers only is a NameError.
+        steps = ((self.function, 2 if self.before else 1), (self.before, 1), (self.after, 2))
+        self._inputs_of = {
+            step: dict([*inspect.signature(step, eval_str=True).parameters.items()][first:])
+            for step, first in steps
+            if step
+        }
+        inputs = {name: each for of_step in self._inputs_of.values() for name, each in of_step.items()}
+        hints = {name: (each.annotation, *get_args(each.annotation)) for name, each in inputs.items()}
+        self.inputs = tuple(name for name, each in inputs.items() if each.default is each.empty)
+        self.optional = tuple(name for name in inputs if name not in self.inputs)
+        self.lazy_inputs = {name for name in inputs if LazyTable in hints[name]}
+        self.takes_tables_alone = self.scope == "shard" and self.lazy_inputs.isdisjoint(self._inputs_of[self.function])
 
     def run(self, context: Context, inputs: Mapping[str, Any], function: Callable[..., Tables] | None = None) -> Tables:
         """Return the stage's tables. ``function``: called in place of the stage's, with the same arguments."""
 
-        def given(step: Callable[..., Any], first: int) -> dict[str, Any]:
-            return {name: inputs[name] for name in _parameters(step, first) if name in inputs}
+        def given(step: Callable[..., Any]) -> dict[str, Any]:
+            return {name: inputs[name] for name in self._inputs_of[step] if name in inputs}
 
-        chosen = [self.before(context, **given(self.before, 1))] if self.before else []
-        tables = (function or self.function)(context, *chosen, **given(self.function, 1 + len(chosen)))
-        return self.after(context, tables, **given(self.after, 2)) if self.after else tables
+        chosen = [self.before(context, **given(self.before))] if self.before else []
+        tables = (function or self.function)(context, *chosen, **given(self.function))
+        return self.after(context, tables, **given(self.after)) if self.after else tables
 
     @property
     def doc(self) -> str:
         """What it does, in one sentence."""
         return (self.function.__doc__ or "").partition("\n")[0]
-
-
-def _parameters(step: Callable[..., Any] | None, first: int) -> dict[str, inspect.Parameter]:
-    return dict([*inspect.signature(step).parameters.items()][first:]) if step else {}
-
-
-def stage(name: str, **declared: Any) -> Callable[[Callable[..., Tables]], Stage]:
-    """Declare a function as a stage, with the arguments of :class:`Stage`."""
-    return lambda function: Stage(function, name, **declared)
 
 
 def number_stages(*stages: Stage) -> tuple[Stage, ...]:

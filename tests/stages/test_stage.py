@@ -1,13 +1,24 @@
 """What a stage declares, and the order of stages."""
 
+from __future__ import annotations
+
+import pyarrow as pa
 import pytest
 
-from quit.stages.stage import Stage, number_stages, stage
+import quit.stages.stage as stage_module
+from quit.stages.stage import LazyTable, Stage, number_stages, stage
 
 
 def _first(context, sources): ...
 def _second(context, questions): ...
 def _third(context, hints, answers=None): ...
+
+
+def _alias(context, labels: Lazy, answers: stage_module.LazyTable | None = None, hints: pa.Table | None = None): ...
+def _before(context, passages: LazyTable, later: Later): ...
+
+
+Lazy, Later = LazyTable, pa.Table
 
 
 def _stages() -> list[Stage]:
@@ -17,6 +28,15 @@ def _stages() -> list[Stage]:
         stage("aside", outputs=("notes",), whole=("questions",))(_second),
         stage("third", outputs=("answers",))(_third),
     ]
+
+
+def test_an_input_is_lazy_by_its_type_however_that_is_written() -> None:
+    of_alias = stage("alias", outputs=())(_alias)
+    assert (of_alias.inputs, of_alias.optional) == (("labels",), ("answers", "hints"))
+    assert of_alias.lazy_inputs == {"labels", "answers"} and not of_alias.takes_tables_alone
+    of_before = stage("before", outputs=(), before=_before)(lambda context, chosen, hints: {})
+    assert of_before.inputs == ("hints", "passages", "later")
+    assert of_before.lazy_inputs == {"passages"} and of_before.takes_tables_alone
 
 
 def test_stages_are_numbered_in_their_order() -> None:
