@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from quit.dataset.dataset import SPLITS, Dataset
-from quit.export.card import responsible
 from quit.export.card_facts import CITATION, CardFacts, Origin, licence_urls, source_list, title
 from quit.export.files import FileEntry
+from quit.export.responsible import responsible
 from quit.settings.card import Card
 
 _CONTEXT: dict[str, Any] = {

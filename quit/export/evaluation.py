@@ -16,11 +16,11 @@ import pyarrow as pa
 from quit.common.safe import json_text
 from quit.dataset.dataset import FULLY, SPLITS, Dataset
 from quit.errors import InputError
-from quit.export.card import fill_template
 from quit.export.card_facts import Shard, title
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import PassageIds, PassageTexts
 from quit.export.parquet_shards import ParquetShard
+from quit.export.templates import fill_template
 from quit.export.training import Selection
 from quit.models.prompting import load_prompt
 from quit.settings.construction import Labels

@@ -17,11 +17,11 @@ import pyarrow as pa
 import yaml
 
 from quit.dataset.dataset import SPLITS, Dataset
-from quit.export.card import fill_template
 from quit.export.card_facts import CITATION, licence_header, source_list, title
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import Lines, PassageIds, question_shards
 from quit.export.parquet_shards import QRELS, ParquetShard, fully_relevant, row_groups
+from quit.export.templates import fill_template
 from quit.settings.card import Card
 
 _CORPUS = pa.schema({"_id": pa.string(), "title": pa.string(), "text": pa.string()})

@@ -13,9 +13,9 @@ from jinja2 import UndefinedError
 
 from quit.errors import InputError
 from quit.export import export
-from quit.export.card import fill_template
 from quit.export.card_facts import code
 from quit.export.huggingface import CONFIGS
+from quit.export.templates import fill_template
 from quit.settings import load_card
 from quit.settings.card import Card
 from tests.rows import changed
