@@ -46,13 +46,6 @@ class _Applied(BaseModel):
     parts: list[str]
 
 
-class _Replies(BaseModel):
-    key: str
-    readers: list[str]
-    by_hints: list[Annotated[list[str | int], Field(min_length=8, max_length=8)]]
-    patterns: list[Annotated[list[int], Field(min_length=3, max_length=3)]]
-
-
 _AGAIN = "Delete it and build again: quit build."
 _PROJECT = (
     "Take it from a copy of the workspace. Or, if people's work was pulled from the project, delete it: its key is in "
@@ -70,7 +63,7 @@ _SHAPES: dict[str, tuple[TypeAdapter[Any], str]] = {
     "lock.json": (TypeAdapter(dict[str, Any]), "Delete it."),
     "project.json": (TypeAdapter(dict[str, Any]), _PROJECT),
     "audit.json": (TypeAdapter(dict[str, Any]), "Delete it; the next push draws the audit again."),
-    "replies.json": (TypeAdapter(_Replies), "Delete it; the replies are counted again."),
+    "replies.json": (TypeAdapter(dict[str, Any]), "Delete it; the replies are counted again."),
     "spent.json": (TypeAdapter(_Pair), "Delete it; what is spent is then read from usage.jsonl."),
     "sync.json": (TypeAdapter(dict[str, Any]), "Delete it; the next pull reads everything again."),
 }

@@ -7,11 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import TypeAdapter
 
 from quit.common.columns import plain
 from quit.common.files import write_json
@@ -28,7 +30,7 @@ from quit.models.generation.base import FILTERED
 from quit.models.protocols import NO_ANSWER
 from quit.models.readers.cleaning import says_no_answer
 from quit.render.table import Table
-from quit.stages.labelling.answers import Answers, accepted_answers
+from quit.stages.labelling.answers import Answers, accepted_answers, is_cut
 from quit.stages.labelling.passages import PassageRows
 from quit.version import __version__
 
@@ -52,42 +54,62 @@ class Replies(NamedTuple):
     filtered: int
 
 
-ByHints = list[tuple[str, int, Replies]]
-"""Rows of reader, number of hints and counts."""
+class HintCounts(NamedTuple):
+    """Counts of a reader's passages with a number of hints."""
+
+    reader: str
+    hints: int
+    replies: Replies
 
 
-def reply_counts(workspace: TableReader, readers: Sequence[str] | None = None) -> tuple[ByHints, Patterns]:
+@dataclass(frozen=True)
+class ReplyCounts:
+    """``readers``: sorted. ``patterns``: the readers asked about a passage and those right on it, as bits (0: the first
+    reader), and how many passages are so."""
+
+    readers: list[str]
+    by_hints: list[HintCounts]
+    patterns: list[tuple[int, int, int]]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ReplyCounts:
+        """Return the counts in what :meth:`to_dict` gave. Raises ``ValidationError``, a ``ValueError``, for others."""
+        return TypeAdapter(cls).validate_python(values)
+
+
+def reply_counts(workspace: TableReader, readers: Sequence[str] | None = None) -> tuple[list[HintCounts], Patterns]:
     """Return counts per reader and number of hints, and how many passages of the questions in ``splits`` have which
     readers asked and right; bit 0 of a pattern is the first reader.
 
     ``readers``: names; all that have answers, sorted, if not given.
     """
-    counts = _kept_counts(workspace)
-    names = list(counts["readers"])
-    chosen = names if readers is None else list(readers)
-    rows = grouped((name, (name, hints, Replies(*figures))) for name, hints, *figures in counts["by_hints"])
+    counts = _cached_counts(workspace)
+    chosen = counts.readers if readers is None else list(readers)
+    rows = grouped((row.reader, row) for row in counts.by_hints)
     by_hints = [row for name in chosen for row in rows.get(name, ())]
-    patterns = Counter({(asked, right): passages for asked, right, passages in counts["patterns"]})
-    return by_hints, of_readers(patterns, [names.index(name) for name in chosen])
+    patterns = Counter({(asked, right): passages for asked, right, passages in counts.patterns})
+    return by_hints, of_readers(patterns, [counts.readers.index(name) for name in chosen])
 
 
-def _kept_counts(workspace: TableReader) -> dict[str, Any]:
-    """Return ``readers`` with their counts ``by_hints`` and ``patterns``; counted again when a workspace's tables have
-    changed."""
+def _cached_counts(workspace: TableReader) -> ReplyCounts:
+    """Return the counts of all readers; counted again when a workspace's tables have changed."""
     versions = workspace.versions
     path, key = workspace.path / "replies.json", content_hash(versions, [*workspace.state], __version__)
     if versions:
-        with suppress(WorkspaceError):
-            if (kept := read_state(path, {})).get("key") == key:
-                return kept
-    counts = {"key": key, **_all_counts(workspace)}
+        with suppress(WorkspaceError, ValueError):
+            if (cached := read_state(path, {})).get("key") == key:
+                return ReplyCounts.from_dict(cached)
+    counts = _all_counts(workspace)
     if versions and workspace.versions == versions:  # not while another process builds
         with suppress(WorkspaceError):  # a folder that cannot be written to
-            write_json(path, counts)
+            write_json(path, {"key": key, **counts.to_dict()})
     return counts
 
 
-def _all_counts(workspace: TableReader) -> dict[str, Any]:
+def _all_counts(workspace: TableReader) -> ReplyCounts:
     readers = sorted(run.removeprefix("read:") for run in workspace.state if run.startswith("read:"))
     question_ids = sorted(workspace.read("splits", columns=["question_id"])["question_id"].to_pylist())
     counts: dict[tuple[str, int], np.ndarray] = {}
@@ -99,13 +121,14 @@ def _all_counts(workspace: TableReader) -> dict[str, Any]:
         for key, figures in by_hints.items():
             counts[key] = counts.get(key, 0) + figures
         patterns.update(of_shard)
-    rows = [[*key, *counts[key].tolist()] for key in sorted(counts)]
-    return {"readers": readers, "by_hints": rows, "patterns": [[*sets, number] for sets, number in patterns.items()]}
+    rows = [HintCounts(*key, Replies(*counts[key].tolist())) for key in sorted(counts)]
+    return ReplyCounts(readers, rows, [(*sets, passages) for sets, passages in patterns.items()])
 
 
 def _counts(
     workspace: TableReader, readers: Sequence[str], shard: Range
 ) -> tuple[dict[tuple[str, int], np.ndarray], Patterns]:
+    """Return a shard's counts: (reader, number of hints) -> :class:`Replies` as int64, shape (columns,), and patterns."""
     ids = plain(workspace.read("splits", shard, columns=["question_id"])["question_id"])
     verdicts = workspace.read("verdicts", shard, columns=["question_id", "answer_key", "correct"])
     table = workspace.read("passages", shard, columns=[*KEYS])
@@ -139,8 +162,8 @@ def _by_hints(answers: Answers, correct: np.ndarray, hints: np.ndarray) -> np.nd
     size = int(hints.max(initial=0)) + 1
     cells = answers.index * size + hints
     counts = np.bincount(cells[is_asked], minlength=len(correct) * size).reshape(-1, size)  # (distinct answers, hints)
-    ended = answers.rows["ended"]
-    cut, filtered = (pc.fill_null(pc.starts_with(ended, why), False).to_numpy() for why in ("length", FILTERED))
+    cut = is_cut(answers.rows).to_numpy()
+    filtered = pc.fill_null(pc.starts_with(answers.rows["ended"], FILTERED), False).to_numpy()
     no_answer = np.flatnonzero(pc.equal(answers.distinct["answer"], NO_ANSWER).to_numpy())
     raw = answers.distinct["raw"].take(pa.array(no_answer)).to_pylist()
     is_sentence = np.array(

@@ -89,9 +89,14 @@ class Answers:
         return None if asked.all() else asked
 
 
+def is_cut(answers: pa.Table) -> pa.ChunkedArray:
+    """Return for each row of ``answers`` (column ended) whether its reply ran into the token limit."""
+    return pc.fill_null(pc.equal(answers.column("ended"), "length"), False)
+
+
 def cut_replies(answers: pa.Table) -> int:
     """Return how many rows of ``answers`` (column ended) have a reply that ran into the token limit."""
-    return pc.sum(pc.equal(answers.column("ended"), "length")).as_py() or 0
+    return pc.sum(is_cut(answers)).as_py() or 0
 
 
 def matching_rows(distinct: pa.Table, table: pa.Table, column: str) -> np.ndarray:
