@@ -31,16 +31,16 @@ def run_job(job: Callable[..., JobResult], **parameters: Any) -> Any:
     from prefect import tags
     from prefect.exceptions import ParameterTypeError
 
-    from quit.flows.parameters import JOB_OF, fault_in
+    from quit.flows.parameters import fault_in
     from quit.flows.scheduling import COMMAND, WAITING
-    from quit.flows.serve import FLOWS
+    from quit.flows.serve import FLOW_OF
     from quit.flows.server import check_health, server_watched
 
+    flow: Any = FLOW_OF[job]
     check_health()
     with server_watched(), tags(COMMAND):
         parameters = {name: str(value) if isinstance(value, Workspace) else value for name, value in parameters.items()}
         try:
-            flow: Any = next(flow for flow in FLOWS.values() if JOB_OF[flow.fn] is job)
             state = flow(**parameters, return_state=True)
             if state.name == WAITING:
                 raise Waiting(state.message)
@@ -58,7 +58,8 @@ def server_url() -> str | None:
         return url or None
     home = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
     try:
-        profiles = tomllib.loads(Path(os.environ.get("PREFECT_PROFILES_PATH", home / "profiles.toml")).read_text())
+        path = Path(os.environ.get("PREFECT_PROFILES_PATH", home / "profiles.toml"))
+        profiles = tomllib.loads(path.read_text(encoding="utf-8"))
         active = os.environ.get("PREFECT_PROFILE", profiles.get("active"))
         return profiles.get("profiles", {}).get(active, {}).get("PREFECT_API_URL")
     except (OSError, ValueError, AttributeError, TypeError):  # Prefect says what is wrong with it

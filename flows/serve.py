@@ -34,7 +34,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import QuitError, SettingsError, did_you_mean
 from quit.flows.build import build
 from quit.flows.liveness import end_dead_runs
-from quit.flows.parameters import fault_in
+from quit.flows.parameters import JOB_OF, fault_in
 from quit.flows.release import release
 from quit.flows.review import label_update, review_sync
 from quit.flows.server import check_health
@@ -47,6 +47,8 @@ FLOWS: dict[str, Flow[..., Any]] = {
     "release": release,
 }
 """The flows by the names that schedules use."""
+FLOW_OF = {JOB_OF[flow.fn]: flow for flow in FLOWS.values()}
+"""The flow of each job."""
 _DISABLED, _LEFT = "disabled-by-profile", "left-the-profile"
 """Tags of a deployment: no person made its schedule inactive; no person paused it."""
 

@@ -24,7 +24,7 @@ import torch
 from quit.models import linear
 from quit.models.linear import LEVELS
 from quit.models.minilm import layers, packed
-from quit.models.minilm.encoder import MAX_PIECES, MiniLM, word_pieces
+from quit.models.minilm.encoder import MiniLM
 from quit.models.minilm.layers import Body, rounded
 from quit.sources import parse_source, read_source
 from training.differences import save
@@ -129,8 +129,7 @@ def main() -> None:
     torch.set_num_threads(1)
     packed._cores = lambda: 1
     body = Body(range(6)).eval().requires_grad_(False)
-    model = MiniLM()
-    model._loaded = word_pieces(MAX_PIECES), body
+    model = MiniLM(body=body)
     tests = list(texts_of(f"wikihint:{next((options.data / 'wikihint').glob('*.json'))}"))[:300]
     vectors = {"nearest": model.encode(tests)}
     with torch.inference_mode():

@@ -24,6 +24,7 @@ from quit.errors import SettingsError
 from quit.settings import IN_IDENTITIES, JudgeSettings, ReaderSettings, Settings
 from quit.sources import SourceRef, source_checksum
 from quit.stages.identities import identities, reader_identity
+from quit.stages.judge import judge_stage
 from quit.stages.labelling.strategy import LabellingStrategy
 from quit.stages.labelling.verdicts import decide, decisions_hash, live_reviews
 from quit.stages.order import STAGES
@@ -155,7 +156,8 @@ class BuildPlan:
                     inputs.append([name, self.decisions_hash])
                 elif producers := self.producers_of(run, name):
                     inputs.append([name, [fingerprints[producer.key] for producer in producers]])
-            inputs += self.strategy.fingerprint_parts(stage.name, run.reader)
+            inputs += self.strategy.judge_parts() if stage is judge_stage else []
+            inputs += self.strategy.reader_parts(run.reader) if stage is read_stage else []
             if self.depends_on_rejected_answers(run):
                 inputs.append(sorted(self.rejected))
             if stage.overrides:

@@ -36,6 +36,14 @@ class Encoder(Protocol):
         """
 
 
+@runtime_checkable
+class BothEncoder(Encoder, Protocol):
+    """An encoder that gives vectors of texts and of their tokens for the price of either."""
+
+    def encode_both(self, texts: Sequence[str]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Return what ``encode`` and ``encode_tokens`` return."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
     """One equivalence question: does ``candidate`` mean the same as ``reference``, as an answer to ``question``?"""

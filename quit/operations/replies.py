@@ -19,6 +19,7 @@ from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.models.user_classes import check_given, is_absent
 from quit.operations.plan import planned_questions
 from quit.settings import JudgeSettings, ReaderSettings
+from quit.stages.read import read_stage
 from quit.text.secrets import shown
 from quit.text.words import counted
 
@@ -70,11 +71,11 @@ def _served(pipeline: Pipeline, runs: Sequence[StageRun]) -> list[_Model]:
 
 def _asked(pipeline: Pipeline, run: StageRun) -> Iterator[_Model]:
     """Yield the language models that a stage run asks, in the order in which it does."""
-    settings, stage = pipeline.settings, run.stage.name
+    settings, stage = pipeline.settings, run.stage
     names = [run.reader] if run.reader else []
-    scored = stage == "rank" and settings.convergence.method == "llm"
+    scored = "convergence" in stage.models and settings.convergence.method == "llm"
     names += [settings.convergence.language_model or ""] if scored else []
-    asks_judge = stage in ("probe", "judge") or (stage == "read" and pipeline.strategy.in_turn)
+    asks_judge = "judge" in stage.models or (stage is read_stage and pipeline.strategy.in_turn)
     names += [settings.judge.name] if asks_judge else []
     models = {spec.name: spec for spec in settings.replying_models}
     yield from (models[name] for name in names if name in models)

@@ -128,7 +128,7 @@ def _all_counts(workspace: TableReader) -> ReplyCounts:
 def _counts(
     workspace: TableReader, readers: Sequence[str], shard: Range
 ) -> tuple[dict[tuple[str, int], np.ndarray], Patterns]:
-    """Return a shard's counts: (reader, number of hints) -> :class:`Replies` as int64, shape (columns,), and patterns."""
+    """Return (reader, number of hints) -> :class:`Replies`, int64, shape (columns,), of a shard; and its patterns."""
     ids = plain(workspace.read("splits", shard, columns=["question_id"])["question_id"])
     verdicts = workspace.read("verdicts", shard, columns=["question_id", "answer_key", "correct"])
     table = workspace.read("passages", shard, columns=[*KEYS])

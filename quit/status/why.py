@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from quit.errors import InputError
 from quit.render.table import Table, percent
+from quit.status.story import Story
 from quit.text.words import counted
 
 
-def why(story: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a question's labels say of its hints, of its :func:`quit.status.story.story`: ``roles``,
-    ``hint_roles``, ``sets``; ``minimal_sets``; on how many passages each labeler is ``right``.
+class WhyFacts(TypedDict):
+    """``roles``, ``hint_roles``, ``sets``: as in the story; ``minimal_sets``: that are enough in every order, and hold
+    no other such; ``right``: labeler -> on how many passages it is."""
+
+    question_id: str
+    roles: dict[str, Any]
+    hint_roles: list[dict[str, Any]]
+    sets: list[dict[str, Any]]
+    minimal_sets: list[str]
+    right: dict[str, int]
+
+
+def why(story: Story) -> WhyFacts:
+    """Return what a question's labels say of its hints.
 
     Raises ``InputError`` for a question without labels, or a release without these tables.
     """
@@ -22,16 +33,19 @@ def why(story: Mapping[str, Any]) -> dict[str, Any]:
             f"{name} has no roles of hints: it was left out, has no labels yet, or its passages are not all orders of "
             "its hints. Leave out --why."
         )
-    labelers = [row["correct_labelers"] for row in story["passages"]]
+    labelers = [row["correct_labelers"] or () for row in story["passages"]]
     sufficient = [row["subset"] for row in story["sets"] if row["label_2"] == row["orders"]]
     return {
-        **{name: story[name] for name in ("question_id", "roles", "hint_roles", "sets")},
+        "question_id": story["question_id"],
+        "roles": story["roles"],
+        "hint_roles": story["hint_roles"],
+        "sets": story["sets"],
         "minimal_sets": [subset for subset in sufficient if not any({*other} < {*subset} for other in sufficient)],
         "right": {name: sum(name in names for names in labelers) for name in story["labelers"]},
     }
 
 
-def why_pieces(facts: Mapping[str, Any]) -> list[Table | str]:
+def why_pieces(facts: WhyFacts) -> list[Table | str]:
     """Return what :func:`why` says in sentences and a table."""
     sets, without = facts["sets"], facts["roles"]["without_hints"]
     set_names = [f"{'hint' if len(digits) == 1 else 'hints'} {'+'.join(digits)}" for digits in facts["minimal_sets"]]
@@ -47,7 +61,7 @@ def why_pieces(facts: Mapping[str, Any]) -> list[Table | str]:
         f"Order matters for {len(in_part)} of {several} of two hints or more{such[0] if such else ''}.",
         f"Label 2 without hints: {share}.",
     ]
-    others = (len(sets) + 1) // 2
+    others = (len(sets) + 1) // 2  # of n hints there are 2^n - 1 sets; of those without one of them, 2^(n-1) with {}
     columns = ("digit", "hint", "shapley", "smallest_set")
     rows = [
         (*(row[name] for name in columns), f"{row['harmed'] * others:.0f} of {others}") for row in facts["hint_roles"]

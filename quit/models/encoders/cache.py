@@ -9,7 +9,7 @@ from threading import Lock
 import numpy as np
 
 from quit.common.cache import ContentStore, content_key
-from quit.models.protocols import Encoder
+from quit.models.protocols import BothEncoder, Encoder
 
 PART = 4096
 """Texts encoded, then kept, at a time: what a killed run loses at most."""
@@ -45,10 +45,9 @@ class CachingEncoder:
 
     def _make_tokens(self, texts: list[str]) -> Sequence[np.ndarray]:
         """Return token vectors; sentence vectors that come with them are kept, so that no text is computed twice."""
-        encode_both = getattr(self._encoder, "encode_both", None)
-        if encode_both is None:
+        if not isinstance(self._encoder, BothEncoder):
             return self._encoder.encode_tokens(texts)
-        sentences, tokens = encode_both(texts)
+        sentences, tokens = self._encoder.encode_both(texts)
         self._sentences.keep(texts, sentences)
         return tokens
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -13,25 +13,34 @@ from quit.common.arithmetic import arithmetic, unit
 from quit.common.files import known_checksum
 from quit.models.folders import PUBLISHED, SHA256, minilm_folder
 
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from quit.models.minilm.layers import Body
+
 DIMENSION = 384
 ROUNDING = Path(__file__).parents[1] / "weights" / "rounding.npz"
 """How the weights are rounded to whole numbers, by ``training/rounding.py``."""
 MAX_PIECES = 256
 """Word pieces at which texts are cut: the model's own limit."""
+Precision = Literal["fp32", "bf16"]
 
 
-def minilm_identity(precision: str = "fp32", device: str = "cpu") -> str:
+def minilm_identity(precision: Precision = "fp32", device: str = "cpu") -> str:
     """Return what MiniLM's vectors depend on: its weights, how they are rounded, and their arithmetic."""
     return f"{PUBLISHED}@{SHA256[:12]}-{known_checksum(ROUNDING)[:6]}/{arithmetic(device)}/{precision}"
 
 
-def word_pieces(longest: int | None = None) -> Any:
+def word_pieces(longest: int | None = None) -> Tokenizer:
     """Return MiniLM's tokenizer, without padding; it cuts texts at ``longest`` word pieces."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(minilm_folder() / "tokenizer.json"))
     tokenizer.no_padding()
-    tokenizer.enable_truncation(longest) if longest else tokenizer.no_truncation()
+    if longest:
+        tokenizer.enable_truncation(longest)
+    else:
+        tokenizer.no_truncation()
     return tokenizer
 
 
@@ -39,28 +48,28 @@ class MiniLM:
     """Encoder over all-MiniLM-L6-v2: mean pooling, unit length, texts cut at 256 word pieces.
 
     ``precision``: arithmetic of the network, ``fp32`` or ``bf16``; vectors are float32 either way. ``device``: where
-    it runs, such as ``cpu`` or ``cuda``. A text's vectors are the same bits whatever is encoded with it
-    (:mod:`quit.models.minilm.packed`).
+    it runs, such as ``cpu`` or ``cuda``. ``body``: a network in place of the published one. A text's vectors are the
+    same bits whatever is encoded with it (:mod:`quit.models.minilm.packed`).
     """
 
     dimension = DIMENSION
 
-    def __init__(self, precision: str = "fp32", device: str = "cpu") -> None:
+    def __init__(self, precision: Precision = "fp32", device: str = "cpu", body: Body | None = None) -> None:
         minilm_folder()  # its errors come before any work
-        self._precision, self._device = precision, device
+        self._precision, self._device, self._body = precision, device, body
         self._lock = Lock()
-        self._loaded: tuple[Any, Any] | None = None
+        self._loaded: tuple[Tokenizer, Body] | None = None
         self.identity = minilm_identity(precision, device)
 
-    def _tokenizer_and_body(self) -> tuple[Any, Any]:
-        """Return tokenizer and network, loaded when the first text is encoded: vectors that were kept need none."""
+    def _tokenizer_and_body(self) -> tuple[Tokenizer, Body]:
+        """Return tokenizer and network, loaded when the first text is encoded: cached vectors need none."""
         with self._lock:
             if self._loaded is None:
                 import torch
 
                 from quit.models.minilm.layers import Body, rounded
 
-                body = rounded(Body(range(6)).eval().requires_grad_(False), ROUNDING)
+                body = self._body or rounded(Body(range(6)).eval().requires_grad_(False), ROUNDING)
                 if self._precision != "fp32":
                     body.to(torch.bfloat16)
                 self._loaded = word_pieces(MAX_PIECES), body.to(self._device)

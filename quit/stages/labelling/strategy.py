@@ -6,7 +6,6 @@ Nothing else reads ``labels.partial``. A table that results says so itself (``an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from quit.errors import SettingsError
 from quit.settings import Settings
@@ -46,13 +45,14 @@ class LabellingStrategy:
 
     def earlier_labelers(self, reader: str | None) -> list[str]:
         """Return the labelers whose correct answers spare a reader passages."""
-        in_turn = self.in_turn and reader in self.labelers
-        return self.labelers[: self.labelers.index(reader)] if reader and in_turn else []
+        if not self.in_turn or reader not in self.labelers:
+            return []
+        return self.labelers[: self.labelers.index(reader)]
 
-    def fingerprint_parts(self, stage: str, reader: str | None) -> list[Any]:
-        """Return the parts of a stage run's fingerprint that this strategy adds: the order of the labelers for the
-        judge, and the judge for labelers that depend on its verdicts."""
-        if stage == "judge" and self.in_turn:
-            return ["partial", self.labelers]
-        depends = stage == "read" and self.earlier_labelers(reader)
-        return ["partial", identities(self.settings, ["judge"])] if depends else []
+    def judge_parts(self) -> list[str | list[str]]:
+        """Return what the judge's fingerprint has of this strategy: the order of the labelers."""
+        return ["partial", self.labelers] if self.in_turn else []
+
+    def reader_parts(self, reader: str | None) -> list[str | list[str]]:
+        """Return what a reader's fingerprint has of it: the judge, where the reader depends on its verdicts."""
+        return ["partial", identities(self.settings, ["judge"])] if self.earlier_labelers(reader) else []
