@@ -43,7 +43,8 @@ class Command(TyperCommand):
             name = parameter.opts[0] if parameter.param_type_name == "option" else str(parameter.name).upper()
             value = values.get(parameter.name)
             if value == "" or (isinstance(value, list | tuple) and "" in value):
-                raise SettingsError(f"{name} is empty: give it a value, or leave it out.")
+                leave = "" if parameter.required else ", or leave it out"
+                raise SettingsError(f"{name} is empty: give it a value{leave}.")
             if times > 1 and value not in (True, False) and parameter.nargs == 1 and not parameter.multiple:
                 raise SettingsError(
                     f"{name} is given {times} times and takes one value. "

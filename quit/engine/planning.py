@@ -23,6 +23,8 @@ from quit.stages.order import STAGES
 from quit.stages.split import read_pins
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_NAMED = ("readers", "servers")
+_UNSET = "not set"
 
 
 @contextmanager
@@ -77,7 +79,12 @@ def _check_labels_stay(pipeline: Pipeline) -> None:
     if before.fingerprints["label"] == pipeline.fingerprints["label"]:
         return
     old, new = _values(settings), _values(pipeline.settings)
-    differences = [f"{key} was {old[key]}, is {new[key]}" for key in old if new.get(key, old[key]) != old[key]]
+    both = {_entry(key) for key in old} & {_entry(key) for key in new}
+    differences = [
+        f"{key} was {old.get(key, _UNSET)}, is {new.get(key, _UNSET)}"
+        for key in {**old, **new}
+        if _entry(key) in both and old.get(key, _UNSET) != new.get(key, _UNSET)
+    ]
     raise WorkspaceError(
         f"The labels of {pipeline.workspace} rest on other settings than this run names, which would replace them: "
         f"{'; '.join(differences)}. Nothing was changed. Name neither profile nor settings, so that they are those of "
@@ -85,12 +92,18 @@ def _check_labels_stay(pipeline: Pipeline) -> None:
     )
 
 
+def _entry(key: str) -> tuple[str, ...]:
+    """Return the section of a dotted key; of readers and servers, the one of these too."""
+    section, *path = key.split(".")
+    return (section, path[0]) if section in _NAMED else (section,)
+
+
 def _values(settings: Settings) -> dict[str, Any]:
     """Return dotted keys and values of the settings that tables depend on; readers and servers by their
     names."""
     sections = {section.partition(".")[0] for stage in STAGES for section in stage.sections}
     values = settings.model_dump(mode="json", include={*sections, "models", "judge"})
-    for section in ("readers", "servers"):
+    for section in _NAMED:
         entries = {entry.name: entry.model_dump(mode="json") for entry in getattr(settings, section)}
         values[section] = {"names": [*entries], **entries}
     return dict(flatten(values))

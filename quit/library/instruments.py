@@ -7,7 +7,6 @@ profiles stay loaded.
 from __future__ import annotations
 
 import json
-import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -22,7 +21,8 @@ from quit.library.arguments import Table, as_list, as_table
 from quit.models.factory import Models
 from quit.models.judges import Ruling, rule
 from quit.models.protocols import HintSet, JudgeItem
-from quit.retrieval.trec import best_first, read_qrels, read_run
+from quit.retrieval.records import clean_id
+from quit.retrieval.trec import HIGHEST, best_first, read_qrels, read_run
 from quit.settings import load, parse
 from quit.stages.labelling.passages import PassageRows, passage_texts
 from quit.stages.leaks.find import Finding
@@ -196,7 +196,12 @@ def _by_question(rows: Any, what: str) -> Mapping[str, Any]:
     finite number (of qrels: no whole number).
     """
     if isinstance(rows, Mapping):
-        return {str(question): _of_mapping(question, passages, what) for question, passages in rows.items()}
+        by_question = {}
+        for question, passages in rows.items():
+            if clean_id(str(question)) in by_question:
+                raise InputError(f"The {what} has the question {question!r} a second time: leave one out.")
+            by_question[clean_id(str(question))] = _of_mapping(question, passages, what)
+        return by_question
     table = as_table(rows)
     firsts = [[name for name in aliases if name in table.column_names][:1] for aliases in (*_COLUMNS, _VALUES[what])]
     names = [name for first in firsts for name in first] if all(firsts) else table.column_names[:3]
@@ -205,16 +210,16 @@ def _by_question(rows: Any, what: str) -> Mapping[str, Any]:
     if not firsts[2] and "rank" in table.column_names:
         raise InputError(f"The {what} has no score, and a rank is lower for better passages: add a column score.")
     question_ids, passage_ids, values = (table.column(name).to_pylist() for name in names)
-    by_question: dict[str, dict[str, Any]] = {}
+    of_questions: dict[str, dict[str, Any]] = {}
     for row, (question, passage, value) in enumerate(zip(question_ids, passage_ids, values, strict=True)):
         where = f"The {what}, row {row}: {names[0]} {question!r}, {names[1]} {passage!r}, {names[2]} {value!r}."
         if question is None or passage is None or not _is_number(value, what):
             raise InputError(f"{where} Expected two ids and a {_NUMBER[what]}.")
-        of_question = by_question.setdefault(str(question), {})
-        if str(passage) in of_question:
+        of_question, passage_id = of_questions.setdefault(clean_id(str(question)), {}), clean_id(str(passage))
+        if passage_id in of_question:
             raise InputError(f"{where} An earlier row has this passage for this question: leave one out.")
-        of_question[str(passage)] = value
-    return by_question
+        of_question[passage_id] = value
+    return of_questions
 
 
 def _of_mapping(question: Any, passages: Any, what: str) -> dict[str, Any] | list[str]:
@@ -223,16 +228,19 @@ def _of_mapping(question: Any, passages: Any, what: str) -> dict[str, Any] | lis
         for passage, value in passages.items():
             if not _is_number(value, what):
                 raise InputError(f"The {what}, {question!r}, {passage!r}: {value!r}. Expected a {_NUMBER[what]}.")
-        return {str(passage): value for passage, value in passages.items()}
+        of_question = {clean_id(str(passage)): value for passage, value in passages.items()}
+        if len(of_question) < len(passages):
+            raise InputError(f"The {what}, {question!r} has a passage twice: leave one out.")
+        return of_question
     is_list = what == "run" and isinstance(passages, Iterable) and not isinstance(passages, str)
     ranked = [*passages] if is_list else [None]
     if not all(isinstance(passage, str | int | np.integer) for passage in ranked):
         expected = "passage -> score, or ids, best first" if what == "run" else "passage -> label"
         raise InputError(f"The {what}, {question!r}: {repr(passages)[:80]}. Expected {expected}.")
-    return [*map(str, ranked)]
+    return [clean_id(str(passage)) for passage in ranked]
 
 
 def _is_number(value: Any, what: str) -> bool:
-    """Return whether a value is a finite number, and of qrels a whole one."""
-    is_finite = isinstance(value, int | float | np.integer | np.floating) and -math.inf < value < math.inf
+    """Return whether a value is a number that float32 holds, and of qrels a whole one."""
+    is_finite = isinstance(value, int | float | np.integer | np.floating) and -HIGHEST < value < HIGHEST
     return bool(is_finite and (what == "run" or value == int(value)))

@@ -47,7 +47,7 @@ def read_run(path: Path) -> tuple[str, dict[str, dict[str, float]]]:
             tag = tag or name
         else:
             question, passage, rank = fields
-            if not (rank.isascii() and rank.isdigit() and int(rank)):
+            if not (rank.isascii() and rank.isdigit() and len(rank) < 10 and int(rank)):
                 raise InputError(f"{where}: the rank, column 3, is {quote(rank)}; expected a whole number from 1.")
             _add(ranked, question, passage, str(1 / int(rank)), where, "the rank, column 3,")
     return tag, ranked

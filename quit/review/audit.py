@@ -100,16 +100,21 @@ def draw_audit(workspace: Workspace, settings: Settings) -> dict[str, set[str]]:
     with whether the judge accepts it.
     """
     size, audit = settings.review.audit, read_state(workspace.path / _FILE, {})
-    version = workspace.versions.get("label")
-    if not size or version is None:
+    versions = _versions(workspace)
+    if not size or versions["label"] is None:
         return {}
     if audit.get("size") != size:
-        audit = {"size": size, "labels": version, **_draw_sample(workspace, settings)}
+        audit = {"size": size, "versions": versions, **_draw_sample(workspace, settings)}
         workspace.put_json(_FILE, audit)
     answers: dict[str, set[str]] = {}
     for row in audit["sample"]:
         answers.setdefault(row["question_id"], set()).update(row["answers"])
     return answers
+
+
+def _versions(workspace: Workspace) -> dict[str, str | None]:
+    """Return what the numbers of a draw rest on: the current labels and splits."""
+    return {stage: workspace.versions.get(stage) for stage in ("label", "split")}
 
 
 def _draw_sample(workspace: Workspace, settings: Settings) -> dict[str, Any]:
@@ -144,16 +149,16 @@ def audit_figures(workspace: Workspace, settings: Review, reviews: pa.Table | No
     """Return what the audit says under the key ``audit``, as JSON-like values; empty without one.
 
     ``reviews``: the rows that count and fit; those of all pulls, if not given. ``drawn`` and ``judged``: passages;
-    ``stale``: whether labels were made anew since the draw. ``shares`` of label 2 (``of`` a split, all, or a number of
-    hints) and ``accuracy``: the share of the passages open at the draw on which the judge has people's ``label``, and
-    their verdicts on all ``answers``. Each has ``estimate`` (None while a passage that it needs is open), ``low``,
-    ``high``.
+    ``stale``: whether labels or splits were made anew since the draw. ``shares`` of label 2 (``of`` a split, all,
+    or a number of hints) and ``accuracy``: the share of the passages open at the draw on which the judge has people's
+    ``label``, and their verdicts on all ``answers``. Each has ``estimate`` (None while a passage that it needs is
+    open), ``low``, ``high``.
     """
     audit = read_state(workspace.path / _FILE, {}) if settings.audit else {}
     if not audit:
         return {}
     numbers, live = np.array(audit["numbers"]), counting_reviews(workspace) if reviews is None else reviews
-    decisions, stale = _decisions(live, settings), audit["labels"] != workspace.versions.get("label")
+    decisions, stale = _decisions(live, settings), audit["versions"] != _versions(workspace)
     errors = _errors(audit["sample"], decisions, numbers.shape[:3])
     label_errors, answer_errors = errors.sum(axis=-1)
     # What people have decided by now bounds every share.
@@ -211,7 +216,7 @@ def audit_pieces(figures: Mapping[str, Any]) -> list[Table | str]:
     if figures["judged"] < figures["drawn"]:
         text += " Until all are judged, no estimate stands, and the intervals count each open passage both ways."
     if figures["stale"]:
-        text += " Labels were made anew since: the figures are of those at the draw. Another review.audit draws anew."
+        text += " Labels or splits were made anew since: the figures are of the draw. Another review.audit draws anew."
     for subject, row in zip(("The judge's label", "Its verdict on each answer"), figures["accuracy"].values()):
         share = f"{interval(row)} (95% interval)"
         if row["estimate"] is not None:

@@ -102,7 +102,7 @@ def _items(path: Path) -> Iterator[Item]:
             if any(cell.strip() for cell in row[last_named:]):
                 raise BadRecord("lengths_differ", _surplus(len(row), last_named, mark))
             for kind, name, cell in cells:
-                if kind not in ("hint", "passage"):  # a long hint costs itself alone
+                if kind not in ("", "hint", "passage"):  # not read; a long hint costs itself alone
                     fields.as_text(cell, name)
             if last not in questions:
                 questions[last] = _CsvQuestion(last, number, given="passage" in columns)

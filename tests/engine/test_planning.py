@@ -226,6 +226,7 @@ _BUILT = {"profile": "embedded", "overrides": ["judge.threshold=0.25"], "sources
             ["judge.threshold=0.5", "labels.sentences=judge"],
             ["judge.threshold", "labels.sentences was drop, is judge"],
         ),
+        (None, ["judge.extra.depth=3"], ["judge.extra.depth was not set, is 3"]),
         (str(FEW), None, ["passages.hints was 5, is 2", "is ['minilm-vector', 'minilm-late']."]),
     ],
 )

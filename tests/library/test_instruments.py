@@ -67,7 +67,14 @@ def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions
     ):
         with pytest.raises(InputError, match=message):
             quit.evaluate_run(run, wrong)
-    for score in (math.nan, math.inf, np.float32("nan")):
+    (tmp_path / "accents").write_text("q 0 cafe\u0301 1\n")  # in files and in Python, ids compare in NFC
+    for ranked in (["cafe\u0301"], {"caf\u00e9": 1.0}, pd.DataFrame([("q", "cafe\u0301", 1.0)])):
+        ranking = ranked if isinstance(ranked, pd.DataFrame) else {"q": ranked}
+        assert quit.evaluate_run(ranking, tmp_path / "accents", "Hit@1") == {"Hit@1": 1.0}
+    for double in ({"q": {1: 1, "1": 2}}, {1: {"a": 1}, "1": {"a": 1}}):
+        with pytest.raises(InputError, match=r"^The run.* (twice|a second time): leave one out\.$"):
+            quit.evaluate_run(double, {"q": {"1": 1}})
+    for score in (math.nan, math.inf, 1e300, np.float32("nan")):
         scores = {"q1": {"d1": np.float32(3), "d2": score}}
         for wrong_run in (scores, pd.DataFrame([("q1", *pair) for pair in scores["q1"].items()])):
             with pytest.raises(InputError, match="^The run, .*d2.*Expected"):

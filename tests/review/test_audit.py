@@ -290,11 +290,12 @@ def test_questions_in_no_split_do_not_count(tmp_path: Path) -> None:
     assert [row["passages"] for row in _figures(workspace, settings)["shares"][:4]] == [8, 8, 4, 20]
 
 
-def test_new_labels_do_not_change_the_figures_and_are_said(workspace: Workspace) -> None:
+@pytest.mark.parametrize("stage", ["label", "split"])
+def test_new_labels_or_splits_do_not_change_the_figures_and_are_said(workspace: Workspace, stage: str) -> None:
     settings = _settings(20)
     _judge(workspace, sorted(draw_audit(workspace, settings)))
     before = _figures(workspace, settings)
-    workspace.set_current({name: value for name, value in workspace.state.items() if name != "label"})
+    workspace.set_current({name: value for name, value in workspace.state.items() if name != stage})
     after = _figures(workspace, settings)
     assert (before["stale"], after["stale"]) == (False, True) and "made anew" in audit_pieces(after)[0]
     columns = ("of", "passages", "judge", "audited", "wrong")

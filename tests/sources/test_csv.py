@@ -76,6 +76,11 @@ def test_one_hint_a_row_is_the_same_as_one_question_a_row(tmp_path):
     assert contents(read(tmp_path, cell))[0][3] == ["One hint.", "Two hints."]
 
 
+def test_a_column_that_is_not_read_may_hold_any_text(tmp_path: Path) -> None:
+    text = f"id,question,answer,hint,page\n1,Which?,Rome,Old.,{'x' * 100_001}\n"
+    assert contents(read(tmp_path, text))[0][0] == "1"
+
+
 @pytest.mark.parametrize(
     ("rows", "reason", "words"),
     [

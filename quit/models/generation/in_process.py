@@ -7,10 +7,11 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from quit.errors import InputError, MissingDependency, ServerError
+from quit.errors import InputError, MissingDependency, QuitError, ServerError
 from quit.models.generation.base import ChatRequest, Completion, ModelOptions, OnReply, free_memory
-from quit.models.generation.reply import answer_of
+from quit.models.generation.reply import UnaskedThoughts, answer_of
 from quit.models.loading import once
+from quit.text.secrets import shown
 from quit.text.vendors import meaning
 
 if TYPE_CHECKING:
@@ -40,20 +41,40 @@ class VllmGenerator:
                 if self._ledger is not None:
                     self._ledger.check_not_stopped()
                 part = requests[start : start + self._at_once]
-                replies = self._engine.chat(
-                    [request.messages() for request in part],
-                    [self._sampling(request) for request in part],
-                    use_tqdm=False,
-                    chat_template_kwargs=self._options.template or None,
-                )
-                for position, reply in enumerate(replies, start=start):
-                    output = reply.outputs[0]
-                    finish_reason = meaning("finish", output.finish_reason or "stop") or "unknown"
-                    if finish_reason not in ("stop", "length"):
-                        raise ServerError(f"{self.name}: vLLM ended a reply with {output.finish_reason!r}.")
-                    text = answer_of(self.name, self._options, output.text, finish_reason)
-                    counts = len(reply.prompt_token_ids or ()), len(output.token_ids)
-                    on_reply(position, Completion(text, finish_reason, *counts))
+                faults: list[QuitError] = []
+                for position, reply in enumerate(self._replies(part), start=start):
+                    try:
+                        completion = self._completion(reply)
+                    except (ServerError, UnaskedThoughts) as error:
+                        faults.append(error)
+                        continue
+                    on_reply(position, completion)
+                if faults:  # only now that the other replies of the portion are handed on
+                    raise faults[0]
+
+    def _replies(self, requests: Sequence[ChatRequest]) -> Sequence[Any]:
+        engine = self._engine
+        try:
+            return engine.chat(
+                [request.messages() for request in requests],
+                [self._sampling(request) for request in requests],
+                use_tqdm=False,
+                chat_template_kwargs=self._options.template or None,
+            )
+        except ValueError as error:  # a prompt longer than the model allows, for example
+            longest = max(requests, key=lambda request: sum(len(turn["content"]) for turn in request.messages()))
+            raise InputError(
+                f"{self.name}: vLLM refuses a prompt: {shown(str(error))} The longest of these {len(requests):,} is of "
+                f"question {longest.group}. Shorten the prompt file, raise max_model_len, or use another model."
+            ) from error
+
+    def _completion(self, reply: Any) -> Completion:
+        output = reply.outputs[0]
+        finish_reason = meaning("finish", output.finish_reason or "stop") or "unknown"
+        if finish_reason not in ("stop", "length"):
+            raise ServerError(f"{self.name}: vLLM ended a reply with {output.finish_reason!r}.")
+        text = answer_of(self.name, self._options, output.text, finish_reason)
+        return Completion(text, finish_reason, len(reply.prompt_token_ids or ()), len(output.token_ids))
 
     def release(self) -> None:
         """See :class:`quit.models.generation.base.Generator`: ends the engine and its processes."""
@@ -93,6 +114,5 @@ class VllmGenerator:
         try:
             return LLM(self._options.model, **options, **self._options.extra)
         except (OSError, ValueError, RuntimeError) as error:
-            raise InputError(
-                f"{self.name}: vLLM cannot load {self._options.model!r}: {str(error).splitlines()[-1]}"
-            ) from error
+            cause = shown(str(error)) or type(error).__name__
+            raise InputError(f"{self.name}: vLLM cannot load {self._options.model!r}: {cause}") from error

@@ -4,10 +4,12 @@ import json
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from quit.errors import MissingDependency
+from quit.errors import MissingDependency, QuitError
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.generation.base import ModelOptions
 from quit.models.generation.in_process import VllmGenerator
@@ -68,6 +70,44 @@ def test_replies_are_those_of_transformers_and_a_released_engine_leaves_no_proce
     assert replies == [[reply.text, reply.prompt_tokens] for reply in expected]
     assert constrained[0] in ("Yes", "No")
     assert alive > 0 and left == 0  # the engine's processes, and what is left once it is released
+
+
+class _Engine:
+    """What vLLM's engine does here: the reply to the second prompt ends, or begins, as the test says."""
+
+    second: tuple[str, str] | None = None
+
+    def __init__(self, _: str, **options: Any) -> None:
+        if "max_model_len" in options:
+            raise ValueError("1 validation error for ModelConfig\n  Value error, too long\n    For further information")
+
+    def chat(self, messages: list[Any], *_: Any, **__: Any) -> list[Any]:
+        if self.second is None:
+            raise ValueError("The decoder prompt (length 5000) is longer than the maximum model length of 4096.")
+        ends = [("stop", "a0"), self.second, ("stop", "a2")]
+        replies = [SimpleNamespace(finish_reason=end, text=text, token_ids=[1]) for end, text in ends]
+        return [SimpleNamespace(outputs=[reply], prompt_token_ids=[1]) for reply in replies[: len(messages)]]
+
+
+@pytest.mark.parametrize(
+    ("second", "extra", "positions", "says"),
+    [
+        (("abort", "a1"), {}, [0, 2], "ended a reply with 'abort'"),
+        (("stop", "<think>x</think>a1"), {}, [0, 2], "sent its thinking"),
+        (None, {}, [], r"\(length 5000\) is longer .* The longest of these 3 is of question q1\."),
+        (("stop", "a1"), {"max_model_len": 9}, [], "cannot load 'm': 1 validation error .* too long"),
+    ],
+)
+def test_one_prompt_that_fails_keeps_the_replies_beside_it_and_is_said(
+    monkeypatch: pytest.MonkeyPatch, second: Any, extra: dict[str, int], positions: list[int], says: str
+) -> None:
+    monkeypatch.setattr(_Engine, "second", second)
+    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(LLM=_Engine, SamplingParams=lambda **_: None))
+    texts, kept = ["Who?", "Who is it, after all?", "Why?"], list[int]()
+    requests = [ChatRequest(load_prompt("probe"), {"question": text}, 8, group=f"q{n}") for n, text in enumerate(texts)]
+    with pytest.raises(QuitError, match=says):
+        VllmGenerator("v", ModelOptions("m", extra=extra)).generate(requests, lambda position, _: kept.append(position))
+    assert kept == positions
 
 
 def test_without_vllm_the_message_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
