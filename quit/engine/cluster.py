@@ -161,7 +161,7 @@ class Cluster:
         host, _, port = where.rpartition(":")
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=seconds).close()
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, UnicodeError) as error:
             raise self._lost(f"no connection within {seconds:g} s: {error}") from error
         tls = os.environ.get("RAY_USE_TLS", "0") not in ("", "0")  # the client's own handshake says no soon enough
         if not tls and not _is_grpc(where, seconds):

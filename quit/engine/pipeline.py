@@ -325,7 +325,7 @@ class Pipeline(BuildPlan):
         of now."""
         now = self.models.meter.snapshot()
         with writing(self.workspace.path / "usage.jsonl"):
-            record(self.workspace.path, name, before, now, self.settings.run.workers)
+            record(self.workspace.path, name, before, now, self.settings)
         return now
 
     def _set_current(self, keys: set[str]) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quit.common.diaries import diary_lines
+from quit.common.progress import note
 from quit.errors import WorkspaceError
 from quit.settings import Settings
 
@@ -29,20 +30,26 @@ FIELDS = (
 
 
 def record(
-    path: Path, run: str, before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]], workers: int
+    path: Path,
+    run: str,
+    before: dict[str, dict[str, Any]],
+    after: dict[str, dict[str, Any]],
+    settings: Settings,
 ) -> None:
     """Append the use of each language model between two snapshots of the meter; nothing where there was none.
 
-    ``path``: the workspace. ``workers``: shards worked on at a time, which decides the order in which a server saw
-    them.
+    ``path``: the workspace. ``settings``: the prices of now, for ``cost`` (None: the model has none), and ``workers``,
+    shards worked on at a time, which decides the order in which a server saw them.
     """
-    lines = []
+    lines, models = [], {model.name: model for model in settings.replying_models}
     for model, counts in after.items():
         counts_since: dict[str, Any] = {name: counts[name] - before.get(model, {}).get(name, 0) for name in FIELDS}
         counts_since["seconds"] = round(counts_since["seconds"], 3)
         counts_since["origins"] = counts["origins"] - before.get(model, {}).get("origins", Counter())
         if any(counts_since.values()):
-            lines.append({"run": run, "model": model, **counts_since, "workers": workers, "finished": time.time()})
+            cost = settings.spent(models[model], counts_since) if model in models else None
+            facts = {"cost": cost, "workers": settings.run.workers, "finished": time.time()}
+            lines.append({"run": run, "model": model, **counts_since, **facts})
     if not lines:
         return
     with (path / "usage.jsonl").open("ab+") as file:
@@ -78,22 +85,32 @@ def _is_entry(entry: Any) -> bool:
     origins = entry.get("origins", {})
     if not isinstance(origins, dict):
         return False
-    counts = [*(entry.get(name, 0) for name in FIELDS), *origins.values()]
+    counts = [*(entry.get(name, 0) for name in FIELDS), entry.get("cost") or 0, *origins.values()]
     return all(isinstance(count, int | float) and math.isfinite(count) for count in counts)
 
 
 @contextmanager
 def capped(path: Path, settings: Settings, ledger: Ledger) -> Iterator[None]:
-    """Keep what requests cost in ``W/spent.json`` while a build with a cap works, so that builds share it."""
+    """Keep what requests cost in ``W/spent.json`` while a build with a cap works, so that builds share it.
+
+    Earlier requests count at the price of their time; where they had none, at today's.
+    """
     from quit.models.generation.ledger import Amount
 
-    prices = {model.name: model for model in settings.replying_models}
+    models = {model.name: model for model in settings.replying_models}
     spent = assumed = Amount()
-    for name, counts in totals(path).items():
-        cost = settings.spent(prices[name], counts) if name in prices else None
+    unpriced: set[str] = set()
+    for entry in entries(path):
+        counts, name, cost = {field: entry.get(field, 0) for field in FIELDS}, entry["model"], entry.get("cost")
+        if cost is None and name in models:
+            cost = settings.spent(models[name], counts)
+        if cost is None and counts["requests"]:
+            unpriced.add(name)
         tokens = counts["prompt_tokens"] + counts["completion_tokens"] + counts["assumed_tokens"]
         spent = spent.plus(Amount(cost or 0.0, tokens))
         assumed = assumed.plus(Amount(counts["assumed_cost"], counts["assumed_tokens"]))
+    if unpriced and settings.run.max_cost:
+        note(f"run.max_cost leaves out what was asked of {', '.join(sorted(unpriced))}: no price is known.", loud=True)
     ledger.open(path / "spent.json", spent, assumed)
     try:
         yield

@@ -160,7 +160,7 @@ def _ask(
         try:
             return answers.rows(judge)
         finally:
-            record(folder, "rejudge", {}, models.meter.snapshot(), 1)
+            record(folder, "rejudge", {}, models.meter.snapshot(), settings)
 
 
 def _facts(judge: Judge, settings: Settings) -> dict[str, Any]:

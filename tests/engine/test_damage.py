@@ -28,6 +28,7 @@ from quit.errors import InputError, WorkspaceError
 from quit.report.data import gather
 from quit.review.overrides import Decision, add
 from quit.review.store import ReviewStore
+from quit.settings import load
 from quit.sources import read_sources
 from tests.building import plan_build
 from tests.comparing import files_of
@@ -334,10 +335,10 @@ def test_a_small_file_of_the_wrong_shape_is_one_line_that_names_it(workspace: Wo
 def test_use_is_counted_after_a_line_that_was_cut_short(tmp_path: Path) -> None:
     counts = {"m": {**dict.fromkeys(FIELDS, 1), "origins": Counter()}}
     for _ in range(2):
-        record(tmp_path, "read:m", {}, counts, 1)
+        record(tmp_path, "read:m", {}, counts, load().settings)
     path = tmp_path / "usage.jsonl"
     path.write_bytes(path.read_bytes()[:-9])
-    record(tmp_path, "read:m", {}, counts, 1)
+    record(tmp_path, "read:m", {}, counts, load().settings)
     assert totals(tmp_path)["m"]["requests"] == 2 and path.read_text().count("\n") == 3
 
 

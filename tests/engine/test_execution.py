@@ -17,6 +17,7 @@ from quit.engine.execution import Execution, Threads
 from quit.engine.usage import entries, origins, record, totals
 from quit.errors import InputError, Stopped
 from quit.models.generation.meter import Meter
+from quit.settings import load
 from tests.building import plan_build
 from tests.paths import starter_file
 from tests.running import until
@@ -79,6 +80,6 @@ def test_a_record_amid_a_request_loses_neither_its_seconds_nor_the_origins_that_
     meter.add("m", origins=Counter({"server": 1}))
     snapshots.append(meter.snapshot())
     for before, after in pairwise([*snapshots, snapshots[-1]]):
-        record(tmp_path, "judge", before, after, 1)
+        record(tmp_path, "judge", before, after, load().settings)
     assert totals(tmp_path)["m"]["requests"] == 1 and totals(tmp_path)["m"]["seconds"] >= 0.05
     assert origins(tmp_path) == {"m": {"server": 1}} and len(entries(tmp_path)) == 3
