@@ -46,7 +46,7 @@ def usable(path: Path, purpose: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        is_full = error.sqlite_errorcode == sqlite3.SQLITE_FULL
+        is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL  # Python's own errors have no code
         remedy = "Free some space" if is_full else f"Move it away, or set {VARIABLE} to another folder"
         raise WorkspaceError(f"{path} cannot be used {purpose}: {error}. {remedy}.") from error
 

@@ -7,6 +7,7 @@ profiles stay loaded.
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -24,6 +25,7 @@ from quit.models.protocols import HintSet, JudgeItem
 from quit.retrieval.records import clean_id
 from quit.retrieval.trec import HIGHEST, best_first, read_qrels, read_run
 from quit.settings import load, parse
+from quit.settings.loading import flatten
 from quit.stages.labelling.passages import PassageRows, passage_texts
 from quit.stages.leaks.find import Finding
 from quit.stages.leaks.find import find_leaks as find_leaks_in_hints
@@ -35,11 +37,23 @@ Qrels: TypeAlias = "Mapping[str, Mapping[str, int]] | Table | str | Path"
 
 
 def _models(profile: str | Path) -> Models:
-    return _models_of(load(profile).settings.model_dump_json())
+    settings = load(profile).settings
+    paths = [Path(value) for _, value in flatten(settings.model_dump()) if isinstance(value, str) and value]
+    changes = [status.st_mtime_ns for path in paths if (status := _status(path))]
+    return _models_of(settings.model_dump_json(), tuple(changes))
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """Return the status of a file that a setting names: a prompt, a model's folder; None where it names none."""
+    try:
+        return path.stat()
+    except (OSError, ValueError):
+        return None
 
 
 @lru_cache(maxsize=4)
-def _models_of(settings: str) -> Models:
+def _models_of(settings: str, _: tuple[int, ...]) -> Models:
+    """Return the models of settings; the second argument changes with the files that they name."""
     return Models(parse(json.loads(settings)))
 
 

@@ -87,6 +87,7 @@ def _items(path: Path) -> Iterator[Item]:
     columns, last_named = [_column(name) for name in header], max(at for at, name in enumerate(header, 1) if name)
     items: list[Item | _CsvQuestion] = []
     questions: dict[str, _CsvQuestion] = {}
+    faults: dict[str, tuple[int, BadRecord]] = {}  # of questions whose first row could not be taken
     last = ""
     for number, row in _rows(path, text, mark):
         if number <= first or not any(cell.strip() for cell in row):
@@ -99,6 +100,10 @@ def _items(path: Path) -> Iterator[Item]:
         try:
             above, last = last, ""  # a row that has no id of its own never continues one with a bad id
             last = _id(cells, above)
+            if last in faults:
+                raise BadRecord(
+                    faults[last][1].reason, f"The first row of its question, {faults[last][0]}, is at fault."
+                )
             if any(cell.strip() for cell in row[last_named:]):
                 raise BadRecord("lengths_differ", _surplus(len(row), last_named, mark))
             for kind, name, cell in cells:
@@ -109,6 +114,8 @@ def _items(path: Path) -> Iterator[Item]:
                 items.append(questions[last])
             _add(questions[last], cells, number)
         except BadRecord as fault:
+            if last and last not in questions:
+                faults.setdefault(last, (number, fault))
             items.append(Item(None, number - 1, path.name, f"row {number}", fault=fault))
     for item in items:
         if isinstance(item, _CsvQuestion):
@@ -177,11 +184,13 @@ def _surplus(cells: int, columns: int, mark: str) -> str:
 
 
 def _text(path: Path) -> str:
-    data = read_bytes(path, EXPECTED)
+    data = read_bytes(path, EXPECTED).removeprefix(codecs.BOM_UTF8)
     wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        return _EXCELS_MARK.sub("", data.decode("utf-16" if wide else "utf-8-sig"))
+        return _EXCELS_MARK.sub("", data.decode("utf-16" if wide else "utf-8"))
     except UnicodeDecodeError as error:
+        if wide:
+            raise InputError(f"{path} is Excel's Unicode text, and cut off or damaged. Save the file again.") from None
         line = data.count(b"\n", 0, error.start) + 1
         around = data[data.rfind(b"\n", 0, error.start) + 1 :][:2000].splitlines()[0]
         start = error.start - data.rfind(b"\n", 0, error.start) - 1

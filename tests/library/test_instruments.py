@@ -1,6 +1,7 @@
 """Each instrument on its own, against hand-made cases and other tools."""
 
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ from datasets import Dataset
 
 import quit
 from quit.errors import InputError
+from quit.library import instruments
+from quit.models.prompting import PROMPTS
 
 QUESTION = "Which country is meant?"
 
@@ -29,6 +32,18 @@ def test_instruments_on_their_own() -> None:
     assert quit.judge(QUESTION, "Lesotho", "Lesotho").verdict.correct, "one text is a list of one, not of its letters"
     assert quit.find_leaks(QUESTION, "Lesotho", "It pays in Lesotho maloti.")[0] == leaks[0]
     assert quit.passages("abc") == {"0": "abc"}
+
+
+def test_an_edited_prompt_is_read_anew(tmp_path: Path) -> None:
+    prompt, profile = tmp_path / "mine.txt", tmp_path / "p.toml"
+    profile.write_text(f'profile = "server"\n[judge]\nprompt = "{prompt}"\n', encoding="utf-8")
+    text = (PROMPTS / "judge.txt").read_text(encoding="utf-8")
+    identities = set()
+    for more in ("", "", "Be strict.\n"):
+        prompt.write_text(text + more, encoding="utf-8")
+        os.utime(prompt, (1, 1 if not more else 2))
+        identities.add(instruments._models(profile).judge.identity)
+    assert len(identities) == 2
 
 
 def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions_are_named(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Questions in CSV, as spreadsheets write it: each variant holds the same, and each fault names row and column."""
 
+import codecs
 import csv
 import io
 import json
@@ -136,13 +137,22 @@ def test_a_row_below_a_bad_one_is_given_to_no_other_question(tmp_path):
         (",,\n\n", ["no column 'id'", "no names"]),
         (HEAD.encode() + FIRST.encode() + "2,Which café?,Rome,x,\n".encode("cp1252"),
          ["line 3 is no UTF-8", "2,Which café?", "CSV UTF-8"]),
-        (HEAD.encode("utf-16")[:-1], ["no UTF-8"]),
+        (codecs.BOM_UTF8 + (HEAD + FIRST).encode() + "2,Which café?,Rome,x,\n".encode("cp1252"),
+         ["line 3 is no UTF-8", "2,Which café?"]),
+        (HEAD.encode("utf-16")[:-1], ["Excel's Unicode text, and cut off"]),
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_trusted_is_refused_whole(tmp_path, content, words):
     with pytest.raises(InputError) as error:
         read(tmp_path, content)
     assert all(word in str(error.value) for word in words), error.value
+
+
+def test_rows_of_a_question_whose_first_row_is_at_fault_name_that_row(tmp_path):
+    records = read(tmp_path, HEAD + '7,Which town?,Rome,"Old, big",,surplus\n,,,Its walls are old.,\n' + FIRST)
+    assert [detail for reason, detail in faults(records) if reason == "lengths_differ"][1:] == [
+        "row 3: The first row of its question, 2, is at fault."
+    ] and len(contents(records)) == 1
 
 
 def test_columns_that_nearly_have_a_name_that_is_read_are_noted(tmp_path):
