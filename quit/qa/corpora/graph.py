@@ -94,6 +94,11 @@ class NeighbourhoodGraph:
         return self.facts["identity"]
 
     @property
+    def encoder(self) -> str:
+        """The name of the encoder that made it."""
+        return self.facts["plan"]["encoder"]
+
+    @property
     def k(self) -> int:
         """Neighbours stored for each document."""
         return int(self.edges.shape[1])

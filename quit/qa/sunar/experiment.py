@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from quit.common.progress import note
 from quit.errors import SettingsError
 from quit.models.factory import Models
 from quit.qa.indexes.built import building
@@ -34,7 +33,6 @@ def run_variants(
         description = {"settings": sunar.model_dump(mode="json", exclude=set(_SAME)), "identity": identity.splitlines()}
         with building(out / name, "run"):
             run = Run(out / name, description)
-            note(f"{name}: {len(run.missing(queries))} of {len(queries)} questions to answer")
             run.work(system, queries, sunar.workers)
             figures[name] = run.finish(queries, name)
     return figures

@@ -125,9 +125,9 @@ def _check_encoders(
             "--set sunar.first_encoder="
         )
     encoder = settings.sunar.graph_encoder
-    if encoder and graph and graph.facts["plan"]["encoder"] != encoder:
+    if encoder and graph and graph.encoder != encoder:
         raise SettingsError(
-            f"sunar.graph_encoder is {encoder!r}, and the graph {graph.path} is of {graph.facts['plan']['encoder']}. "
+            f"sunar.graph_encoder is {encoder!r}, and the graph {graph.path} is of {graph.encoder}. "
             f"Make it: quit graph build --corpus {shell_word(corpus)} --encoder {encoder} --out GRAPH, then --graph "
             "GRAPH; or --set sunar.graph_encoder="
         )

@@ -15,7 +15,7 @@ from typing import Any
 from quit.common.files import read_json, remove_leftovers, write_json, write_lines, writing
 from quit.common.ids import content_hash
 from quit.common.manifests import as_written, with_checksum
-from quit.common.progress import advance
+from quit.common.progress import advance, note
 from quit.common.safe import safe_id
 from quit.errors import InputError, WorkspaceError
 from quit.evaluate.metrics import Measure, cover_em, mean, run_values
@@ -76,8 +76,10 @@ class Run:
             trace = system.answer(query) | self._hashes(query)
             write_json(trace_path(self.path, query.query_id), with_checksum(trace))
 
+        missing = self.missing(queries)
+        note(f"{self.path.name}: {len(missing)} of {len(queries)} questions to answer")
         with ThreadPoolExecutor(workers) as pool:
-            futures = [pool.submit(answer, query) for query in self.missing(queries)]
+            futures = [pool.submit(answer, query) for query in missing]
             try:
                 for each in as_completed(futures):
                     each.result()
