@@ -24,7 +24,7 @@ from quit.review.controls import Controls, absent_controls, mix_controls
 from quit.review.items import ReviewItem, with_blind
 from quit.review.store import ReviewStore
 from quit.settings import Review, Settings
-from quit.text.words import counted
+from quit.text.words import counted, first_names
 
 _CONNECTIONS = 2  # requests at a time where a change has to be sent task by task
 
@@ -117,7 +117,7 @@ def _about_tasks(report: PushReport, done_ids: Sequence[int]) -> list[str]:
     """Return what to know about finished tasks with new answers (``done_ids``), those made again and those left."""
     lines = []
     if done_ids:
-        numbers = ", ".join([*map(str, done_ids[:20]), *(["..."] if done_ids[20:] else [])])
+        numbers = first_names([*map(str, done_ids)], 20)
         lines.append(
             f"New answers in {counted(len(done_ids), 'finished task')}, which nobody has judged: {numbers}. Ask the "
             f"annotators to open each of them ({report.url}/projects/{report.project}/data?task={done_ids[0]}, ...), "

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.ids import draw
-from quit.common.rows import tuples
+from quit.common.rows import grouped, tuples
 from quit.errors import InputError
 from quit.review.items import ReviewItem
 from quit.settings import Review
@@ -107,17 +107,14 @@ def absent_controls(items: Sequence[ReviewItem], controls: Controls | None) -> l
 
 def control_scores(live: pa.Table, controls: Controls | None) -> list[ControlScore]:
     """Return for each annotator how many known verdicts they met and how many they got right."""
-    tally: dict[str, list[int]] = {}
-    if controls is not None:
-        answers = live.filter(pc.equal(live.column("kind"), "answer"))
-        columns = ("annotator", "question_id", "answer_key", "correct")
-        for annotator, identity, key, correct in tuples(answers, *columns):
-            truth = controls.known.get(identity, {}).get(key)
-            if truth is not None and correct is not None:
-                counts = tally.setdefault(annotator, [0, 0])
-                counts[0] += 1
-                counts[1] += truth is correct
+    known = controls.known if controls else {}
+    answers = live.filter(pc.equal(live.column("kind"), "answer"))
+    hits = grouped(
+        (annotator, truth is correct)
+        for annotator, name, key, correct in tuples(answers, "annotator", "question_id", "answer_key", "correct")
+        if (truth := known.get(name, {}).get(key)) is not None and correct is not None
+    )
     return [
-        {"annotator": annotator, "asked": count, "right": right, "accuracy": right / count}
-        for annotator, (count, right) in sorted(tally.items())
+        {"annotator": annotator, "asked": len(each), "right": sum(each), "accuracy": sum(each) / len(each)}
+        for annotator, each in sorted(hits.items())
     ]

@@ -72,12 +72,10 @@ def agreement(live: pa.Table) -> AnswerAgreement:
     """Return agreement on answers (an item is a question's answer): alpha, kappa of every pair, and of each annotator
     with the others."""
     judged: dict[str, dict[Hashable, Hashable]] = {}
-    counts: dict[Hashable, int] = {}
     for kind, question, key, annotator, yes in tuples(votes(live), "kind", "question_id", "key", "annotator", "yes"):
         if kind == "answer":
             judged.setdefault(annotator, {})[question, key] = yes
-            counts[question, key] = counts.get((question, key), 0) + 1
-    pairs = pair_agreements(judged)
+    counts = Counter(item for verdicts in judged.values() for item in verdicts)
     people: list[AnnotatorAgreement] = []
     for annotator, verdicts in sorted(judged.items()):
         shared = Counter[tuple[Hashable, Hashable]]()
@@ -85,17 +83,14 @@ def agreement(live: pa.Table) -> AnswerAgreement:
             if other != annotator:
                 shared.update((verdicts[item], theirs[item]) for item in verdicts.keys() & theirs.keys())
         people.append(
-            {
-                "annotator": annotator,
-                "answers": len(verdicts),
-                "shared": shared.total(),
-                "kappa_with_others": cohen_kappa(shared),
-            }
+            AnnotatorAgreement(
+                annotator=annotator, answers=len(verdicts), shared=shared.total(), kappa_with_others=cohen_kappa(shared)
+            )
         )
     return {
         "items": sum(count > 1 for count in counts.values()),
         "alpha": alpha_of(judged),
-        "pairs": [asdict(pair) for pair in pairs],
+        "pairs": [asdict(pair) for pair in pair_agreements(judged)],
         "annotators": people,
     }
 

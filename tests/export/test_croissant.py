@@ -18,7 +18,7 @@ from quit.settings import Review, load_card
 from quit.settings.card import Card
 from tests.paths import ROOT
 from tests.release import small
-from tests.review.test_report import _live
+from tests.review.test_figures import live_rows
 from tests.rows import write_lines
 from tests.running import call_quit, run_process
 
@@ -61,9 +61,9 @@ def test_mlcroissant_reads_the_starter_and_files_of_a_repository_and_warns_of_no
 
 
 def test_who_labelled_is_what_the_reviews_say(tables, tmp_path):
-    """The figures of ``_live`` are worked out in tests/review/test_report.py."""
+    """The figures of ``live_rows`` are worked out in tests/review/test_figures.py."""
     people = write_lines(tmp_path / "people.jsonl", [{"annotator": "ada", "gender": "Female", "age": 19}])
-    metadata = metadata_of(tables, tmp_path, verification=verification(_live(), Review(people=str(people))))
+    metadata = metadata_of(tables, tmp_path, verification=verification(live_rows(), Review(people=str(people))))
     assert metadata["rai:annotationsPerItem"] == (
         "Blind pages: 3 annotations of 2 questions, 1 of these by two or more people. "
         "Pages that are not blind: 2 annotations of 2 questions, 0 of these by two or more people."
@@ -144,7 +144,7 @@ def test_what_acl_rolling_review_asks_is_answered_by_the_card_the_program_and_pe
         "D5 annotators"
     ]
     people = write_lines(tmp_path / "people.jsonl", [{"annotator": "ada", "gender": "Female", "age": 19}])
-    beside = {"verification": verification(_live(), Review(people=str(people)))}
+    beside = {"verification": verification(live_rows(), Review(people=str(people)))}
     reviews = {"reviews": 5, "annotators": ["1"], "settled": 4, "open": 0}
     small.freeze(tmp_path / "v2", small.rows(), "v2", beside, reviews=reviews)
     call_quit(check[0], check[1], tmp_path / "v2", *check[3:])
