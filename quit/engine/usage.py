@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
 from collections import Counter
@@ -86,7 +85,7 @@ def _is_entry(entry: Any) -> bool:
     if not isinstance(origins, dict):
         return False
     counts = [*(entry.get(name, 0) for name in FIELDS), entry.get("cost") or 0, *origins.values()]
-    return all(isinstance(count, int | float) and math.isfinite(count) for count in counts)
+    return all(isinstance(count, int | float) and abs(count) < 1e18 for count in counts)
 
 
 @contextmanager

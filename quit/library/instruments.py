@@ -11,6 +11,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
 
@@ -26,10 +27,10 @@ from quit.retrieval.records import clean_id
 from quit.retrieval.trec import HIGHEST, best_first, read_qrels, read_run
 from quit.settings import load, parse
 from quit.settings.loading import flatten
+from quit.sources.drafts import distinct
 from quit.stages.labelling.passages import PassageRows, passage_texts
 from quit.stages.leaks.find import Finding
 from quit.stages.leaks.find import find_leaks as find_leaks_in_hints
-from quit.text.answers import answer_key
 from quit.text.words import counted
 
 Run: TypeAlias = "Mapping[str, Sequence[str] | Mapping[str, float]] | Table | str | Path"
@@ -98,8 +99,7 @@ def convergence(
         SettingsError: There is no such profile, or it is wrong.
     """
     cap = load(profile).settings.convergence.candidate_cap
-    distinct = {answer_key(text): text for text in reversed(as_list(candidates))}
-    item = HintSet(question, tuple(as_list(hints)), answer, tuple([*distinct.values()][::-1][: cap - 1]))
+    item = HintSet(question, tuple(as_list(hints)), answer, distinct(as_list(candidates))[: cap - 1])
     return _models(profile).convergence.values([item])[0]
 
 
@@ -157,8 +157,8 @@ def evaluate_run(
 
     Args:
         run: Question -> passage ids, best first (or id -> score); a data frame (pandas, polars, Arrow) or
-            ``datasets.Dataset`` with the columns question, passage and score (or the first three in this order); or a
-            TREC run file. Of equal scores, later ids come first, as in trec_eval.
+            ``datasets.Dataset`` with the columns question, passage and score (or three in this order, or
+            TREC's six); or a TREC run file. Of equal scores, later ids come first, as in trec_eval.
         qrels: Question -> passage id -> label, a data frame of question, passage and label, or a TREC qrels file.
         metrics: ``Hit@k``, ``Recall@k``, ``MRR@k``, ``nDCG@k`` (gain: the label), ``nDCG(exp)@k`` (gain: 2^label - 1,
             as in the QUIT paper), with a lowest label as in ``Hit(rel=2)@1``.
@@ -200,6 +200,8 @@ _COLUMNS = (
 passage's id and ``docid`` a row of the index."""
 _VALUES = {"run": ("score",), "qrels": ("label", "relevance", "rel", "score")}
 
+_PLACES = {"run": {3: (0, 1, 2), 6: (0, 2, 4)}, "qrels": {3: (0, 1, 2), 4: (0, 2, 3)}}
+"""Number of columns -> those that count where their names do not say it: three, or as TREC's files have them."""
 _NUMBER = {"run": "finite number", "qrels": "whole number"}
 
 
@@ -217,12 +219,13 @@ def _by_question(rows: Any, what: str) -> Mapping[str, Any]:
             by_question[clean_id(str(question))] = _of_mapping(question, passages, what)
         return by_question
     table = as_table(rows)
-    firsts = [[name for name in aliases if name in table.column_names][:1] for aliases in (*_COLUMNS, _VALUES[what])]
-    names = [name for first in firsts for name in first] if all(firsts) else table.column_names[:3]
-    if len(names) < 3:
-        raise InputError(f"The {what} has the columns {', '.join(names) or 'none'}; expected question, passage, value.")
-    if not firsts[2] and "rank" in table.column_names:
+    columns = [name for name in table.column_names if not name.startswith("__index_level_")]  # pandas' own
+    firsts = [[name for name in aliases if name in columns][:1] for aliases in (*_COLUMNS, _VALUES[what])]
+    if not firsts[2] and "rank" in columns:
         raise InputError(f"The {what} has no score, and a rank is lower for better passages: add a column score.")
+    names = [*chain(*firsts)] if all(firsts) else [columns[place] for place in _PLACES[what].get(len(columns), ())]
+    if not names:
+        raise InputError(f"The {what} has the columns {', '.join(columns)}; expected question, passage, value.")
     question_ids, passage_ids, values = (table.column(name).to_pylist() for name in names)
     of_questions: dict[str, dict[str, Any]] = {}
     for row, (question, passage, value) in enumerate(zip(question_ids, passage_ids, values, strict=True)):

@@ -86,9 +86,9 @@ def judged_pairs(path: Path) -> Iterator[tuple[JudgeItem, bool]]:
     for number, row in labelled_rows(path, ("question", "answers", "candidate", "label")):
         answers = [row["answers"]] if isinstance(row["answers"], str) else row["answers"]
         texts = [*answers, row["candidate"]] if answers and isinstance(answers, list) else [None]
-        if not all(isinstance(text, str) for text in texts):
-            raise InputError(f"{path}, line {number}: answers must be texts (at least one), candidate a text.")
-        question = str(row["question"])
+        question = row["question"]
+        if not all(isinstance(text, str) for text in (*texts, question)):
+            raise InputError(f"{path}, line {number}: answers must be texts (at least one), as question and candidate.")
         yield JudgeItem(question, question, tuple(answers), row["candidate"]), label_of(row["label"], path, number)
 
 

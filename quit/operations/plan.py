@@ -215,14 +215,17 @@ class _Planner:
         pipeline = self.pipeline
         if not {run.partition(":")[0] for run in self.left} & {"probe", "judge"}:
             return [self._line(spec, role) for role in ("probe", "judge")]
-        if "judge" in pipeline.workspace.current():
+        if {
+            "judge",
+            *(f"read:{reader.name}" for reader in pipeline.settings.readers),
+        } <= pipeline.workspace.current().keys():
             verdicts = pipeline.workspace.read("verdicts")
             judged = pc.sum(pc.equal(verdicts.column("basis"), "model")).as_py() or 0
             rate = judged / max(1, len(verdicts.column("question_id").unique()))
             self.notes.append(f"{spec.name}: {rate:.1f} answers per question, as in the workspace's last build.")
         else:
             rate = JUDGED_A_QUESTION
-            self.notes.append(f"{spec.name}: {rate:.0f} answers per question are assumed; nothing was read yet.")
+            self.notes.append(f"{spec.name}: {rate:.0f} answers per question are assumed; not all is read yet.")
         count = self._counter(spec)
         frame = sum(count(text) for _, text in judge_prompt(spec).turns)
         mean = float(np.mean([count(question.question) for question in self.sampled])) if self.sampled else 0.0

@@ -25,6 +25,10 @@ def test_instruments_on_their_own() -> None:
     values = quit.convergence(QUESTION, "Lesotho", hints, ["Andorra", "Bhutan"])
     assert len(values) == 2 and all(0 <= value <= 1 for value in values)
     assert values == quit.convergence(QUESTION, "Lesotho", hints, ["Andorra", "andorra", "Bhutan"])  # each counts once
+    names = [f"Country {number}" for number in range(11)]  # ten count, the best known first
+    assert quit.convergence(QUESTION, "Lesotho", hints, ["Andorra", *names, "Andorra"]) == quit.convergence(
+        QUESTION, "Lesotho", hints, ["Andorra", *names]
+    )
     texts = quit.passages(list("abcde"))
     assert len(texts) == 325 and texts["402"] == "e a c"
     assert quit.judge(QUESTION, ["Lesotho"], "LESOTHO.").basis == "exact"
@@ -101,6 +105,13 @@ def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions
         quit.evaluate_run(pd.concat([frames[0][:3], frames[0][:1]]), qrels)
     terrier = pd.DataFrame({"qid": ["q1", "q1"], "docid": [0, 1], "docno": ["d9", "d2"], "score": [2.0, 1.0]})
     assert quit.evaluate_run(terrier, {"q1": {"d2": 1}}, "MRR@10") == {"MRR@10": 0.5}  # docid: PyTerrier's own number
+    for columns in (range(4), ["query", "iter", "doc", "rel"]):  # TREC's four columns, named or not
+        frame = pd.DataFrame([("q1", 0, "d2", 1)], columns=columns)
+        assert quit.evaluate_run(terrier, frame, "MRR@10") == {"MRR@10": 0.5}
+    six = pd.DataFrame([("q1", "Q0", "d2", 1, 2.5, "mine")])
+    assert quit.evaluate_run(six, {"q1": {"d2": 1}}, "MRR@10") == {"MRR@10": 1.0}
+    with pytest.raises(InputError, match="^The run has the columns 0, 1, 2, 3, 4; expected question, passage, value"):
+        quit.evaluate_run(six[[0, 1, 2, 3, 4]], {"q1": {"d2": 1}})
     both = pd.DataFrame({"qid": "q1", "docno": ["d9", "d2"], "score": [1, 3], "label": [2, 0]})
     assert quit.evaluate_run(both, both, "Hit(rel=2)@1") == {"Hit(rel=2)@1": 0.0}  # score of the run, label of qrels
     with pytest.raises(InputError, match="run has no score, and a rank is lower for better passages"):

@@ -112,7 +112,7 @@ class VllmGenerator:
         revision = {"revision": self._options.revision} if self._options.revision else {}
         options = {"enable_prefix_caching": True, "generation_config": "vllm"} | revision
         try:
-            return LLM(self._options.model, **options, **self._options.extra)
-        except (OSError, ValueError, RuntimeError) as error:
+            return LLM(self._options.model, **{**options, **self._options.extra})
+        except (OSError, ValueError, RuntimeError, TypeError) as error:  # TypeError: an argument that it does not know
             cause = shown(str(error)) or type(error).__name__
             raise InputError(f"{self.name}: vLLM cannot load {self._options.model!r}: {cause}") from error

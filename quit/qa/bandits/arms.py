@@ -129,9 +129,11 @@ def two_level(
 
 
 def _titles(arm: str, ranking: Ranking, collection: BuiltCorpus) -> list[str]:
-    words = f" {normalize_question(arm)} "
-    titles = {normalize_question(title): title for title in reversed(collection.titles(ranking.rows.tolist()))}
-    return [title for key, title in reversed(titles.items()) if key and f" {key} " not in words]
+    """Return the titles of a ranking, best first, each once, without those that the arm names."""
+    words, titles = f" {normalize_question(arm)} ", dict[str, str]()
+    for title in collection.titles(ranking.rows.tolist()):
+        titles.setdefault(normalize_question(title), title)
+    return [title for key, title in titles.items() if key and f" {key} " not in words]
 
 
 def llm_decompositions(

@@ -13,6 +13,7 @@ from quit.qa.bandits import arms
 from quit.qa.bandits.decompose import FIELDS, DecompositionRequest, LLMDecomposition, merge_queries, parse_queries
 from quit.qa.opening import questions
 from quit.qa.settings.bandits import Bandits
+from quit.retrieval.protocols import Ranking
 from tests.qa.scripted import SmallCollection, WordOverlap, scripted
 from tests.rows import cases, write_lines
 
@@ -91,6 +92,13 @@ def test_a_second_level_is_made_of_titles_and_no_labels(collection: SmallCollect
     assert arms_of.arms == (country, king, f"{country} Lesotho", f"{king} Letsie III")
     assert arms_of.parents == (-1, -1, 0, 1)
     assert len(levels(Bandits(documents=3, arms=3)).arms) == 3
+
+
+def test_a_title_that_comes_twice_has_its_first_place() -> None:
+    titles = ["Lyon", "Paris", "", "LYON", "Berlin"]
+    collection = SimpleNamespace(titles=lambda rows: [titles[row] for row in rows])
+    ranking = Ranking(np.arange(5), np.linspace(1, 0, 5, dtype=np.float32))
+    assert arms._titles("who founded Berlin", ranking, collection) == ["Lyon", "Paris"]
 
 
 def test_a_question_that_matches_nothing_has_empty_lists(collection: SmallCollection) -> None:
