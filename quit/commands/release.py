@@ -11,7 +11,7 @@ import typer
 from quit.commands import options
 from quit.commands.declaring import Group
 from quit.commands.options import open_workspace, show, working
-from quit.errors import GateError, SettingsError, shell_word
+from quit.errors import GateError, SettingsError, check_known, shell_word
 from quit.render.table import Table
 from quit.text.words import counted, split_names
 
@@ -180,7 +180,7 @@ def check(
     from quit.dataset.workspace import provenance_of
     from quit.engine.planning import last_build
     from quit.export.card_facts import Origin
-    from quit.export.venues import venue_metadata
+    from quit.export.venues import VENUES, venue_metadata
     from quit.release.gates import check as check_gates
     from quit.release.gates import parse_waivers, tell_paraphrases, with_release_settings
     from quit.release.subjects import subject_of, subject_of_release
@@ -188,7 +188,9 @@ def check(
 
     if (card or blind) and not venue:
         raise SettingsError("--card and --blind go with --for: name a venue, such as --for neurips.")
-    waivers = parse_waivers(waive or ())
+    if venue:
+        check_known(venue, VENUES, "venue")
+    waivers, given = parse_waivers(waive or ()), load_card(card) if card else None
     if path is not None:
         release = verify_release(path)
         origin, about = Origin(release.provenance), release.card
@@ -202,9 +204,7 @@ def check(
             subject = subject_of(pipeline, with_release_settings(pipeline.settings, set_ or ()))
             results = check_gates(subject, waivers)
             tell_paraphrases(subject, pipeline.models.encoder)
-    if card:
-        about = load_card(card)
-    metadata = venue_metadata(venue, origin, about, blind=blind) if venue else []
+    metadata = venue_metadata(venue, origin, given or about, blind=blind) if venue else []
     lines: list[Any] = []
     for result in results:
         lines.append(f"{result.state:9} {result.gate}")

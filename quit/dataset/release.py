@@ -33,6 +33,7 @@ from quit.engine.reading import OF_RELEASE, TableReader
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, refuse_newer
 from quit.settings.card import Card
+from quit.text.words import counted
 
 DESCRIPTION = "release.json"
 LAYOUT = 1
@@ -159,8 +160,9 @@ class Release(TableReader):
         if self.imported:
             provenance["imported"] = dict(self.imported)
         if reviews["reviews"]:
+            people = counted(len(reviews["annotators"]), "person", "people")
             provenance["reviews"] = (
-                f"{reviews['reviews']:,} annotations by {len(reviews['annotators'])} people settled "
+                f"{reviews['reviews']:,} annotations by {people} settled "
                 f"{reviews['settled']:,} verdicts and flags ({reviews['open']:,} stay open)."
             )
             if verified := facts.get("verification"):

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quit.common.diaries import diary_lines
 from quit.common.progress import note
 from quit.errors import WorkspaceError
 from quit.settings import Settings
@@ -68,7 +67,12 @@ def entries(path: Path) -> list[dict[str, Any]]:
     """
     diary = path / "usage.jsonl"
     checked = []
-    for number, entry in diary_lines(diary):
+    lines = diary.read_text(encoding="utf-8", errors="replace").split("\n") if diary.is_file() else []
+    for number, line in enumerate(lines, start=1):
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
         if not _is_entry(entry):
             raise WorkspaceError(
                 f"{diary} is damaged: line {number} is not an entry of a model and its counts. Remove the line; no "

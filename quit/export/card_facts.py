@@ -35,13 +35,15 @@ CITATION = """@inproceedings{mozafari2026inferential,
   doi       = {10.1145/3774904.3792653}
 }"""
 _SPDX = (
-    "MIT Apache-2.0 CC0-1.0 CC-BY-2.0 CC-BY-2.5 CC-BY-3.0 CC-BY-4.0 CC-BY-SA-3.0 CC-BY-SA-4.0 CC-BY-NC-3.0 "
+    "MIT Apache-2.0 AFL-3.0 Artistic-2.0 BSL-1.0 ECL-2.0 EPL-1.0 EPL-2.0 EUPL-1.1 EUPL-1.2 ISC LGPL-2.1 LPPL-1.3c "
+    "MS-PL MPL-2.0 NCSA OFL-1.1 OSL-3.0 PostgreSQL WTFPL Zlib BSD-3-Clause-Clear CC-BY-NC-2.0 CC0-1.0 "
+    "CC-BY-2.0 CC-BY-2.5 CC-BY-3.0 CC-BY-4.0 CC-BY-SA-3.0 CC-BY-SA-4.0 CC-BY-NC-3.0 "
     "CC-BY-NC-4.0 CC-BY-ND-4.0 CC-BY-NC-ND-3.0 CC-BY-NC-ND-4.0 CC-BY-NC-SA-2.0 CC-BY-NC-SA-3.0 CC-BY-NC-SA-4.0 "
     "BSD-2-Clause BSD-3-Clause GPL-2.0 GPL-3.0 LGPL-3.0 AGPL-3.0 CDLA-Permissive-1.0 CDLA-Permissive-2.0 "
     "CDLA-Sharing-1.0 Unlicense"
 ).split()
 _LICENCES = {name.lower(): name for name in _SPDX} | {"odc-by": "ODC-By-1.0", "odbl": "ODbL-1.0", "unknown": ""}
-_LICENCES |= {"pddl": "PDDL-1.0", "gfdl": "GFDL-1.3-or-later"}
+_LICENCES |= {"pddl": "PDDL-1.0", "gfdl": "GFDL-1.3-or-later", "etalab-2.0": "etalab-2.0"}
 """Identifier of the Hugging Face Hub -> of SPDX (https://spdx.org/licenses/)."""
 PAPER = "[Inferential Question Answering](https://doi.org/10.1145/3774904.3792653) (Mozafari et al., WWW 2026)"
 TEXT = 300

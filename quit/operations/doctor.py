@@ -55,7 +55,7 @@ def examine(profile: str | None = None, workspace: Path | str | None = None) -> 
     for each in chain.from_iterable(map(servings, parsed)):
         checks.append(Check(f"server of {', '.join(each.users)}", *check(each)))
     if workspace is not None:
-        checks.append(_check("workspace", lambda: _workspace(workspace), _REMEDY))
+        checks.append(_check("workspace", lambda: _workspace(workspace), ""))
     return checks
 
 
@@ -89,5 +89,5 @@ def _workspace(path: Path | str) -> str:
     workspace = Workspace.open(path)
     if faults := list(faults_of(workspace)):
         more = f"; and {len(faults) - _MAX_FAULTS:,} more" if len(faults) > _MAX_FAULTS else ""
-        raise QuitError(f"{counted(len(faults), 'fault')}: {'; '.join(faults[:_MAX_FAULTS])}{more}")
+        raise QuitError(f"{counted(len(faults), 'fault')}: {'; '.join(faults[:_MAX_FAULTS])}{more}. {_REMEDY}")
     return f"{path}: {counted(len(workspace.current()), 'complete stage run')}, all checksums right"

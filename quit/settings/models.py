@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, PrivateAttr
 
@@ -17,6 +18,13 @@ LANGUAGE_MODELS = ("server", "vllm", "transformers")
 
 
 Omittable = Literal["temperature", "top_p", "seed", "stop", "frequency_penalty", "presence_penalty"]
+
+
+def _is_address(url: str) -> bool:
+    try:
+        return url.startswith(("http://", "https://")) and urlsplit(url).port != 0
+    except ValueError:  # a port beyond 65535, or none that is a number
+        return False
 
 
 class LanguageModel(Section):
@@ -213,7 +221,7 @@ class ServerSettings(Section):
             raise SettingsError(f"Server {self.name!r} has no address: {where}give base_urls in the profile.")
         urls = [re.sub(r"(?:/chat/completions)?/?(?=$|\?)", "", url.strip(), count=1) for url in urls]
         for url in urls:
-            if not url.startswith(("http://", "https://")):
+            if not _is_address(url):
                 raise SettingsError(
                     f"Server {self.name!r}: {url!r} is not an address; write it as http://127.0.0.1:8000/v1."
                 )

@@ -207,7 +207,8 @@ def test_a_split_without_questions_is_left_out_and_named(tmp_path):
 @pytest.mark.parametrize(
     ("licence", "expected"),
     [("MIT", "mit"), ("MIT License", "mit"), ("CC BY 4.0", "cc-by-4.0"), ("CC-BY-4.0", "cc-by-4.0"),
-     ("Apache-2.0", "apache-2.0"), ("our own", "other"), ("", "unknown"), ("CC0", "cc0-1.0")],
+     ("Apache-2.0", "apache-2.0"), ("our own", "other"), ("", "unknown"), ("CC0", "cc0-1.0"),
+     ("CC BY-NC 2.0", "cc-by-nc-2.0"), ("MPL-2.0", "mpl-2.0"), ("LGPL-2.1", "lgpl-2.1"), ("WTFPL", "wtfpl")],
 )  # fmt: skip
 def test_hub_licence(licence, expected):
     assert hub_licence(licence) == expected

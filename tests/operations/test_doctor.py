@@ -22,3 +22,13 @@ def test_settings_that_cannot_be_read_are_one_fault_and_hide_no_other(tmp_path: 
     *_, settings, workspace = doctor.examine(str(tmp_path / "p.yaml"), tmp_path / "W")
     assert (settings.what, settings.ok, settings.remedy) == ("settings", False, "Fix the profile.")
     assert (workspace.what, workspace.ok) == ("workspace", False)
+
+
+def test_a_server_without_an_address_or_with_none_that_is_one_hides_no_other_check(tmp_path: Path, monkeypatch) -> None:
+    lines = ['profile = "server"', "[[servers]]", 'name = "server"', 'base_url_env = "MY_SERVER"']
+    (tmp_path / "p.toml").write_text("\n".join(lines))
+    for address, fault in (("", "set MY_SERVER"), ("http://h:99999/v1", "'http://h:99999/v1' is not an address")):
+        monkeypatch.setenv("MY_SERVER", address)
+        checks = doctor.examine(str(tmp_path / "p.toml"), tmp_path / "W")
+        assert any(fault in check.found for check in checks if check.what.startswith("server of")), checks
+        assert checks[-1].what == "workspace" and "quit build makes the tables" not in checks[-1].remedy

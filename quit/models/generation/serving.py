@@ -46,7 +46,12 @@ class Serving:
     users: tuple[str, ...]
     model: str
     server: ServerSettings
-    commands: tuple[tuple[str, ...], ...]
+    revision: str = ""
+
+    @property
+    def commands(self) -> tuple[tuple[str, ...], ...]:
+        """Raises :class:`SettingsError` for a server without an address."""
+        return _commands(self.model, self.revision, self.server)
 
 
 def servings(settings: Settings) -> list[Serving]:
@@ -55,9 +60,7 @@ def servings(settings: Settings) -> list[Serving]:
     users = grouped(((spec.model or "", spec.server or ""), spec) for spec in specifications if spec.kind == "server")
     rows = []
     for (model, name), specs in users.items():
-        server = settings.server(name)
-        commands = _commands(model, specs[0].revision, server)
-        rows.append(Serving(tuple(spec.name for spec in specs), model, server, commands))
+        rows.append(Serving(tuple(spec.name for spec in specs), model, settings.server(name), specs[0].revision))
     return rows
 
 

@@ -46,11 +46,15 @@ def compare(item: Item, folders: Sequence[tuple[str, Path]]) -> list[ComparedRow
     table that it is of, empty where the table has no parts. Where no value of the paper is known, a row for each of
     ours.
 
-    Raises :class:`InputError` for a place that no run wrote, and for a folder without a part where the table has some.
+    Raises :class:`InputError` for a place that no run wrote, for a folder without a part where the table has some, and
+    with one that it has not.
     """
     for part, path in folders:
         if item.parts and not part:
             raise InputError(f"{item.id} is of several runs: say of what {path} is, {item.parts[0]}={path}")
+        if part and part not in item.parts:
+            known = f"its parts are {', '.join(item.parts)}" if item.parts else f"it has no parts: name {path} alone"
+            raise InputError(f"{item.id} has no part {part!r}; {known}.")
     of_folders = (
         _numbers(design_rows(path), {}, "") if item.counted else records_of(path, part) for part, path in folders
     )

@@ -100,8 +100,8 @@ def cut_replies(answers: pa.Table) -> int:
 
 
 def matching_rows(distinct: pa.Table, table: pa.Table, column: str) -> np.ndarray:
-    """Return for each distinct reply the first row of ``table`` with its question and its value of ``column`` (answer
-    or answer_key); int64, shape (distinct replies,), -1 where there is none."""
+    """Return for each row of ``distinct`` the first row of ``table`` with its question and its value of ``column``,
+    such as answer_key; int64, shape (rows of ``distinct``,), -1 where there is none."""
     columns = [(plain(table.column(name).unique()), name) for name in ("question_id", column)]
     distinct_keys, table_keys = (
         np.ravel_multi_index(
@@ -185,11 +185,11 @@ def number_answers(replies: pa.Table) -> dict[str, pa.Table]:
     columns_of = {
         "answers": {
             **{name: replies.column(name) for name in names},
-            "number": pa.array((rank[index] - offsets[owner]).astype(np.int16)),
+            "number": pa.array(rank[index] - offsets[owner], pa.int16()),
         },
         "distinct_answers": {
             **{name: distinct.column(name) for name in ("question_id", "reader", "raw")},
-            "number": pa.array((np.arange(len(first)) - offsets[owner[first]]).astype(np.int16)),
+            "number": pa.array(np.arange(len(first)) - offsets[owner[first]], pa.int16()),
             "answer": answers,
             "answer_key": pa.array([answer_key(text) for text in answers.to_pylist()], pa.string()),
         },

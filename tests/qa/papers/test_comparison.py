@@ -72,6 +72,8 @@ def test_parts_of_a_table_come_from_their_own_runs(tmp_path: Path) -> None:
     assert rows["SUNAR"].differences() == [-2.75, -4.83]
     with pytest.raises(InputError, match="of what .*one is, MQA="):
         compare(item("sunar-1"), [("", tmp_path / "one")])
+    with pytest.raises(InputError, match="has no part '2wiki'; its parts are MQA"):
+        compare(item("sunar-1"), [("2wiki", tmp_path / "one")])
 
 
 def test_json_of_bandits_is_read_by_budget_and_structure(tmp_path: Path) -> None:
