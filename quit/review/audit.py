@@ -9,7 +9,7 @@ label of every passage is known. docs/research/validity.md has the formulas.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -139,10 +139,10 @@ def _draw_sample(workspace: Workspace, settings: Settings) -> dict[str, Any]:
     return {"labelers": labelers, "numbers": numbers.tolist(), "sample": sample}
 
 
-class AuditFigures(TypedDict, total=False):
+class AuditFigures(TypedDict):
     """What :func:`audit_figures` says; without the key where there is no audit."""
 
-    audit: dict[str, Any]
+    audit: NotRequired[dict[str, Any]]
 
 
 def audit_figures(workspace: Workspace, settings: Review, reviews: pa.Table | None = None) -> AuditFigures:

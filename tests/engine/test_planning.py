@@ -152,7 +152,9 @@ def test_questions_of_a_source_that_is_no_longer_named_stay_where_something_rest
         (workspace.path / "releases/v1/tables").mkdir(parents=True)
         pq.write_table(workspace.read("questions"), workspace.path / "releases/v1/tables/questions.parquet")
     else:
-        record(workspace.path, "read:llm", {}, {"llm": {**dict.fromkeys(FIELDS, 7), "origins": Counter()}}, 1)
+        record(
+            workspace.path, "read:llm", {}, {"llm": {**dict.fromkeys(FIELDS, 7), "origins": Counter()}}, load().settings
+        )
     before = _questions(reviewed)
     with pytest.raises(WorkspaceError, match=r"jsonl:three.jsonl with 3 questions would leave.*--add.*--replace"):
         _collected(reviewed, reviewed / "other.jsonl")
