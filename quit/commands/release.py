@@ -190,7 +190,7 @@ def check(
         raise SettingsError("--card and --blind go with --for: name a venue, such as --for neurips.")
     if venue:
         check_known(venue, VENUES, "venue")
-    waivers, given = parse_waivers(waive or ()), load_card(card) if card else None
+    waivers, other_card = parse_waivers(waive or ()), load_card(card) if card else None
     if path is not None:
         release = verify_release(path)
         origin, about = Origin(release.provenance), release.card
@@ -204,7 +204,7 @@ def check(
             subject = subject_of(pipeline, with_release_settings(pipeline.settings, set_ or ()))
             results = check_gates(subject, waivers)
             tell_paraphrases(subject, pipeline.models.encoder)
-    metadata = venue_metadata(venue, origin, given or about, blind=blind) if venue else []
+    metadata = venue_metadata(venue, origin, other_card or about, blind=blind) if venue else []
     lines: list[Any] = []
     for result in results:
         lines.append(f"{result.state:9} {result.gate}")

@@ -54,3 +54,11 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
     return groups
+
+
+def first_by(pairs: Iterable[tuple[K, V]]) -> dict[K, V]:
+    """Return key -> the first value that comes with it; keys are in the order in which they first come."""
+    values: dict[K, V] = {}
+    for key, value in pairs:
+        values.setdefault(key, value)
+    return values

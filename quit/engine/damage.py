@@ -24,7 +24,7 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
     parts. A run with the manifest of another run keeps none. Parts of an unfinished run, or one that lost its
     manifest, have none: each page is compared with its own checksum (:func:`quit.engine.parts.damage`).
     """
-    lost: list[str] = []
+    messages: list[str] = []
     try:
         manifest = workspace.manifest(folder)
     except WorkspaceError as error:
@@ -32,7 +32,7 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
         foreign = isinstance(about, dict) and about.get("fingerprint", folder.name) != folder.name
         parts_too = [path for path in files_below(folder) if path.suffix == ".parquet"] if foreign else []
         workspace.remove(folder, [folder / "manifest.json", *parts_too])
-        manifest, lost = None, [str(error)]
+        manifest, messages = None, [str(error)]
     parts: Sequence[tuple[Path, dict[str, Any] | None]]
     if manifest is None:
         parts = [(path, None) for name in outputs for path in sorted((folder / name).glob("part-*.parquet"))]
@@ -42,7 +42,7 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
     if faults and manifest is not None:
         _set_aside(workspace, folder, manifest)
     workspace.remove(folder, faults)
-    return [*lost, *(f"{path.relative_to(folder).as_posix()} {fault}." for path, fault in faults.items())]
+    return [*messages, *(f"{path.relative_to(folder).as_posix()} {fault}." for path, fault in faults.items())]
 
 
 def discard_to_compare(workspace: Workspace, folder: Path) -> None:

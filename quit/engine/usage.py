@@ -102,18 +102,21 @@ def capped(path: Path, settings: Settings, ledger: Ledger) -> Iterator[None]:
 
     models = {model.name: model for model in settings.replying_models}
     spent = assumed = Amount()
-    unpriced: set[str] = set()
+    without_price: set[str] = set()
     for entry in entries(path):
         counts, name, cost = {field: entry.get(field, 0) for field in FIELDS}, entry["model"], entry.get("cost")
         if cost is None and name in models:
             cost = settings.spent(models[name], counts)
         if cost is None and counts["requests"]:
-            unpriced.add(name)
+            without_price.add(name)
         tokens = counts["prompt_tokens"] + counts["completion_tokens"] + counts["assumed_tokens"]
         spent = spent.plus(Amount(cost or 0.0, tokens))
         assumed = assumed.plus(Amount(counts["assumed_cost"], counts["assumed_tokens"]))
-    if unpriced and settings.run.max_cost:
-        note(f"run.max_cost leaves out what was asked of {', '.join(sorted(unpriced))}: no price is known.", loud=True)
+    if without_price and settings.run.max_cost:
+        note(
+            f"run.max_cost leaves out what was asked of {', '.join(sorted(without_price))}: no price is known.",
+            loud=True,
+        )
     ledger.open(path / "spent.json", spent, assumed)
     try:
         yield

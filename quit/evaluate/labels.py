@@ -12,7 +12,7 @@ from itertools import chain, combinations
 
 import pyarrow as pa
 
-from quit.common.rows import cursor, tuples
+from quit.common.rows import cursor, first_by, tuples
 from quit.evaluate.agreement import PairAgreement, alpha_of_counts
 from quit.text.answers import answer_key
 
@@ -165,13 +165,13 @@ def shared_answers(splits: pa.Table, questions: pa.Table) -> list[SharedAnswers]
     keys: dict[str, list[dict[str, str]]] = {split: [] for split in SPLITS if split in split_of.values()}
     for question_id, answers in tuples(questions, "question_id", "answers"):
         if question_id in split_of:
-            keys[split_of[question_id]].append({answer_key(answer): answer for answer in reversed(answers)})
+            keys[split_of[question_id]].append(first_by((answer_key(answer), answer) for answer in answers))
     shared = []
     for first, second in combinations(keys, 2):
         common = {*chain.from_iterable(keys[first])} & {*chain.from_iterable(keys[second])}
         forms: dict[str, str] = {}
         for surfaces in keys[first]:
-            for key in reversed(surfaces):
+            for key in surfaces:
                 if key in common:
                     forms.setdefault(key, surfaces[key])
         counts = (sum(not common.isdisjoint(surfaces) for surfaces in keys[split]) for split in (first, second))

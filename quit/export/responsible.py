@@ -24,8 +24,8 @@ class Responsible(NamedTuple):
 
 
 def responsible(facts: CardFacts) -> Responsible:
-    """Return what stands in ``card.md`` within ``call activity(NAME)``, and in the blocks of it and of
-    ``responsible.md``."""
+    """Return the texts of a card for Croissant: activities are the calls of ``activity(NAME)`` in ``card.md``, fields
+    the blocks of ``card.md`` and ``responsible.md``."""
     activities: dict[str, str] = {}
     fields: dict[str, list[str]] = {}
 

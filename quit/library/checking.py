@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from quit.common.progress import advance
+from quit.common.rows import first_by
 from quit.sources.fields import quote, shown_file, unit
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class _Records:
 
 def _faults(tables: Mapping[str, Any], leaks: Any, units: dict[str, str]) -> list[Fault]:
     """Return what would be left out, by file and position; a leak is where its question came from first."""
-    origins = {row["question_id"]: row for row in reversed(tables["origins"].to_pylist())}
+    origins = first_by((row["question_id"], row) for row in tables["origins"].to_pylist())
     rows = tables["rejects"].to_pylist()
     for row in leaks.to_pylist():
         origin = origins[row["question_id"]]
@@ -128,7 +129,7 @@ def _paraphrases(tables: Mapping[str, Any], models: Models | None) -> list[Note]
     """Return a note on each pair of questions that ask the same in other words; none without models."""
     from quit.stages.split import paraphrases
 
-    origins = {row["question_id"]: row for row in reversed(tables["origins"].to_pylist())}
+    origins = first_by((row["question_id"], row) for row in tables["origins"].to_pylist())
     result: list[Note] = []
     for pair in paraphrases(tables["questions"], models.encoder) if models else ():
         first, other = (f"{row['question_id']} ({quote(row['question'])})" for row in pair)

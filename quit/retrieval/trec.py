@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from quit.common.progress import advance
+from quit.common.rows import first_by
 from quit.errors import InputError
 from quit.retrieval.records import clean_id
 from quit.sources.fields import describe, quote
@@ -61,8 +62,7 @@ def _json_scores(path: Path) -> dict[str, dict[str, float]]:
     for name, ranked in value.items():
         where = f"{path}: {quote(name)}"
         if isinstance(ranked, list) and all(type(each) in (str, int) for each in ranked):
-            ranked = {str(each): 1 / rank for rank, each in reversed([*enumerate(ranked, start=1)])}
-            ranked = dict(reversed(ranked.items()))  # of a passage that is there twice, the first counts
+            ranked = first_by((str(each), 1 / rank) for rank, each in enumerate(ranked, start=1))
         elif not isinstance(ranked, dict):
             raise InputError(f"{where} has {describe(ranked)}; expected {RUN}.")
         of_name = scores.setdefault(clean_id(name), {})

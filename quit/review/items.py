@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from quit.common.arithmetic import sum_in_order
 from quit.common.ids import draw
-from quit.common.rows import grouped, tuples
+from quit.common.rows import first_by, grouped, tuples
 from quit.engine.workspace import Workspace
 from quit.settings import Review
 from quit.text.answers import answer_key
@@ -157,7 +157,7 @@ def _second_verdicts(workspace: Workspace) -> _Second:
 
 def _item(question: dict, hints: list[str], rows: list[dict], second: _Second, threshold: float) -> ReviewItem:
     identity = question["question_id"]
-    gold = {answer_key(form): form for form in reversed(question["answers"])}
+    gold = first_by((answer_key(form), form) for form in question["answers"])
     answers = []
     for row in rows:
         key = row["answer_key"]

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from quit.common.rows import first_by
 from quit.errors import InputError
 from quit.sources.fields import (
     MAX_PARTS,
@@ -85,11 +86,7 @@ def as_record(item: Item) -> dict[str, Any]:
 
 def distinct(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the texts that are not blank, one surface (the first) for each key, in order."""
-    surfaces: dict[str, str] = {}
-    for text in texts:
-        if text:
-            surfaces.setdefault(answer_key(text), text)
-    return tuple(surfaces.values())
+    return tuple(first_by((answer_key(text), text) for text in texts if text).values())
 
 
 def records(

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from quit.common.opening import ending
+from quit.common.rows import first_by
 from quit.sources.leftovers import listed
 from quit.sources.text import repair
 from quit.text.answers import answer_key
@@ -118,7 +119,7 @@ def need_all(record: dict, *names: str) -> None:
 
 def _instead(record: dict, missing: Sequence[str]) -> str:
     """Return what a record has in place of missing fields, and which of that may be meant by them."""
-    keys = {key.lower(): key for key in reversed(record) if isinstance(key, str)}
+    keys = first_by((key.lower(), key) for key in record if isinstance(key, str))
     matches = {name: get_close_matches(name.lower(), keys, n=1, cutoff=0.7) for name in missing}
     near = {name: keys[match[0]] for name, match in matches.items() if match}
     others = list(near.values() if len(near) == len(missing) else record)

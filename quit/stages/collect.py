@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 import pyarrow as pa
 
 from quit.common import ids
+from quit.common.rows import first_by
 from quit.contracts import table
 from quit.errors import InputError
 from quit.models.convergence_scored import source_convergence
@@ -342,11 +343,7 @@ def _add_hint(rows: _Rows, question_id: str, position: int, record: RawQuestion,
 
 def _by_form(texts: Iterable[str]) -> dict[str, str]:
     """Return key -> first surface, in order, without blanks."""
-    forms: dict[str, str] = {}
-    for text in texts:
-        if form := answer_key(text):
-            forms.setdefault(form, text)
-    return forms
+    return first_by((form, text) for text in texts if (form := answer_key(text)))
 
 
 def _flush(rows: _Rows, chunks: dict[str, list[pa.Table]]) -> None:

@@ -23,12 +23,12 @@ def enumerate_stage(
     question_hints = hints_of(plain(splits["question_id"]), hints, ranked_hints)
     text_of = dict(tuples(questions, "question_id", "question"))
     values: dict[str, np.ndarray] = {}
+    if design.extremes and "cosine" in design.by:
+        texts = [[row["hint"] for row in hints] for hints in question_hints.values()]
+        of_questions = cosines(context.models.encoder, [text_of[key] for key in question_hints], texts)
+        values = dict(zip(question_hints, of_questions, strict=True))
 
     def by_cosine(question_id: str, sets: Sequence[Subset]) -> list[int]:
-        if not values:
-            texts = [[row["hint"] for row in hints] for hints in question_hints.values()]
-            of_questions = cosines(context.models.encoder, [text_of[key] for key in question_hints], texts)
-            values.update(zip(question_hints, of_questions, strict=True))
         return extremes(values[question_id], sets, design.extremes)
 
     return {"passages": design_passages(design, question_hints, by_cosine)}

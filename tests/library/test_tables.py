@@ -92,7 +92,7 @@ REVIEW_CALLS = [
         ApplyReport(ran=True, labels_up=2, now={"labels_up": 2}),
     ),
 ]
-"""Calls of a workspace's tables, the job and step that each carries out with which arguments, and what it returns."""
+"""Methods of ``Tables`` that change a review: the job that each calls, its arguments, and what the method returns."""
 
 
 @pytest.mark.parametrize(("call", "job", "report"), REVIEW_CALLS)

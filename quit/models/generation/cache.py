@@ -23,6 +23,7 @@ from typing import Any
 
 from quit.common.cache import cache_folder, in_made_folder, open_wal, select_keys, usable
 from quit.common.progress import note
+from quit.common.rows import first_by
 from quit.errors import SettingsError, WorkspaceError, refuse_newer
 from quit.models.generation.base import ChatRequest, Completion, Generator, cache_key, canonical
 from quit.models.generation.meter import Meter
@@ -214,7 +215,7 @@ def insert(database: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> None:
 
     A key with a fit reply keeps it; one that is damaged is replaced.
     """
-    first = {row[0]: row for row in reversed(rows)}
+    first = first_by((row[0], row) for row in rows)
     fit_keys = {row[0] for row in select_keys(database, _FIND, list(first)) if is_fit(row)}
     database.executemany(_INSERT, [(*row, _checksum(row)) for key, row in first.items() if key not in fit_keys])
 

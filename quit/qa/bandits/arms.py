@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from quit.common.rows import first_by
 from quit.errors import InputError
 from quit.qa.bandits.decompose import DecompositionRequest, LLMDecomposition
 from quit.qa.bandits.request import Request
@@ -130,10 +131,9 @@ def two_level(
 
 def _titles(arm: str, ranking: Ranking, collection: BuiltCorpus) -> list[str]:
     """Return the titles of a ranking, best first, each once, without those that the arm names."""
-    words, titles = f" {normalize_question(arm)} ", dict[str, str]()
-    for title in collection.titles(ranking.rows.tolist()):
-        titles.setdefault(normalize_question(title), title)
-    return [title for key, title in titles.items() if key and f" {key} " not in words]
+    words, titles = f" {normalize_question(arm)} ", collection.titles(ranking.rows.tolist())
+    by_key = first_by((normalize_question(title), title) for title in titles)
+    return [title for key, title in by_key.items() if key and f" {key} " not in words]
 
 
 def llm_decompositions(

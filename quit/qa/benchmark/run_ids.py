@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 
 from quit.common.ids import question_id
-from quit.common.rows import grouped
+from quit.common.rows import first_by, grouped
 from quit.common.safe import safe_id
 from quit.dataset.paper_names import paper_id, subset_mask
 from quit.qa.benchmark.passages import ReleasePassages
@@ -43,7 +43,7 @@ class PassageIndex:
         spellings = (map(paper_id, ids), ids, map(safe_id, ids))
         self._group_of = {clean_id(name): group for names in spellings for group, name in enumerate(names)}
         self._code_of = {permutation: code for code, permutation in enumerate(passages.permutations)}
-        self._first_row_of = {name: row for row, name in reversed([*enumerate(passages.given_ids or ())])}
+        self._first_row_of = first_by((name, row) for row, name in enumerate(passages.given_ids or ()))
 
     def rows(self, ids: Sequence[str], question: str) -> np.ndarray:
         """Return the rows of passage ids, int64; -1 for an id that no passage has. Of a given passage of several

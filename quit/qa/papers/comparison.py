@@ -53,8 +53,8 @@ def compare(item: Item, folders: Sequence[tuple[str, Path]]) -> list[ComparedRow
         if item.parts and not part:
             raise InputError(f"{item.id} is of several runs: say of what {path} is, {item.parts[0]}={path}")
         if part and part not in item.parts:
-            known = f"its parts are {', '.join(item.parts)}" if item.parts else f"it has no parts: name {path} alone"
-            raise InputError(f"{item.id} has no part {part!r}; {known}.")
+            remedy = f"its parts are {', '.join(item.parts)}" if item.parts else f"it has no parts: name {path} alone"
+            raise InputError(f"{item.id} has no part {part!r}; {remedy}.")
     of_folders = (
         _numbers(design_rows(path), {}, "") if item.counted else records_of(path, part) for part, path in folders
     )

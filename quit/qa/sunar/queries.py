@@ -8,6 +8,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from quit.common.rows import first_by
 from quit.errors import InputError
 from quit.qa.indexes.built import BuiltCorpus
 from quit.qa.opening import Question
@@ -36,7 +37,7 @@ def of_corpus(collection: BuiltCorpus, questions: Sequence[Question], *, by_titl
     each, the corpus's first document with its title."""
     qrels = collection.relevant_rows()
     titles = collection.titles(range(len(collection))) if by_title else []
-    first = {title: row for row, title in reversed([*enumerate(titles)])}
+    first = first_by((title, row) for row, title in enumerate(titles))
     queries = []
     for question in questions:
         relevance = {row: grade for row, grade in qrels.get(question.query_id, {}).items() if grade > 0}

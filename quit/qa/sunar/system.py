@@ -21,17 +21,17 @@ from quit.text.normalize import normalize_question
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A sub-question and its answer, and the evidence for it: None where it was known without retrieval. ``read``: ids
+    """A sub-question and its answer, and the evidence for it: None where it was known without retrieval. ``read_ids``:
     of the documents that were read."""
 
     hop: Hop
-    read: list[str]
+    read_ids: list[str]
     evidence: Evidence | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as a trace has it."""
-        found = self.evidence.trace if self.evidence else {"first_stage": 0}
-        return {"sub_question": self.hop.sub_question, "answer": self.hop.answer, "read": self.read, **found}
+        facts = self.evidence.trace if self.evidence else {"first_stage": 0}
+        return {"sub_question": self.hop.sub_question, "answer": self.hop.answer, "read": self.read_ids, **facts}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class SunarSystem:
         """Return the answer without MER (the planner's, or the last sub-answer), and where it comes from."""
         if path and stop.answer is not None:
             return stop.answer, "planner"
-        answers = [step.hop.answer for step in steps if step.read and step.hop.answer not in ("", NO_ANSWER)]
+        answers = [step.hop.answer for step in steps if step.read_ids and step.hop.answer not in ("", NO_ANSWER)]
         return (answers[-1], "sub-answer") if answers else (NO_ANSWER, "nothing")
 
 
