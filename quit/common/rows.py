@@ -7,10 +7,9 @@ from collections.abc import Hashable, Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import pyarrow as pa
-
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

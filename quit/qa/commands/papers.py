@@ -41,7 +41,7 @@ def table(item_id: str, results: Results = None, as_json: options.Json = False) 
     Args:
         item_id: Id of a table or figure: quit papers list.
         results: Folders of runs (or of a release, or the file of `quit index evaluate --json`). PART: what it is of,
-            where a table needs several.
+            where a table needs several; of a table with two such axes both: "MQA gpt-4o-mini=DIR".
     """
     from quit.qa.papers import comparison
     from quit.qa.papers.items import item

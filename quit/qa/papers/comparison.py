@@ -46,13 +46,16 @@ def compare(item: Item, folders: Sequence[tuple[str, Path]]) -> list[ComparedRow
     table that it is of, empty where the table has no parts. Where no value of the paper is known, a row for each of
     ours.
 
-    Raises :class:`InputError` for a place that no run wrote, for a folder without a part where the table has some, and
-    with one that it has not.
+    A part names all that the run is of, one label per axis of the table: ``MQA gpt-4o-mini``. Raises
+    :class:`InputError` for a place that no run wrote, for a folder without a part where the table has some, and with
+    one that selects nothing in the table.
     """
+    selectors = chain(item.columns, (row.selector for row in item.rows))
+    patterns = {pattern.lower() for selector in selectors for key, pattern in selector if key == "part"}
     for part, path in folders:
         if item.parts and not part:
             raise InputError(f"{item.id} is of several runs: say of what {path} is, {item.parts[0]}={path}")
-        if part and part not in item.parts:
+        if part and not any(fnmatchcase(part.lower(), pattern) for pattern in patterns):
             remedy = f"its parts are {', '.join(item.parts)}" if item.parts else f"it has no parts: name {path} alone"
             raise InputError(f"{item.id} has no part {part!r}; {remedy}.")
     of_folders = (

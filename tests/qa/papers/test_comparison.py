@@ -74,6 +74,8 @@ def test_parts_of_a_table_come_from_their_own_runs(tmp_path: Path) -> None:
         compare(item("sunar-1"), [("", tmp_path / "one")])
     with pytest.raises(InputError, match="has no part '2wiki'; its parts are MQA"):
         compare(item("sunar-1"), [("2wiki", tmp_path / "one")])
+    [sunar] = [row for row in compare(item("sunar-3"), [("MQA gpt-4o-mini", tmp_path / "one")]) if not row.missing][1:]
+    assert (sunar.row.labels, sunar.here) == (("gpt-4o-mini", "SUNAR"), (30.0, None))
 
 
 def test_json_of_bandits_is_read_by_budget_and_structure(tmp_path: Path) -> None:
