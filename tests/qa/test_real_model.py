@@ -18,7 +18,8 @@ from quit.qa.sunar.assembly import Assembly
 from quit.qa.sunar.queries import Query
 from quit.qa.sunar.reading import COUNTS, Asker, LanguageModelAnswers
 from quit.qa.sunar.retrieval import SearchStack
-from quit.qa.sunar.run import Run, scores, trace_path
+from quit.qa.sunar.run import Run, trace_path
+from quit.qa.sunar.scores import scores
 from quit.qa.sunar.variants import effective
 from tests.qa.bandits.test_arms import DOCUMENTS, QRELS, QUERIES
 from tests.qa.scripted import SmallCollection, WordOverlap, plain
@@ -64,7 +65,7 @@ def test_sunar(real_model: VllmServer, variant: str, tmp_path: Path) -> None:
     assert set(replies) == set(COUNTS) and 0 < replies["calls"] >= requests  # variants share some replies
     assert replies["completion_tokens"] <= 32 * replies["calls"] and replies["cut"] <= replies["calls"]
     assert written["prediction"] and len(written["steps"]) <= 2
-    figures = scores([written], [query])["replies"]
+    figures = scores([written])["replies"]
     assert figures["unread"] == replies["unread"] + figures["unread_plans"] + figures["unread_mer"] <= replies["calls"]
     assert sum(figures["ended"].values()) == sum(figures["prediction_from"].values()) == 1
     assert trace(tmp_path / "two") == first and _answered(real_model) - before == requests

@@ -74,7 +74,7 @@ def asu(
             return Rescored(rescored(scores, s, settings.literal), {"s": s, "answers": answers})
         sets = semantic_sets(question, answers, entailment)
         s = max(1, len(sets))
-        trace = {"s": s, "sets": [[answers[number] for number in each] for each in sets]}
-        return Rescored(rescored(scores, s, settings.literal), trace)
+        by_meaning = [[answers[number] for number in each] for each in sets]
+        return Rescored(rescored(scores, s, settings.literal), {"s": s, "sets": by_meaning})
 
     return rescore

@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
+from quit.qa.sunar.trace import Uncertainty
 from quit.retrieval.protocols import NeighbourGraph, Ranking
 
 Score = Callable[[Sequence[int]], np.ndarray]
@@ -27,7 +27,7 @@ class Rescored:
     """A batch after feedback: new scores, float64, shape (rows,), and the part of the trace about it."""
 
     scores: np.ndarray
-    trace: dict[str, Any] = field(default_factory=dict)
+    trace: Uncertainty = field(default_factory=Uncertainty)
 
 
 Rescore = Callable[[Sequence[int], np.ndarray], Rescored]
@@ -47,7 +47,7 @@ class Batch:
     scores: np.ndarray
     rescored: np.ndarray
     parents: tuple[int | None, ...]
-    trace: dict[str, Any]
+    trace: Uncertainty
 
 
 @dataclass(frozen=True, slots=True)

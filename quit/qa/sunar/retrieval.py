@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from quit.qa.indexes.built import BuiltCorpus
 from quit.qa.settings import Sunar
 from quit.qa.sunar.nar import Pool, Rescore, Scored, nar
 from quit.qa.sunar.queries import Query
+from quit.qa.sunar.trace import BatchTrace, SearchTrace
 from quit.retrieval.protocols import Documents, FirstStage, NeighbourGraph, Ranking, Scorer
 
 NOTHING = Ranking(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
@@ -55,7 +55,7 @@ class Evidence:
     """Documents of a sub-question, best first, and how they were found (for the trace)."""
 
     ranked: list[Scored]
-    trace: dict[str, Any]
+    trace: SearchTrace
 
     @property
     def rows(self) -> list[int]:
@@ -98,9 +98,8 @@ class Retrieval:
             raw_priority=settings.priority == "raw",
             bounded=settings.frontier == "bounded",
         )
-        ranked = pool.ranked(stack.documents.ids)
-        trace = {"first_stage": len(R), "batches": batch_traces(pool, stack.documents.ids)}
-        return Evidence(ranked, trace)
+        batches = batch_traces(pool, stack.documents.ids)
+        return Evidence(pool.ranked(stack.documents.ids), {"first_stage": len(R), "batches": batches})
 
     def by_score(self, query: Query, rows: Sequence[int]) -> list[int]:
         """Return documents by their score for the original question, ties by document id; as they are where documents
@@ -122,19 +121,16 @@ class Retrieval:
         return " ".join([sub_question, *documents.texts(rows)])
 
 
-def batch_traces(pool: Pool, ids: Callable[[Sequence[int]], list[str]]) -> list[dict[str, Any]]:
+def batch_traces(pool: Pool, ids: Callable[[Sequence[int]], list[str]]) -> list[BatchTrace]:
     """Return the batches of a pool for a trace."""
-    return [
-        {
-            "pool": batch.pool,
-            "documents": ids(batch.rows),
-            "scores": _short(batch.scores),
-            "rescored": _short(batch.rescored),
-            **({"parents": ids([row for row in batch.parents if row is not None])} if batch.pool == "N" else {}),
-            **batch.trace,
-        }
-        for batch in pool.batches
-    ]
+    traces: list[BatchTrace] = []
+    for batch in pool.batches:
+        scores, rescored = _short(batch.scores), _short(batch.rescored)
+        trace: BatchTrace = {"pool": batch.pool, "documents": ids(batch.rows), "scores": scores, "rescored": rescored}
+        if batch.pool == "N":
+            trace["parents"] = ids([row for row in batch.parents if row is not None])
+        traces.append({**trace, **batch.trace})
+    return traces
 
 
 def _short(values: np.ndarray) -> list[float]:

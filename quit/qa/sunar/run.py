@@ -1,16 +1,14 @@
-"""A run over questions: one trace per question on disk, each made once; the figures (cover-EM of the answers,
-recall and nDCG of the evidence) follow from the traces."""
+"""The folder of a run over questions: one trace per question, each made once, and the files that follow from them."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from quit.common.files import read_json, remove_leftovers, write_json, write_lines, writing
 from quit.common.ids import content_hash
@@ -18,18 +16,17 @@ from quit.common.manifests import as_written, with_checksum
 from quit.common.progress import advance, note
 from quit.common.safe import safe_id
 from quit.errors import InputError, WorkspaceError
-from quit.evaluate.metrics import Measure, cover_em, mean, run_values
 from quit.qa.experiment import write_rows
-from quit.qa.sunar.planners import UNREAD
 from quit.qa.sunar.queries import Query
+from quit.qa.sunar.scores import scores
 from quit.qa.sunar.system import SunarSystem
+from quit.qa.sunar.trace import Trace
 from quit.retrieval.trec import run_line
 from quit.text.words import first_names
 
 VERSION = 6
 """Version of what traces hold; rises when the same run would give others."""
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
-MEASURES = ("nDCG@10", "Recall@1", "Recall@10", "Recall@100")
 
 
 class Run:
@@ -73,8 +70,8 @@ class Run:
         """Answer the questions without a trace; a kill loses those in flight."""
 
         def answer(query: Query) -> None:
-            trace = system.answer(query) | self._hashes(query)
-            write_json(trace_path(self.path, query.query_id), with_checksum(trace))
+            trace = with_checksum({**system.answer(query), **self._hashes(query)})
+            write_json(trace_path(self.path, query.query_id), trace)
 
         missing = self.missing(queries)
         note(f"{self.path.name}: {len(missing)} of {len(queries)} questions to answer")
@@ -97,9 +94,9 @@ class Run:
             for rank, document in enumerate(trace["evidence"], start=1)
         )
         write_lines(self.path / "run.trec", lines)
-        answers = ({key: trace[key] for key in ("query_id", "prediction")} for trace in traces)
+        answers = ({"query_id": trace["query_id"], "prediction": trace["prediction"]} for trace in traces)
         write_rows(self.path / "answers.jsonl", answers)
-        figures = scores(traces, queries, by_substring(self.path))
+        figures = scores(traces, by_substring(self.path))
         write_json(self.path / "scores.json", figures)
         return figures
 
@@ -109,7 +106,7 @@ def by_substring(path: Path) -> bool:
     return _read_object(path / "run.json").get("settings", {}).get("cover_em") == "substring"
 
 
-def read_trace(path: Path, query_id: str) -> dict[str, Any]:
+def read_trace(path: Path, query_id: str) -> Trace:
     """Return a trace of the run in a folder. Raises :class:`InputError` where there is no run or trace, the run is of
     another version, or the trace is not as it was written."""
     run_hash, file = content_hash(_checked_run(path)), trace_path(path, query_id)
@@ -119,7 +116,7 @@ def read_trace(path: Path, query_id: str) -> dict[str, Any]:
         raise InputError(f"{file} was altered since it was written. Run quit sunar run again: it makes the trace anew.")
     if trace.get("run") != run_hash:
         raise InputError(f"{file} is of an earlier run in {path}, not of this one.{_traces_note(path)}")
-    return trace
+    return cast(Trace, trace)
 
 
 def trace_ids(path: Path) -> list[str]:
@@ -178,67 +175,3 @@ def _read_object(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"{path} cannot be read as a JSON object. Delete it and run the same command again.")
     return value
-
-
-def scores(traces: Sequence[Mapping[str, Any]], queries: Sequence[Query], substring: bool = False) -> dict[str, Any]:
-    """Return the figures of a run, means over its questions.
-
-    ``traces`` and ``queries`` belong together, in order. ``cover_em``: over the questions with gold answers
-    (``answered_for`` of them); ``substring``: as :func:`quit.evaluate.metrics.cover_em` has it. The measures of
-    :data:`MEASURES` and ``pool_recall`` (the share of the relevant documents among all that was scored) are over the
-    questions with a relevant document (``judged`` of them); the others have no value that could be right or wrong.
-    Evidence has ``top`` documents of each of several sub-questions: Recall@100 then is not recall at 100. A figure over
-    no question is None. ``replies``: what language models were asked, and what could not be read (:func:`replies`).
-    """
-    covers = [
-        cover_em(trace["prediction"], query.answers, substring)
-        for trace, query in zip(traces, queries, strict=True)
-        if query.answers
-    ]
-    pairs = [(trace, query) for trace, query in zip(traces, queries, strict=True) if query.relevant]
-    pools = [len(set(trace["pool"]) & set(query.relevant or ())) / len(query.relevant or ()) for trace, query in pairs]
-    return {
-        "questions": len(traces),
-        "answered_for": len(covers),
-        "cover_em": _mean(covers),
-        "judged": len(pairs),
-        **_ranking(pairs),
-        "pool_recall": _mean(pools),
-        "pool_size": _mean([len(trace["pool"]) for trace in traces]),
-        "sub_questions": _mean([len(trace["steps"]) for trace in traces]),
-        "replies": replies(traces),
-    }
-
-
-def replies(traces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what language models were asked over all questions; empty where they were asked nothing.
-
-    The counts of :data:`quit.qa.sunar.reading.COUNTS`, of which ``unread`` also has replies of the planner
-    (``unread_plans``) and of the meta reasoner without an answer (``unread_mer``). ``ended``: why plans ended, by
-    reason; ``prediction_from``: where the predictions come from.
-    """
-    counts: Counter[str] = Counter()
-    for trace in traces:
-        counts.update(trace["replies"])
-    if not counts["calls"]:
-        return {}
-    plans = sum(trace["ended"]["reason"].endswith(UNREAD) for trace in traces)
-    without_answer = sum(trace["mer"] is not None and trace["mer"]["answer"] is None for trace in traces)
-    counts["unread"] += plans + without_answer
-    return {
-        **counts,
-        "unread_plans": plans,
-        "unread_mer": without_answer,
-        "ended": dict(sorted(Counter(trace["ended"]["reason"] for trace in traces).items())),
-        "prediction_from": dict(sorted(Counter(trace["prediction_from"] for trace in traces).items())),
-    }
-
-
-def _ranking(pairs: Sequence[tuple[Mapping[str, Any], Query]]) -> dict[str, float | None]:
-    qrels = {query.query_id: dict(query.relevant or {}) for _, query in pairs}
-    run = {query.query_id: trace["evidence"] for trace, query in pairs}
-    return {name: _mean(list(run_values(run, qrels, Measure.parse(name)).values())) for name in MEASURES}
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    return round(mean(values, "skip"), 6) if values else None

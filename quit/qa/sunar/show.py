@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from quit.qa.sunar.trace import BatchTrace, Trace
 
 _SHOWN = 5
 
 
-def lines(trace: Mapping[str, Any]) -> list[str]:
+def lines(trace: Trace) -> list[str]:
     """Return a trace as text. ``*`` marks relevant documents, ``< id`` the one that a neighbour came from."""
     relevant = set(trace["relevant"])
     text_lines = [f"question: {trace['question']}"]
@@ -37,16 +36,16 @@ def lines(trace: Mapping[str, Any]) -> list[str]:
     return [*text_lines, f"prediction: {trace['prediction']} (from {trace['prediction_from']})"]
 
 
-def _uncertainty(batch: Mapping[str, Any]) -> str:
+def _uncertainty(batch: BatchTrace) -> str:
     if "s" not in batch:
         return ""
     sets = "; ".join(f"{len(each)} x {each[0]!r}" for each in batch["sets"])
     return f", s = {batch['s']}: {sets}"
 
 
-def _documents(batch: Mapping[str, Any], relevant: set[str]) -> list[str]:
+def _documents(batch: BatchTrace, relevant: set[str]) -> list[str]:
     rows = []
-    parents = batch.get("parents") or [None] * len(batch["documents"])
+    parents = batch.get("parents") or [""] * len(batch["documents"])
     results = zip(batch["documents"], batch["scores"], batch["rescored"], parents, strict=True)
     for row_number, (document, score, second_score, parent) in enumerate(results):
         if row_number < _SHOWN or document in relevant:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import Any
 
 from quit.models.protocols import NO_ANSWER
 from quit.qa.settings import Sunar
@@ -16,6 +16,7 @@ from quit.qa.sunar.planners import Hop, Planner, Stop
 from quit.qa.sunar.queries import Query
 from quit.qa.sunar.reading import AnswerModel, counting_replies
 from quit.qa.sunar.retrieval import Evidence, Retrieval, SearchStack
+from quit.qa.sunar.trace import ReasonerTrace, SearchTrace, StepTrace, Trace
 from quit.text.normalize import normalize_question
 
 
@@ -28,10 +29,12 @@ class Step:
     read_ids: list[str]
     evidence: Evidence | None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, is_planned: bool) -> StepTrace:
         """Return it as a trace has it."""
-        facts = self.evidence.trace if self.evidence else {"first_stage": 0}
-        return {"sub_question": self.hop.sub_question, "answer": self.hop.answer, "read": self.read_ids, **facts}
+        search: SearchTrace = self.evidence.trace if self.evidence else {"first_stage": 0}
+        hop = self.hop
+        trace: StepTrace = {"sub_question": hop.sub_question, "answer": hop.answer, "read": self.read_ids, **search}
+        return {**trace, "raw": hop.raw} if is_planned else trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +68,12 @@ class SunarSystem:
     def __post_init__(self) -> None:
         self._retrieval = Retrieval(self.stack, self.settings)
 
-    def answer(self, query: Query) -> dict[str, Any]:
-        """Return the trace of one question, always the same: every step, the evidence, ``prediction``, and ``replies``:
-        what language models were asked (:data:`quit.qa.sunar.reading.COUNTS`)."""
+    def answer(self, query: Query) -> Trace:
+        """Return the trace of one question, always the same."""
         with counting_replies() as replies:
-            trace = self._answer(query)
-        return trace | {"replies": dict(replies)}
+            return self._answer(query, replies)
 
-    def _answer(self, query: Query) -> dict[str, Any]:
+    def _answer(self, query: Query, replies: Counter[str]) -> Trace:
         plan = self._decompose(query)
         path, stop = plan.path, plan.stop
         steps = plan.steps or [self._step(query, query.text)]
@@ -84,7 +85,7 @@ class SunarSystem:
         top = self.settings.top
         ranking = _turns(evidences, top) if len(evidences) > 1 else pool
         prediction, source = self._conclusion(path, steps, stop)
-        reasoned: dict[str, Any] | None = None
+        reasoned: ReasonerTrace | None = None
         if self.reasoner is not None:
             documents = _turns(evidences, self.settings.mer_documents or top)
             documents = (self._retrieval.by_score(query, documents) if len(evidences) > 1 else documents)[:top]
@@ -99,13 +100,14 @@ class SunarSystem:
             "kind": query.kind,
             "relevant": dict(sorted((query.relevant or {}).items())),
             "planner": self.planner.name,
-            "steps": [step.to_dict() | ({"raw": step.hop.raw} if path else {}) for step in steps],
+            "steps": [step.to_dict(bool(path)) for step in steps],
             "ended": {"reason": stop.reason, "answer": stop.answer, "raw": stop.raw},
             "pool": self.stack.documents.ids(pool),
             "evidence": self.stack.documents.ids(ranking),
             "mer": reasoned,
             "prediction": prediction,
             "prediction_from": source,
+            "replies": dict(replies),
         }
 
     def _decompose(self, query: Query) -> Decomposition:

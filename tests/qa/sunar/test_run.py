@@ -11,7 +11,8 @@ from quit.errors import InputError, WorkspaceError
 from quit.qa.opening import questions
 from quit.qa.sunar.compare import compare, compare_runs, significance
 from quit.qa.sunar.queries import Query, of_corpus, of_file
-from quit.qa.sunar.run import Run, read_trace, runs_in, scores, trace_ids, trace_path
+from quit.qa.sunar.run import Run, read_trace, runs_in, trace_ids, trace_path
+from quit.qa.sunar.scores import scores
 from quit.retrieval.trec import read_run
 from tests.qa.scripted import SmallCollection
 from tests.rows import cases
@@ -153,7 +154,7 @@ def test_figures_by_hand(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("relevant", "none"), [(None, None), ({"d": 1}, 0.0)])
 def test_a_run_over_nothing_that_could_be_judged_has_no_figures(relevant, none: float | None) -> None:
     query = Query("q", "x", relevant=relevant)
-    figures = scores([_trace(query, pool=[], evidence=[])], [query])
+    figures = scores([_trace(query, pool=[], evidence=[])])
     assert figures["cover_em"] is None
     assert figures["Recall@10"] == figures["nDCG@10"] == figures["pool_recall"] == none
 

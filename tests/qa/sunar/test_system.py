@@ -15,7 +15,7 @@ from quit.qa.sunar.planners import GoldPlan, NoPlan, ReAct, SelfAsk
 from quit.qa.sunar.queries import Query
 from quit.qa.sunar.reading import LanguageModelAnswers
 from quit.qa.sunar.retrieval import SearchStack
-from quit.qa.sunar.run import scores
+from quit.qa.sunar.scores import scores
 from quit.qa.sunar.system import SunarSystem
 from tests.qa.scripted import WordOverlap, plain
 from tests.qa.sunar.small import Edges, asker
@@ -131,7 +131,7 @@ def test_run_and_comparison_grade_documents_alike() -> None:
     trace = _system(kind="first", planner=NoPlan(), top=2).answer(graded)
     assert trace["evidence"][:2] == ["d0", "d1"]
     by_hand = (1 + 2 / log2(3)) / (2 + 1 / log2(3))
-    assert scores([trace], [graded])["nDCG@10"] == pytest.approx(by_hand, abs=1e-6)
+    assert scores([trace])["nDCG@10"] == pytest.approx(by_hand, abs=1e-6)
     assert significance([trace], [trace])["nDCG@10"]["before"] == pytest.approx(by_hand)
 
 
