@@ -1,7 +1,4 @@
-"""All policies at all budgets over many requests (figure 4, tables 3 and 4): macro averages with their uncertainty.
-
-Beside this grid: relevance by rank (figure 5), and the best n, tau and lambda of a tree (figure 12).
-"""
+"""All policies at all budgets over many requests (figure 4, tables 3 and 4): macro averages with their uncertainty."""
 
 from __future__ import annotations
 
@@ -12,13 +9,14 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from operator import getitem
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
-from quit.errors import InputError, SettingsError
+from quit.errors import InputError
 from quit.evaluate.significance import intervals
 from quit.qa.bandits import metrics
 from quit.qa.bandits.policies import Policy
@@ -31,7 +29,21 @@ STRUCTURES = ("flat", "tree")
 BASELINE = "random-rank-aware"
 COMPARED = ("precision", "relevant_documents", "alpha_ndcg")
 RESAMPLES = 1000
-TUNED = ("expand_after", "expand_above", "inheritance")
+_NUMBERS = ("value", "run_sd", "low", "high", "difference", "difference_low", "difference_high")
+
+
+class TreeRow(TypedDict):
+    """What a policy's tree gains over flat arms (table 4): means over requests; ``gain``: relative, None over 0;
+    ``low``, ``high``: 95% bootstrap interval of tree - flat."""
+
+    policy: str
+    budget: float
+    metric: str
+    flat: float
+    tree: float
+    gain: float | None
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,24 +84,17 @@ class Grid:
         """
         names = [policy.name for policy in self.policies]
         means = np.moveaxis(self.means, 0, -1)
-        bounds = self._bounds(means)
-        if BASELINE in names:
-            gains = means - means[names.index(BASELINE), 0]
-            gain_bounds = self._bounds(gains)
-        rows = []
+        gains = means - means[names.index(BASELINE), 0] if BASELINE in names else np.full_like(means, np.nan)
+        bounds, gain_bounds = self._bounds(means), self._bounds(gains)
         axes = (names, self.structures, self.settings.budgets, metrics.NAMES)
+        rows = []
         for at in np.ndindex(*map(len, axes)):
-            values = means[at]
-            if np.isnan(values).any():
+            if np.isnan(means[at]).any():
                 continue
             row = dict(zip(("policy", "structure", "budget", "metric"), map(getitem, axes, at), strict=True))
-            row |= {"value": float(values.mean()), "run_sd": float(self.spread[at])}
-            row["low"], row["high"] = bounds[at].tolist()
-            row |= {"difference": None, "difference_low": None, "difference_high": None}
-            if BASELINE in names:
-                row["difference"] = float(gains[at].mean())
-                row["difference_low"], row["difference_high"] = gain_bounds[at].tolist()
-            rows.append(row)
+            numbers = (means[at].mean(), self.spread[at], *bounds[at], gains[at].mean(), *gain_bounds[at])
+            values = [None if np.isnan(value) else float(value) for value in numbers]
+            rows.append(row | dict(zip(_NUMBERS, values, strict=True)))
         return rows
 
     def ndcg_rows(self) -> list[dict[str, Any]]:
@@ -112,13 +117,13 @@ class Grid:
             "documents_per_request": float(self.sizes.mean()),
             "settings": self.settings.model_dump(mode="json"),
             "alpha_ndcg": self.ndcg_rows(),
-            "trees": self.trees(),
+            "trees": self.trees,
             "rows": self.rows(),
         }
 
-    def trees(self) -> list[dict[str, Any]]:
-        """Return what a tree gains over flat arms (table 4): policy, budget, metric, flat, tree, gain (relative), low,
-        high (of tree - flat).
+    @cached_property
+    def trees(self) -> list[TreeRow]:
+        """Table 4, empty without trees.
 
         Precision counts a relevant document each time that it is observed, as the paper does; arms that refine one
         another find the same ones again, so the distinct relevant documents and alpha-nDCG are reported beside it.
@@ -127,18 +132,27 @@ class Grid:
             return []
         means = np.moveaxis(self.means, 0, -1)
         bounds = self._bounds(means[:, 1] - means[:, 0])
-        rows = []
-        for (number, policy), (at, budget) in product(enumerate(self.policies), enumerate(self.settings.budgets)):
-            for metric in COMPARED:
-                column = metrics.NAMES.index(metric)
-                flat, tree = means[number, :, at, column]
-                if np.isnan(tree).any():
-                    continue
+        axes = (enumerate(self.policies), enumerate(self.settings.budgets), COMPARED)
+        rows: list[TreeRow] = []
+        for (number, policy), (at, budget), metric in product(*axes):
+            column = metrics.NAMES.index(metric)
+            flat, tree = means[number, :, at, column]
+            if not np.isnan(tree).any():
+                flat_mean, tree_mean = float(flat.mean()), float(tree.mean())
+                gain = tree_mean / flat_mean - 1 if flat_mean else None
                 low, high = bounds[number, at, column].tolist()
-                gain = float(tree.mean() / flat.mean() - 1) if flat.mean() else None
-                row = {"policy": policy.name, "budget": budget, "metric": metric}
-                row |= {"flat": float(flat.mean()), "tree": float(tree.mean())}
-                rows.append(row | {"gain": gain, "low": low, "high": high})
+                rows.append(
+                    TreeRow(
+                        policy=policy.name,
+                        budget=budget,
+                        metric=metric,
+                        flat=flat_mean,
+                        tree=tree_mean,
+                        gain=gain,
+                        low=low,
+                        high=high,
+                    )
+                )
         return rows
 
     def _bounds(self, values: np.ndarray) -> np.ndarray:
@@ -222,53 +236,3 @@ def _measure(
             values[number, tree] = np.stack([measures[name].T for name in metrics.NAMES], axis=1)
             ndcg[number, tree] = at_cutoffs.mean(axis=0)
     return values, ndcg
-
-
-def rank_relevance(requests: Sequence[Request]) -> dict[str, Any]:
-    """Return the least-squares lines of relevance (0 or 1) on rank (from 1) over all documents of a request.
-
-    ``points``: request_id, decomposition, ``mrr`` (mean over the arms of 1 / rank of the first relevant document, 0
-    where there is none) and ``slope``, None where all documents have one rank. ``mrr``, ``slope``: means over the
-    requests with a slope; ``negative``: how many of these slopes are below 0.
-    """
-    points: list[dict[str, Any]] = []
-    for request in requests:
-        there = request.documents >= 0
-        ranks = np.broadcast_to(np.arange(1.0, there.shape[1] + 1), there.shape)
-        first = np.where(request.relevant, 1 / ranks, 0.0).max(axis=1, initial=0.0)
-        rank, relevant = ranks[there], request.relevant[there].astype(np.float64)
-        spread = float(((rank - rank.mean()) ** 2).sum()) if len(rank) else 0.0
-        slope = float(((rank - rank.mean()) * relevant).sum()) / spread if spread else None
-        name = {"request_id": request.request_id, "decomposition": request.decomposition}
-        points.append({**name, "mrr": float(first.mean()), "slope": slope})
-    lines = [point for point in points if point["slope"] is not None]
-    means = {key: float(np.mean([point[key] for point in lines])) if lines else None for key in ("mrr", "slope")}
-    negative = sum(point["slope"] < 0 for point in lines)
-    return {**means, "requests": len(lines), "negative": negative, "points": points}
-
-
-def tune(requests: Sequence[Request], policy: Policy, settings: Bandits) -> list[dict[str, Any]]:
-    """Return ``settings.trials`` trials of n, tau and lambda, best first: their values, the ``precision`` of the
-    policy's tree at the smallest budget, and its ``gain`` over flat arms.
-
-    The first trial has the settings' own values; the others are drawn evenly from 1 to N, 0 to 1 and 0.001 to 1. All
-    share their random streams. Raises :class:`InputError` where no request is left, :class:`SettingsError` where no arm
-    refines another or the policy opens none.
-    """
-    if not policy.expands or all((request.parents < 0).all() for request in requests):
-        raise SettingsError(f"--tune {policy.name}: there is no tree. Take a policy with one, and --arms two-level.")
-    rng = np.random.default_rng(settings.seed)
-    trials = []
-    for number in range(settings.trials):
-        n, tau = int(rng.integers(1, settings.documents + 1)), round(rng.uniform(), 3)
-        sample = n, tau, max(0.001, round(1.0 - rng.uniform(), 3))  # a child's prior has no parameter that is 0
-        trial_settings = settings.model_copy(update=dict(zip(TUNED, sample, strict=True)) if number else {})
-        grid = evaluate(requests, [policy], trial_settings, hierarchical=True)
-        flat, tree = (
-            float(grid.value(policy.name, min(trial_settings.budgets), structure=structure).mean())
-            for structure in grid.structures
-        )
-        trials.append(
-            {name: getattr(trial_settings, name) for name in TUNED} | {"precision": tree, "gain": tree - flat}
-        )
-    return sorted(trials, key=lambda trial: -trial["precision"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ TABLE, SUMMARY = "bandits.csv", "bandits.json"
 CURVES = {"precision": "bandits.png", "recall": "bandits-recall.png"}
 
 
-def write(grid: Grid, folder: Path, about: dict[str, Any]) -> dict[str, Any]:
+def write(grid: Grid, folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
     """Write ``bandits.csv`` (long table) and ``bandits.json`` (``about`` and :meth:`Grid.summary`); return the latter.
 
     Raises :class:`quit.errors.WorkspaceError` where the disk refuses.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
@@ -79,6 +80,13 @@ class Report:
     cut: bool = False
 
 
+class Draft(NamedTuple):
+    """A report's text. ``cut``: whether it ran into the limit of tokens."""
+
+    text: str
+    cut: bool
+
+
 class ReportWriter:
     """Writes a report per task, at temperature 0. Without documents there is nothing to write: the report is empty."""
 
@@ -87,27 +95,18 @@ class ReportWriter:
         self._prompt = prompt
         self._settings = settings
 
-    def write(self, tasks: Sequence[ReportTask]) -> list[tuple[str, bool]]:
-        """Return the reports' texts, in order, and whether each was cut at the limit of tokens."""
-        positions = [position for position, task in enumerate(tasks) if task.documents]
-        requests = [
-            ChatRequest(
-                self._prompt,
-                {"request": tasks[position].request, "documents": self._shown(tasks[position])},
-                self._settings.max_new_tokens,
-                group=tasks[position].request_id,
-            )
-            for position in positions
-        ]
-        texts = [("", False)] * len(tasks)
-        for position, reply in zip(positions, self._generator.complete(requests), strict=True):
-            texts[position] = reply.text.strip(), reply.finish_reason == "length"
-        return texts
+    def write(self, tasks: Sequence[ReportTask]) -> list[Draft]:
+        """Return the reports in order."""
+        with_documents = [task for task in tasks if task.documents]
+        replies = self._generator.complete([self._request(task) for task in with_documents])
+        drafts = (Draft(reply.text.strip(), reply.finish_reason == "length") for reply in replies)
+        return [next(drafts) if task.documents else Draft("", False) for task in tasks]
 
-    def _shown(self, task: ReportTask) -> str:
-        return "\n\n".join(
-            f"[{number}] {shorten(text, DOCUMENT_WORDS)}" for number, (_, text) in enumerate(task.documents, start=1)
-        )
+    def _request(self, task: ReportTask) -> ChatRequest:
+        texts = [shorten(text, DOCUMENT_WORDS) for _, text in task.documents]
+        documents = "\n\n".join(f"[{number}] {text}" for number, text in enumerate(texts, start=1))
+        fields = {"request": task.request, "documents": documents}
+        return ChatRequest(self._prompt, fields, self._settings.max_new_tokens, group=task.request_id)
 
 
 class ReportJudge:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from quit.common.files import write_json
 from quit.common.rows import grouped
@@ -35,7 +35,7 @@ from quit.qa.indexes.built import BuiltCorpus
 from quit.qa.opening import Opened, Question
 from quit.qa.relevance import RELEVANCE_FIELDS, JudgedRelevance, YesNo
 from quit.qa.settings import QaSettings
-from quit.retrieval.complexity import ContainedOrNear
+from quit.retrieval.complexity import AnswerHead, ContainedOrNear
 from quit.retrieval.protocols import FirstStage
 
 FULL = "full"
@@ -72,23 +72,41 @@ def decompositions_of(
     return parts if kind == "sub-questions" else arms.two_level(parts, collection, first_stage, settings.bandits), {}
 
 
+class Verdicts(TypedDict):
+    """How many verdicts a language model gave; ``unread``: of these, those that could not be read."""
+
+    verdicts: int
+    unread: int
+
+
+class About(TypedDict):
+    """What requests were made of: identities, ``arms_from`` (their kind or file), what is ``observed``; and of a
+    language model the :attr:`LLMDecomposition.counts` and its verdicts on documents."""
+
+    corpus: str
+    first_stage: str
+    arms_from: str
+    observed: str
+    decomposition_replies: NotRequired[dict[str, int]]
+    relevance_verdicts: NotRequired[Verdicts]
+
+
 @dataclass(frozen=True)
 class Measured:
-    """Requests with their questions, in one order; the corpus; ``generator``: the language model, if one is named;
-    ``about``: identities, and what the language model's replies came to."""
+    """Requests with their questions, in one order; the corpus; ``generator``: the language model, if one is named."""
 
     requests: list[Request]
     questions: list[Question]
     corpus: BuiltCorpus
     generator: CachedGenerator | None
-    about: dict[str, Any]
+    about: About
 
 
 def measure(
     collection: Opened,
     questions: Sequence[Question],
     kind: str,
-    relevance: str,
+    relevance: Literal["qrels", "scores", "judge"],
     settings: QaSettings,
     generator: CachedGenerator | None,
     diverse: bool = False,
@@ -98,19 +116,21 @@ def measure(
     ``diverse``: a policy looks at vectors. Raises as :func:`decompositions_of`."""
     corpus, first_stage = collection.corpus, collection.first_stage
     parts, replies = decompositions_of(kind, questions, corpus, first_stage, settings, generator)
-    observed: Any = relevance
-    if relevance == "judge" and generator:
+    observed: AnswerHead | Literal["qrels", "scores"]
+    if relevance != "judge":
+        observed = relevance
+    elif generator:
         prompt = load_prompt("document_relevance", RELEVANCE_FIELDS)
         observed = JudgedRelevance(YesNo(generator, prompt, attempts=settings.bandits.attempts))
-    elif relevance == "judge":
+    else:
         observed = ContainedOrNear(collection.models.encoder)
     vectors = collection.vectors if diverse or relevance == "judge" else None
     requests = arms.requests(parts, corpus, first_stage, settings.bandits, vectors=vectors, relevance=observed)
-    about: dict[str, Any] = {
+    about: About = {
         "corpus": corpus.identity,
         "first_stage": first_stage.identity,
         "arms_from": Path(kind).name,
-        "observed": relevance if isinstance(observed, str) else observed.identity,
+        "observed": observed if isinstance(observed, str) else observed.identity,
     }
     if replies:
         about["decomposition_replies"] = replies
@@ -135,11 +155,19 @@ def observed_rows(
     return list(dict.fromkeys(rows.tolist()))
 
 
+class PolicyReport(NamedTuple):
+    """A scored report from what one run of a policy observed."""
+
+    policy: str
+    repeat: int
+    report: Report
+
+
 def reports(
     measured: Measured, policies: Sequence[Policy | None], budget: float, settings: QaSettings, repeats: int = 1
-) -> list[tuple[str, int, Report]]:
-    """Return (policy, repeat, scored report) of every request, policy and run (``repeats`` a policy; all documents are
-    reported on once). The requests need a language model.
+) -> list[PolicyReport]:
+    """Return the report of every request, policy and run (``repeats`` a policy; all documents are reported on once).
+    The requests need a language model.
 
     Nuggets are the sub-questions with their answers; of a question without any, the question itself with its first
     answer.
@@ -147,21 +175,22 @@ def reports(
     options, generator = settings.reports, measured.generator
     assert generator is not None
     writer = ReportWriter(generator, load_prompt(options.prompt, REPORT_FIELDS), options)
-    asks = [
-        YesNo(generator, load_prompt(name, fields), attempts=settings.bandits.attempts)
-        for name, fields in (("report_support", SUPPORT_FIELDS), ("report_nugget", NUGGET_FIELDS))
-    ]
-    judge = ReportJudge(*asks)
-    rows = []
+    judge = ReportJudge(
+        *(
+            YesNo(generator, load_prompt(name, fields), attempts=settings.bandits.attempts)
+            for name, fields in (("report_support", SUPPORT_FIELDS), ("report_nugget", NUGGET_FIELDS))
+        )
+    )
+    scored = []
     for policy, repeat in [(each, repeat) for each in policies for repeat in range(repeats if each else 1)]:
         tasks = [
             _task(request, question, observed_rows(request, policy, budget, settings, repeat), measured.corpus)
             for request, question in zip(measured.requests, measured.questions, strict=True)
         ]
         name = FULL if policy is None else policy.name
-        for task, (text, cut) in zip(tasks, writer.write(tasks), strict=True):
-            rows.append((name, repeat, replace(judge.score(task, text), cut=cut)))
-    return rows
+        for task, draft in zip(tasks, writer.write(tasks), strict=True):
+            scored.append(PolicyReport(name, repeat, replace(judge.score(task, draft.text), cut=draft.cut)))
+    return scored
 
 
 def _task(request: Request, question: Question, rows: list[int], collection: BuiltCorpus) -> ReportTask:
@@ -171,17 +200,15 @@ def _task(request: Request, question: Question, rows: list[int], collection: Bui
     return ReportTask(request.request_id, request.text, documents, nuggets)
 
 
-def write_reports(
-    scored: Sequence[tuple[str, int, Report]], folder: Path, about: dict[str, Any]
-) -> list[dict[str, Any]]:
+def write_reports(scored: Sequence[PolicyReport], folder: Path, about: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Write ``reports.jsonl`` (a report per line) and ``reports.json``; return each policy's mean scores, with their
     standard deviation over reports (``_sd``) and over the means of the runs (``_run_sd``)."""
-    rows = ({"policy": policy, "repeat": repeat, **asdict(report)} for policy, repeat, report in scored)
+    rows = ({"policy": row.policy, "repeat": row.repeat, **asdict(row.report)} for row in scored)
     write_rows(folder / "reports.jsonl", rows)
     summary = []
-    for policy in dict.fromkeys(name for name, _, _ in scored):
-        runs = grouped((repeat, report) for name, repeat, report in scored if name == policy)
-        of_policy = [report for run in runs.values() for report in run]
+    for policy, rows_of_policy in grouped((row.policy, row) for row in scored).items():
+        runs = grouped((row.repeat, row.report) for row in rows_of_policy)
+        of_policy = [row.report for row in rows_of_policy]
         row: dict[str, Any] = {"policy": policy, "repeats": len(runs), "reports": len(of_policy)}
         row["documents"] = statistics.fmean(len(report.documents) for report in of_policy)
         for name in ("citation_support", "nugget_coverage", "sentence_support"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -16,6 +16,14 @@ from quit.qa.commands import options
 from quit.qa.commands.options import load_settings
 from quit.render.table import Table
 from quit.text.words import counted, split_names
+
+if TYPE_CHECKING:
+    from quit.qa.bandits.experiment import Grid
+    from quit.qa.bandits.policies import Policy
+    from quit.qa.bandits.rank_relevance import RankRelevance
+    from quit.qa.bandits.run import About, Measured
+    from quit.qa.bandits.tuning import Tuning
+    from quit.qa.settings import QaSettings
 
 app = Group("Choose which sub-query's ranking to read on (Petcu et al.).")
 
@@ -96,8 +104,11 @@ def run(
         policies: `all`, or names separated by commas.
         tune: A policy whose tree is tried with other n, tau and lambda: bandits.trials.
     """
-    from quit.qa.bandits import experiment, files
+    from quit.qa.bandits import files
+    from quit.qa.bandits.experiment import evaluate
     from quit.qa.bandits.policies import policies as named
+    from quit.qa.bandits.rank_relevance import rank_relevance
+    from quit.qa.bandits.tuning import tuning
     from quit.qa.indexes.built import building
 
     settings = load_settings(profile, [*(set_ or ()), *filter(None, [budget, runs])])
@@ -105,13 +116,13 @@ def run(
     tuned = named(settings.bandits, [tune])[0] if tune else None
     with working("bandits", as_json), building(out, "bandit run"):
         measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, selected)
-        requests, about = measured.requests, measured.about
-        if tuned:
-            about["tuned"] = {"policy": tuned.name, "trials": experiment.tune(requests, tuned, settings.bandits)}
+        requests = measured.requests
+        best = tuning(requests, tuned, settings.bandits) if tuned else None
         trees = any((request.parents >= 0).any() for request in requests)
-        grid = experiment.evaluate(requests, selected, settings.bandits, hierarchical=trees)
-        about["rank_relevance"] = experiment.rank_relevance(requests)
-        summary = files.write(grid, out, about)
+        grid = evaluate(requests, selected, settings.bandits, hierarchical=trees)
+        relevance_by_rank = rank_relevance(requests)
+        tried = {"tuned": best} if best else {}
+        summary = files.write(grid, out, {**measured.about, **tried, "rank_relevance": relevance_by_rank})
         names = [files.TABLE, files.SUMMARY]
         try:
             for metric in files.CURVES:
@@ -119,7 +130,7 @@ def run(
                 names.append(files.plot(grid, out, metric, title).name)
         except MissingDependency as error:
             echo(str(error), err=True)
-    lines = [*_tables(grid, summary), *_analysed(about), *_replies(about)]
+    lines = [*_tables(grid), *_analysed(relevance_by_rank, best), *_replies(measured.about)]
     show(summary, as_json, [*lines, f"{counted(len(grid.requests), 'request')}. {out}: {', '.join(names)}"])
 
 
@@ -163,11 +174,11 @@ def report(
     with working("bandits", as_json), building(out, "bandit run"):
         selection = source, kind, questions
         measured = _measured(corpus, index, vectors, arms, relevance, selection, settings, selected, True)
-        about = measured.about | {"budget": budget / 100}
+        about = {**measured.about, "budget": budget / 100}
         with_full = [None, *selected] if bandits.FULL in names else selected
         scored = bandits.reports(measured, with_full, budget / 100, settings, repeats)
         summary = bandits.write_reports(scored, out, about)
-    lines = [*_report_tables(summary), *_replies(about), f"{out}: reports.jsonl, reports.json"]
+    lines = [*_report_tables(summary), *_replies(measured.about), f"{out}: reports.jsonl, reports.json"]
     show({**about, "policies": summary}, as_json, lines)
 
 
@@ -176,21 +187,20 @@ def _measured(
     index: list[Path] | None,
     vectors: Path | None,
     arms: str,
-    relevance: str,
+    relevance: RelevanceOption,
     selection: tuple[str | None, str | None, int | None],
-    settings: Any,
-    policies: Sequence[Any],
+    settings: QaSettings,
+    policies: Sequence[Policy],
     generates: bool = False,
-) -> Any:
+) -> Measured:
     """Return the requests of a corpus; ``generates``: a language model is needed in any case."""
     from quit.models.factory import Models
     from quit.qa.bandits.run import measure
     from quit.qa.opening import language_model, open_collection, select_questions
 
-    models = Models(settings)
-    generator = None
-    if generates or arms == "written" or settings.bandits.language_model:
-        generator = language_model(settings.bandits.language_model, models, settings, "bandits.language_model")
+    models, name = Models(settings), settings.bandits.language_model
+    asks = generates or arms == "written" or name
+    generator = language_model(name, models, settings, "bandits.language_model") if asks else None
     collection = open_collection(corpus, index or (), models, settings, vectors=vectors)
     diverse = any(policy.novelty is not None for policy in policies)
     return measure(
@@ -223,16 +233,15 @@ def _report_tables(summary: Sequence[dict[str, Any]]) -> list[Table | str]:
     ]
 
 
-def _analysed(about: dict[str, Any]) -> list[str]:
+def _analysed(fit: RankRelevance, tuned: Tuning | None) -> list[str]:
     """Return whether relevance falls with the rank, and the best trial of a tree."""
-    fit = about["rank_relevance"]
     lines = []
     if fit["requests"]:
         lines.append(
             f"Relevance falls with the rank in {fit['negative']} of {fit['requests']} requests: mean slope "
             f"{fit['slope']:.4f}, mean reciprocal rank {fit['mrr']:.3f}"
         )
-    if tuned := about.get("tuned"):
+    if tuned:
         best = tuned["trials"][0]
         lines.append(
             f"Best of {len(tuned['trials'])} trees for {tuned['policy']}: n {best['expand_after']}, tau "
@@ -241,7 +250,7 @@ def _analysed(about: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _replies(about: dict[str, Any]) -> list[str]:
+def _replies(about: About) -> list[str]:
     """Return what a language model's replies came to, where one wrote the arms or judged documents."""
     lines = []
     if counts := about.get("decomposition_replies"):
@@ -250,14 +259,15 @@ def _replies(about: dict[str, Any]) -> list[str]:
             f"the limit of tokens; {counts['without_sub_queries']} of {counts['decompositions']} decompositions are "
             "the request itself."
         )
-    if counts := about.get("relevance_verdicts"):
+    if verdicts := about.get("relevance_verdicts"):
         lines.append(
-            f"Relevance: {counts['verdicts']} verdicts, {counts['unread']} could not be read and count as not relevant."
+            f"Relevance: {verdicts['verdicts']} verdicts, {verdicts['unread']} could not be read and count as not "
+            "relevant."
         )
     return lines
 
 
-def _tables(grid: Any, summary: dict[str, Any]) -> list[Table | str]:
+def _tables(grid: Grid) -> list[Table | str]:
     """Return precision by policy and budget, what trees gain, and which requests score 0."""
     from quit.qa.bandits.metrics import budget_documents
 
@@ -270,7 +280,7 @@ def _tables(grid: Any, summary: dict[str, Any]) -> list[Table | str]:
     ]
     pieces: list[Table | str] = [Table("Precision", ("budget", *(f"{share * 100:g}%" for share in shares)), rows)]
     trees = []
-    for row in summary["trees"]:
+    for row in grid.trees:
         if row["budget"] == min(budgets):
             gain = "" if row["gain"] is None else f"{row['gain']:.1%}"
             trees.append((row["policy"], row["metric"], f"{row['flat']:.3f}", f"{row['tree']:.3f}", gain))

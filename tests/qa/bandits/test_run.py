@@ -6,7 +6,7 @@ import pytest
 
 from quit.qa.bandits.policies import policies
 from quit.qa.bandits.reports import Report
-from quit.qa.bandits.run import observed_rows, write_reports
+from quit.qa.bandits.run import PolicyReport, observed_rows, write_reports
 from quit.qa.settings import QaSettings
 from tests.qa.bandits.requests import request_of
 
@@ -23,11 +23,11 @@ def test_each_run_picks_its_own_documents_and_always_the_same() -> None:
 
 def test_the_deviation_over_runs_is_that_of_their_means(tmp_path: Path) -> None:
     scored = [
-        ("random", repeat, Report("q", "x", (), ("d",), support, 1.0, 1.0, 1, 0, 0, 1))
+        PolicyReport("random", repeat, Report("q", "x", (), ("d",), support, 1.0, 1.0, 1, 0, 0, 1))
         for repeat, support in ((0, 0.5), (0, 0.7), (1, 1.0), (1, 0.8))
     ]
     full = Report("q", "x", (), ("d", "e"), 0.5, 1.0, 1.0, 1, 0, 0, 1)
-    random, everything = write_reports([*scored, ("full", 0, full)], tmp_path, {})
+    random, everything = write_reports([*scored, PolicyReport("full", 0, full)], tmp_path, {})
     assert (random["repeats"], random["reports"], everything["repeats"]) == (2, 4, 1)
     assert random["citation_support"] == pytest.approx(0.75)
     assert random["citation_support_run_sd"] == pytest.approx(0.3 / 2**0.5)  # of the means 0.6 and 0.9
