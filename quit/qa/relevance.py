@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypedDict
 
 import numpy as np
 
@@ -14,16 +15,23 @@ from quit.models.yes_no import ATTEMPTS, REPLY_TOKENS, VERSION, read_verdicts
 RELEVANCE_FIELDS = frozenset({"request", "document"})
 
 
+class VerdictCounts(TypedDict):
+    """Verdicts that were asked for; ``unread``: those without a readable reply."""
+
+    verdicts: int
+    unread: int
+
+
 class JudgedAnswers:
     """s_i by a judge of answers: the document takes the place of the candidate answer. Implements ``AnswerHead``.
 
-    A verdict that could not be read counts as 0, and in ``unread`` of the ``verdict_count``.
+    A verdict that could not be read counts as 0.
     """
 
     def __init__(self, judge: Judge) -> None:
         self.identity = f"judged-answers+{judge.identity}"
         self._judge = judge
-        self.verdict_count = self.unread = 0
+        self.counts: VerdictCounts = {"verdicts": 0, "unread": 0}
 
     def scores(self, question: str, answers: Sequence[str], texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
         """Return the judge's probability, or 1 and 0 where it gives none."""
@@ -31,8 +39,8 @@ class JudgedAnswers:
             return np.zeros(len(texts))
         items = [JudgeItem(question, question, tuple(answers), text) for text in texts]
         verdicts = self._judge.verdicts(items)
-        self.verdict_count += len(verdicts)
-        self.unread += sum(verdict.correct is None for verdict in verdicts)
+        self.counts["verdicts"] += len(verdicts)
+        self.counts["unread"] += sum(verdict.correct is None for verdict in verdicts)
         return np.array(
             [
                 float(bool(verdict.correct)) if verdict.probability is None else verdict.probability
@@ -50,16 +58,15 @@ class YesNo:
         self._generator = generator
         self._prompt = prompt
         self._attempts = attempts
-        self.verdict_count = self.unread = 0
-        """Verdicts that were asked for, and those without a readable reply."""
+        self.counts: VerdictCounts = {"verdicts": 0, "unread": 0}
 
     def ask(self, fields: Sequence[dict[str, str]], group: str = "") -> list[bool | None]:
         """Return the verdict on each filled prompt, in order; None where no reply could be read."""
         requests = [ChatRequest(self._prompt, each, REPLY_TOKENS, group=group) for each in fields]
         replies = read_verdicts(self._generator, requests, range(self._attempts))
         verdicts = [reply.correct for reply in replies]
-        self.verdict_count += len(verdicts)
-        self.unread += verdicts.count(None)
+        self.counts["verdicts"] += len(verdicts)
+        self.counts["unread"] += verdicts.count(None)
         return verdicts
 
 

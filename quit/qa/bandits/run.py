@@ -33,7 +33,7 @@ from quit.qa.bandits.simulate import simulate
 from quit.qa.experiment import write_rows
 from quit.qa.indexes.built import BuiltCorpus
 from quit.qa.opening import Opened, Question
-from quit.qa.relevance import RELEVANCE_FIELDS, JudgedRelevance, YesNo
+from quit.qa.relevance import RELEVANCE_FIELDS, JudgedRelevance, VerdictCounts, YesNo
 from quit.qa.settings import QaSettings
 from quit.retrieval.complexity import AnswerHead, ContainedOrNear
 from quit.retrieval.protocols import FirstStage
@@ -72,13 +72,6 @@ def decompositions_of(
     return parts if kind == "sub-questions" else arms.two_level(parts, collection, first_stage, settings.bandits), {}
 
 
-class Verdicts(TypedDict):
-    """How many verdicts a language model gave; ``unread``: of these, those that could not be read."""
-
-    verdicts: int
-    unread: int
-
-
 class About(TypedDict):
     """What requests were made of: identities, ``arms_from`` (their kind or file), what is ``observed``; and of a
     language model the :attr:`LLMDecomposition.counts` and its verdicts on documents."""
@@ -88,7 +81,7 @@ class About(TypedDict):
     arms_from: str
     observed: str
     decomposition_replies: NotRequired[dict[str, int]]
-    relevance_verdicts: NotRequired[Verdicts]
+    relevance_verdicts: NotRequired[VerdictCounts]
 
 
 @dataclass(frozen=True)
@@ -135,7 +128,7 @@ def measure(
     if replies:
         about["decomposition_replies"] = replies
     if isinstance(observed, JudgedRelevance):
-        about["relevance_verdicts"] = {"verdicts": observed.judge.verdict_count, "unread": observed.judge.unread}
+        about["relevance_verdicts"] = observed.judge.counts
     return Measured(requests, [part.question for part in parts], corpus, generator, about)
 
 

@@ -77,7 +77,7 @@ def run(
         about |= {"answer_head": head.identity, "token_head": tokens.identity, "agreement": agreement(rated)}
         about |= ChainMap(*(opinion.facts for opinion in opinions.values()))
         if isinstance(head, JudgedAnswers):
-            about["head_replies"] = {"verdicts": head.verdict_count, "unread": head.unread}
+            about["head_replies"] = head.counts
         summary = write(rated, out, about)
     show(summary, as_json, [*pieces(summary), f"{out}: complexity.parquet, complexity.json"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -101,12 +102,12 @@ def chosen_thresholds(ratings: Ratings) -> np.ndarray:
         others = ratings.where(fold != number)
         if not len(others.table):
             continue
-        best, thresholds = -2.0, (1.0, 1.0)  # below every correlation
-        for t_ans in _candidates(others["answerability"]):
-            for t_com in _candidates(others["completeness"]):
-                correlation = association.matthews(is_complex(others, t_ans, t_com), others["label"])
-                if correlation is not None and correlation > best:
-                    best, thresholds = correlation, (t_ans, t_com)
+        correlations: dict[tuple[float, float], float] = {}
+        for pair in product(_candidates(others["answerability"]), _candidates(others["completeness"])):
+            correlation = association.matthews(is_complex(others, *pair), others["label"])
+            if correlation is not None:
+                correlations[pair] = correlation
+        thresholds = max(correlations, key=correlations.__getitem__, default=(1.0, 1.0))
         held_out = fold == number
         decisions[held_out] = is_complex(ratings.where(held_out), *thresholds)
     return decisions

@@ -177,7 +177,7 @@ def test_a_judge_as_head() -> None:
 
     head = JudgedAnswers(SimpleNamespace(name="judge", identity="judge", verdicts=judged))
     assert head.scores("q", ["a"], list(verdicts), np.zeros((4, 2))).tolist() == [1.0, 0.0, 0.7, 0.0]
-    assert head.unread == 1
+    assert head.counts["unread"] == 1
     assert head.scores("q", [], ["x"], np.zeros((1, 2))).tolist() == [0.0]
 
 
