@@ -8,6 +8,7 @@ mean vectors.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from quit.common.arithmetic import unit
 from quit.qa.indexes import vectors
 from quit.qa.indexes.built import BuiltCorpus
 from quit.qa.indexes.encoders import LateEncoder
-from quit.qa.indexes.exact import SCORE_MB, ExactSearch, Exclusions
+from quit.qa.indexes.exact import ExactSearch, Exclusions, block_bytes
 from quit.qa.indexes.vectors import check_finite, checkpointed_batches, id_of
 
 LATE_SAMPLE = 20
@@ -47,6 +48,7 @@ class LateSearch:
         steps = checkpointed_batches(out, plan, names, count, vectors.BLOCK, self._encode, "token vectors")
         self._files = [tokens for tokens, _ in steps]
         self._bounds = [np.concatenate([[0], np.cumsum(lengths)]) for _, lengths in steps]
+        self._lengths = np.concatenate([lengths for _, lengths in steps])
         means = unit(np.stack([self._tokens(row).mean(axis=0) for row in range(count)]).astype(np.float32))
         depth = min(k * candidates, count - 1)
         self._search = ExactSearch(means, depth, precision="fp32", device=device, excluded=excluded)
@@ -80,14 +82,13 @@ class LateSearch:
     def _maxsim(self, row: int, others: np.ndarray) -> np.ndarray:
         import torch
 
-        if not len(others):
-            return np.zeros(0, dtype=np.float32)
         device = self._device
         query_tokens = torch.from_numpy(self._tokens(row)).to(device).double()  # half precision: products are exact
-        parts = []
-        step = max(1, (SCORE_MB << 20) // (4 * max(1, len(query_tokens)) * 512))
-        for low in range(0, len(others), step):
-            tokens = [self._tokens(int(other)) for other in others[low : low + step]]
+        parts = [np.zeros(0, dtype=np.float32)]
+        # Of each token its vector three times, in float32, joined and in float64, and its similarities in both.
+        limit = block_bytes(device) // (16 * query_tokens.shape[1] + 12 * len(query_tokens))
+        for step in steps_of(self._lengths[others], limit):
+            tokens = [self._tokens(other) for other in others[step].tolist()]
             owner = torch.from_numpy(np.repeat(np.arange(len(tokens)), list(map(len, tokens)))).to(device)
             similar = (query_tokens @ torch.from_numpy(np.concatenate(tokens)).to(device).double().T).float()
             top = torch.full((len(query_tokens), len(tokens)), -1.0, device=device)
@@ -96,14 +97,24 @@ class LateSearch:
         return np.concatenate(parts)
 
     def recall(self, rows: np.ndarray, neighbours: np.ndarray) -> float:
-        """Return the share of the true neighbours (MaxSim with every document) among those given."""
+        """Return the mean share of the true neighbours (MaxSim with every document) among those given; 1 where a
+        document can have none."""
         hits = []
         for row, named in zip(rows.tolist(), neighbours, strict=True):
             banned = {row, *(self._excluded.of(row).tolist() if self._excluded else ())}
             others = np.array([other for other in range(len(self._corpus)) if other not in banned], dtype=np.int64)
             scores = self._maxsim(row, others)
             count = min(self._k, len(others))
-            if count:
-                least = np.partition(scores, len(scores) - count)[len(scores) - count] - 1e-6
-                hits.append(float(np.isin(others[scores >= least], named).sum()) / count)
-        return min(1.0, float(np.mean(hits))) if hits else 1.0
+            least = np.sort(scores)[len(scores) - count :].min(initial=np.inf) - 1e-6
+            hits.append(np.isin(others[scores >= least], named).sum() / count if count else 1.0)
+        return float(np.mean(hits)) if hits else 1.0
+
+
+def steps_of(lengths: np.ndarray, limit: int) -> Iterator[slice]:
+    """Yield slices of texts one after the other, each of at most ``limit`` tokens or of one text. ``lengths``: int64,
+    tokens of each text."""
+    ends, start = np.cumsum(lengths), 0
+    while start < len(ends):
+        stop = max(start + 1, int(np.searchsorted(ends, ends[start] - lengths[start] + limit, side="right")))
+        yield slice(start, stop)
+        start = stop

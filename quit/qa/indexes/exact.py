@@ -22,6 +22,11 @@ SCORE_MB, SCORE_MB_GPU = 512, 4096
 """Memory of one block of similarities, on a CPU and on a GPU."""
 
 
+def block_bytes(device: str) -> int:
+    """Return the memory of one block of similarities, in bytes."""
+    return (SCORE_MB if device == "cpu" else SCORE_MB_GPU) << 20
+
+
 class Exclusions:
     """Which documents must not be neighbours: those of the same group (the document itself never is one).
 
@@ -80,8 +85,8 @@ class Neighbours:
 class ExactSearch:
     """Every document's ``k`` nearest others.
 
-    ``matrix``: float32, shape (n, d). ``rescored``: candidates beyond k. ``score_mb``: memory of a
-    block of similarities. Results do not depend on which rows are asked for together.
+    ``matrix``: float32, shape (n, d). ``rescored``: candidates beyond k. Results do not depend on which rows are asked
+    for together.
     """
 
     def __init__(
@@ -91,7 +96,6 @@ class ExactSearch:
         *,
         precision: str = "bf16",
         rescored: int = 30,
-        score_mb: int = 0,
         device: str = "cpu",
         excluded: Exclusions | None = None,
     ) -> None:
@@ -102,7 +106,7 @@ class ExactSearch:
         self._exact = torch.from_numpy(np.array(matrix, dtype=np.float32)).to(device)
         self._fast = self._exact.to(torch.bfloat16) if precision == "bf16" else self._exact
         self._want = min(k + rescored, self._n)
-        self._bytes = (score_mb or (SCORE_MB if device == "cpu" else SCORE_MB_GPU)) << 20
+        self._bytes = block_bytes(device)
         width = self._n * self._fast.element_size()
         self.step = int(max(16, min(MAX_ROWS, self._bytes // width)))
         # Written over by every block: memory that the system has to hand out anew costs a fifth of the product's time.

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from quit.qa.indexes import exact
 from quit.qa.indexes.exact import ExactSearch, Exclusions
 from tests.qa.corpora.worlds import unit
 
@@ -19,10 +20,15 @@ def _clusters(count: int, seed: int) -> np.ndarray:
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "SCORE_MB", 1)
+
+
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_neighbours_are_those_of_a_full_sort(precision: str) -> None:
     matrix = _clusters(600, 3)
-    search = ExactSearch(matrix, 7, precision=precision, rescored=30, score_mb=1)
+    search = ExactSearch(matrix, 7, precision=precision, rescored=30)
     found, weights = search.rows(0, 600)
     expected = np.array(_brute(matrix, 7))
     assert (found == expected).mean() > 0.999
@@ -38,7 +44,7 @@ def test_lanes_lose_nothing() -> None:
     scores[np.arange(100, 140), np.arange(40)] = -2
     expected = np.sort(np.argsort(-scores, axis=0)[:8].T, axis=1)
     for precision, rescored in (("fp32", 0), ("bf16", 60)):
-        found, _ = ExactSearch(matrix, 8, precision=precision, rescored=rescored, score_mb=1).rows(100, 140)
+        found, _ = ExactSearch(matrix, 8, precision=precision, rescored=rescored).rows(100, 140)
         assert (np.sort(found, axis=1) == expected).mean() > 0.995
 
 
