@@ -68,10 +68,10 @@ def test_telemetry_is_off() -> None:
 
 
 def test_fine_tuning_choices_reach_the_export(built: Path, tmp_path: Path) -> None:
-    choices = ("--positives", "2", "--negatives", "3", "--negative-kind", "hard", "--seed", "mine")
+    choices = ("--positives", "2", "--negatives", "3", "--negative-kind", "any", "--seed", "mine")
     call_quit("export", "-w", built, "-f", "tevatron", "--out", tmp_path / "o", *choices)
     facts = json.loads((tmp_path / "o" / "tevatron" / "manifest.json").read_text(encoding="utf-8"))["facts"]
-    expected = {"positives": 2, "negatives": 3, "kind": "hard", "miner": "bm25", "seed": "mine"}
+    expected = {"positives": 2, "negatives": 3, "kind": "any", "seed": "mine"}
     assert {name: facts["fine_tuning"][name] for name in expected} == expected
 
 

@@ -30,7 +30,6 @@ def export(
     positives: int = 10,
     negatives: int = 10,
     negative_kind: str = "other",
-    miner: str = "bm25",
     seed: str = "export",
     overwrite: bool = False,
     quiet: options.Quiet = False,
@@ -56,9 +55,7 @@ def export(
             the question's id as title.
         positives: tevatron, colbert, monot5: passages of label 2 per question, at most.
         negatives: tevatron, colbert, monot5: negative passages per question, at most.
-        negative_kind: other (label 2 of other questions: the paper's), any (of theirs), partial (label 1) or hard
-            (mined).
-        miner: What finds hard negatives: bm25 or encoder.
+        negative_kind: other (label 2 of other questions: the paper's), or any (of theirs).
         seed: Key of the choice of positives and negatives, and of the passages of --eval.
         overwrite: Replace an earlier export.
     """
@@ -79,7 +76,6 @@ def export(
         positives=positives,
         negatives=negatives,
         negative_kind=negative_kind,
-        miner=miner,
         seed=seed,
     )
     show(facts, as_json, [] if quiet else _lines(out, facts, public))

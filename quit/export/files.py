@@ -39,9 +39,9 @@ FLUSHED = 1 << 28
 class Options:
     """What a format may be asked for.
 
-    ``paper_keys``: whether readers, ids and titles are the paper's; ``encoder``: similarity in the card, hard
-    negatives; ``fine_tuning``: which passages tevatron, colbert, monot5 and the tasks of huggingface take; ``card``:
-    what the publisher says, for cards; ``benchmark``: folder of ``quit benchmark run``, whose figures the card of
+    ``paper_keys``: whether readers, ids and titles are the paper's; ``encoder``: similarity in the
+    card; ``fine_tuning``: which passages tevatron, colbert, monot5 and the tasks of huggingface take; ``card``: what
+    the publisher says, for cards; ``benchmark``: folder of ``quit benchmark run``, whose figures the card of
     huggingface has; ``evaluation``: whether huggingface has tasks for Inspect, lm-evaluation-harness and MTEB.
     """
 

@@ -1,11 +1,9 @@
 """Which passages a fine-tuning export takes as positives and negatives per question.
 
-Positives have label 2. Negatives are of one kind: ``other`` (positives of other questions, as in the paper's footnote
-11), ``any`` (passages of other questions, whatever their label), ``partial`` (label 1, the same question) or ``hard``
-(passages of the questions nearest in text, one document per question: the passage of all its hints). ``other`` and
-``any`` are drawn evenly. A question's negatives come from its own split, and never from a question that shares a valid
-answer with it: a passage about the same answer is no negative. (The paper does not say that it
-leaves such questions out.)
+Positives have label 2. Negatives are of one kind, drawn evenly: ``other`` (positives of other questions, as in the
+paper's footnote 11) or ``any`` (passages of other questions, whatever their label, as in its authors' scripts). A
+question's negatives come from its own split, and never from a question that shares a valid answer with it: a passage
+about the same answer is no negative. (The paper does not say that it leaves such questions out.)
 
 Every choice follows from a keyed hash of the question's id, so fewer passages are always the first of more.
 """
@@ -13,32 +11,23 @@ Every choice follows from a keyed hash of the question's id, so fewer passages a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from quit.dataset.dataset import FULLY, PARTIALLY, Dataset
+from quit.dataset.dataset import FULLY, Dataset
 from quit.errors import InputError, SettingsError, check_known
-from quit.models.protocols import Encoder
-from quit.retrieval.lexical import K1, B, Bm25
-from quit.retrieval.search import nearest
 from quit.text.answers import answer_key
 
 _NEGATIVES = {
     "other": f"passages of label {FULLY} of other questions of the split, drawn by a keyed hash",
     "any": "passages of other questions of the split, drawn by a keyed hash",
-    "partial": f"passages of label {PARTIALLY} of the same question, in the order of a keyed hash",
-    "hard": "of the split's questions whose passage of all hints is nearest to the question, in rank order, that "
-    "passage first; then further passages of theirs in the order of a keyed hash; where these are too few ('topped_up' "
-    "counts the questions), passages of other questions as for 'any'",
 }
 """Kind of negatives -> which they are, in words."""
 KINDS = tuple(_NEGATIVES)
-MINERS = ("bm25", "encoder")
 MOST = 200
 """Positives or negatives per question at most: the largest number that fine-tuning runs compare (1, 5, ... 200)."""
 TUNING_SPLITS = ("train", "dev")
@@ -50,13 +39,12 @@ PAIRS = "line i of a question pairs its positive i mod P with its negative i mod
 class FineTuning:
     """What a fine-tuning export takes: ``positives`` and ``negatives`` per question (at most), of which ``kind``.
 
-    ``miner``: what finds hard negatives. ``seed``: key of all choices. Raises ``SettingsError`` for other values.
+    ``seed``: key of all choices. Raises ``SettingsError`` for other values.
     """
 
     positives: int = 10
     negatives: int = 10
     kind: str = "other"
-    miner: str = "bm25"
     seed: str = "export"
 
     def __post_init__(self) -> None:
@@ -64,11 +52,10 @@ class FineTuning:
             number = getattr(self, name)
             if type(number) is not int or not 1 <= number <= MOST:
                 raise SettingsError(f"{name} must be a whole number from 1 to {MOST}, not {number!r}.")
-        for name in ("kind", "miner", "seed"):
+        for name in ("kind", "seed"):
             if not isinstance(text := getattr(self, name), str):
                 raise SettingsError(f"{name} must be a text, not {text!r}.")
         check_known(self.kind, KINDS, "kind of negatives")
-        check_known(self.miner, MINERS, "miner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +74,11 @@ class Example:
 
 @dataclass(eq=False)
 class Selection:
-    """The examples of a dataset, and counts of what could not be had. ``encoder``: only for the miner of that name."""
+    """The examples of a dataset, and counts of what could not be had."""
 
     dataset: Dataset
     options: FineTuning
-    encoder: Any = None
     counts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    _orders: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self.dataset.check_own_passages("Fine-tuning")
@@ -102,9 +87,9 @@ class Selection:
         """Yield a split's questions in order, without those that have no positive or no negative."""
         positions = self.dataset.positions(split)
         count = self.counts[split] = dict.fromkeys(
-            ("questions", "without_positive", "without_negative", "fewer_positives", "fewer_negatives", "topped_up"), 0
+            ("questions", "without_positive", "without_negative", "fewer_positives", "fewer_negatives"), 0
         )
-        for example in self._all(positions, count):
+        for example in self._all(positions):
             if not example.positives:
                 count["without_positive"] += 1
             elif not example.negatives:
@@ -124,24 +109,15 @@ class Selection:
                 f"No question of {' or '.join(TUNING_SPLITS)} has both a passage of label {FULLY} and a negative of "
                 f"the kind {self.options.kind!r}: there is nothing to fine-tune on. {cure}"
             )
-        facts: dict[str, Any] = {**asdict(self.options), "splits": self.counts}
-        unrelated = "" if self.options.kind == "partial" else "; never of a question that shares a valid answer"
-        facts["rule"] = (
+        rule = (
             f"positives: passages of label {FULLY} in the order of a keyed hash; negatives ({self.options.kind}): "
-            f"{_NEGATIVES[self.options.kind]}{unrelated}"
+            f"{_NEGATIVES[self.options.kind]}; never of a question that shares a valid answer"
         )
-        if self.options.kind != "hard":
-            del facts["miner"]
-        elif self.encoder is None or self.options.miner == "bm25":
-            facts["miner_identity"] = f"bm25 lucene k1={K1} b={B}"
-        else:
-            facts["miner_identity"] = self.encoder.identity
-        return facts
+        return {**asdict(self.options), "splits": self.counts, "rule": rule}
 
-    def _all(self, positions: np.ndarray, count: dict[str, int]) -> Iterator[Example]:
+    def _all(self, positions: np.ndarray) -> Iterator[Example]:
         dataset, options = self.dataset, self.options
         passages = dataset.rows
-        rankings = self._rankings(positions) if options.kind == "hard" else None
         labels = [dataset.labels_of(positions[start : start + 128]) for start in range(0, len(positions), 128)]
         fully = np.concatenate(labels or [np.zeros(0, np.int8)]) == FULLY
         pool = passages.rows(positions)[fully if options.kind == "other" else slice(None)]
@@ -149,18 +125,7 @@ class Selection:
         for position, right in zip(positions.tolist(), by_question, strict=True):
             first = passages.starts[position]
             positives = self.ordered("positive", position, np.flatnonzero(right))[: options.positives]
-            if options.kind == "partial":
-                rows = self.ordered("partial", position, np.flatnonzero(~right))
-                negatives = (first + rows[: options.negatives]).tolist()
-            elif rankings is not None:
-                negatives = self._hard_negatives(position, next(rankings))
-                if len(negatives) < options.negatives:  # such as a question that shares no word with any hint
-                    more = [passage for passage in self._drawn_negatives(position, pool) if passage not in negatives]
-                    count["topped_up"] += bool(more)
-                    negatives += more[: options.negatives - len(negatives)]
-            else:
-                negatives = self._drawn_negatives(position, pool)
-            yield Example(position, (first + positives).tolist(), negatives)
+            yield Example(position, (first + positives).tolist(), self._drawn_negatives(position, pool))
 
     def ordered(self, purpose: str, position: int, rows: np.ndarray) -> np.ndarray:
         """Return passages of a question (places among its own, int64) in the order of a keyed hash."""
@@ -184,38 +149,6 @@ class Selection:
             pairs = zip(pool[places].tolist(), owners, strict=True)
             drawn |= dict.fromkeys(passage for passage, question in pairs if question not in same_answer)
         return list(drawn)[:count]
-
-    def _hard_negatives(self, position: int, ranking: np.ndarray) -> list[int]:
-        passages, count = self.dataset.rows, self.options.negatives
-        same_answer = self._same_answer(position)
-        nearest = [question for question in ranking.tolist() if question not in same_answer][:count]
-        rows = [int(passages.starts[question]) + self._longest(question) for question in nearest]
-        others = (
-            int(passages.starts[question]) + int(self._other_passages(question)[turn])
-            for turn in range(int(passages.counts.max()) - 1)
-            for question in nearest
-            if turn < passages.counts[question] - 1
-        )
-        return rows + list(islice(others, count - len(rows)))
-
-    def _other_passages(self, position: int) -> np.ndarray:
-        """Return the rows of a question's other passages, in the order in which they become hard negatives."""
-        if position not in self._orders:
-            rows = np.delete(np.arange(self.dataset.rows.counts[position]), self._longest(position))
-            self._orders[position] = self.ordered("hard", position, rows).astype(np.int32)
-        return self._orders[position]
-
-    def _rankings(self, positions: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield for each question the questions of its split, nearest first, as positions."""
-        questions = [self.dataset.question_of[position] for position in positions]
-        documents = [" ".join(hints) for hints in self.dataset.hint_lists(positions)]
-        for rows in nearest_questions(self.options.miner, questions, documents, self.encoder):
-            yield positions[rows]
-
-    def _longest(self, position: int) -> int:
-        """Return a question's first passage of most hints, its place among its own: in QUIT all hints in rank order."""
-        passages = self.dataset.rows
-        return int(passages.hints[slice(*passages.starts[position : position + 2])].argmax())
 
     @cached_property
     def _keys(self) -> list[list[str]]:
@@ -250,23 +183,3 @@ def keyed_draws(key: int, count: int, start: int = 0) -> np.ndarray:
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return value ^ (value >> np.uint64(31))
-
-
-def nearest_questions(
-    miner: str, questions: Sequence[str], documents: Sequence[str], encoder: Encoder | None = None
-) -> Iterator[np.ndarray]:
-    """Yield for each question the rows of ``documents``, nearest first, ties to the earlier: int64.
-
-    ``miner``: ``bm25`` (documents that share no term are left out) or ``encoder`` (cosine). Raises ``SettingsError``
-    when the encoder is asked for and not given.
-    """
-    if not len(questions):
-        return
-    if miner == "bm25":
-        index = Bm25.of(documents)
-        yield from (index.search(question, len(documents))[0] for question in questions)
-    elif encoder is None:
-        raise SettingsError("Mining with the encoder needs an encoder: use the miner bm25.")
-    else:
-        question_vectors, vectors = encoder.encode(questions), encoder.encode(documents)
-        yield from (rows for rows, _ in nearest(question_vectors, lambda: [vectors], len(documents)))

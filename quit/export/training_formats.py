@@ -33,7 +33,7 @@ def write_tevatron(dataset: Dataset, folder: ExportFolder, options: Options) -> 
     def title(question_id: str) -> str:
         return json_inside(paper_id(question_id)) if options.paper_keys else ""
 
-    selection = Selection(dataset, options.fine_tuning, options.encoder)
+    selection = Selection(dataset, options.fine_tuning)
     texts = PassageTexts(dataset, json_inside)
 
     def query(position: int, suffix: str = "") -> str:
@@ -66,7 +66,7 @@ def write_monot5(dataset: Dataset, folder: ExportFolder, options: Options) -> di
     """Write ``train.tsv`` and ``dev.tsv`` of ``query <tab> positive <tab> negative``, as texts (Nogueira et al. 2020);
     return the choices and what was escaped."""
     lines = Lines(PassageIds(dataset))
-    selection = Selection(dataset, options.fine_tuning, options.encoder)
+    selection = Selection(dataset, options.fine_tuning)
     texts = PassageTexts(dataset, one_line)
 
     def triple(position: int, _: int, good: int, bad: int) -> str:
@@ -84,7 +84,7 @@ def write_colbert(dataset: Dataset, folder: ExportFolder, options: Options) -> d
     ``query_ids.tsv`` (``int <tab> id``) lead back to the ids of the other formats.
     """
     ids, lines = PassageIds(dataset), Lines(_Numbers(dataset))
-    selection = Selection(dataset, options.fine_tuning, options.encoder)
+    selection = Selection(dataset, options.fine_tuning)
     triple = "[{0}, {2}, {3}]\n".format
     facts = _write_pairs(selection, folder, "triples.{}.jsonl", triple)
     write_texts(folder, "query_ids.tsv", (f"{number}\t{name}\n" for number, name in enumerate(ids.questions)))

@@ -43,7 +43,6 @@ def export(
     positives: int = 10,
     negatives: int = 10,
     negative_kind: str = "other",
-    miner: str = "bm25",
     seed: str = "export",
     progress: bool = True,
 ) -> ExportResult:
@@ -65,9 +64,7 @@ def export(
         overwrite: Replace an earlier export.
         positives: Passages of label 2 per question, at most (tevatron, colbert, monot5, as the next three).
         negatives: Negative passages per question, at most.
-        negative_kind: ``other`` (label 2 of other questions: the paper's), ``any`` (of theirs), ``partial`` (label 1)
-            or ``hard`` (mined).
-        miner: What finds hard negatives: ``bm25`` or ``encoder``.
+        negative_kind: ``other`` (label 2 of other questions: the paper's), or ``any`` (of theirs).
         seed: Key of the choice of positives and negatives, and of the passages of ``evaluation``.
         progress: Show how far it is.
 
@@ -86,7 +83,7 @@ def export(
     from quit.export.push import Target, publish, token
     from quit.library.progress import working
 
-    choices = FineTuning(positives, negatives, negative_kind, miner, seed)
+    choices = FineTuning(positives, negatives, negative_kind, seed)
     names: list[str] | None = None if formats is None else as_list(formats)
     if push is None and (public or dry_run):
         raise SettingsError(f"{'public' if public else 'dry-run'} goes with push: name ORG/NAME.")
@@ -96,7 +93,6 @@ def export(
     target = Target(push, public, tag) if push is not None else None
     if target and not dry_run:
         token()
-    mining = (choices.kind, choices.miner) == ("hard", "encoder")
     with working("export", not progress):
         labelled = _labelled(tables._opened, Path(card) if card else None)
         names = default_formats(labelled.dataset) if names is None else names
@@ -108,7 +104,7 @@ def export(
             overwrite=overwrite,
             renew=target is not None,
             paper_keys=paper_keys,
-            encoder=_encoder(labelled.settings, mining) if mining or "huggingface" in names else None,
+            encoder=_encoder(labelled.settings) if "huggingface" in names else None,
             fine_tuning=choices,
             card=about.model_copy(update={"repository": target.repository}) if target else about,
             benchmark=Path(benchmark) if benchmark else None,
@@ -142,15 +138,13 @@ def _labelled(opened: Workspace | Release, card: Path | None) -> _Labelled:
     return _Labelled(dataset_of(pipeline), pipeline.settings, about or pipeline.settings.card)
 
 
-def _encoder(settings: Settings, mining: bool) -> Encoder | None:
-    """Return the profile's encoder. Without the extra ``models``: None, with a note, if only the card uses it."""
+def _encoder(settings: Settings) -> Encoder | None:
+    """Return the profile's encoder. None, with a note, without the extra ``models``."""
     from quit.models.factory import Models
 
     try:
         return Models(settings).encoder
     except MissingDependency as error:
-        if mining:
-            raise
         note(f"The card does not say how similar questions and passages are. {error}", loud=True)
         return None
 

@@ -24,7 +24,7 @@ class FineTune(Section):
     """Highest learning rate."""
     max_length: int = Field(256, ge=8)
     """Longest text (cross-encoder: pair), in tokens; the model keeps it."""
-    negative_kind: Literal["other", "any", "partial", "hard"] = "other"
+    negative_kind: Literal["other", "any"] = "other"
     """Kind of negatives, as in `quit export`; `other` is the paper's (footnote 11)."""
     id_titles: bool = False
     """Whether each passage has its question's id before its text, as the authors' inputs of Tevatron have it; the
