@@ -38,7 +38,6 @@ def create(
     out: Annotated[Path | None, typer.Option("-o")] = None,
     waive: WaiveOption = None,
     set_: SetOption = None,
-    compare: list[str] | None = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -52,14 +51,11 @@ def create(
     Args:
         name: Name of the version, such as v1.
         out: Folder of the release; WORKSPACE/releases/NAME if not given.
-        compare: Class that the workspace's settings name (MODULE:NAME), or its module: import it and compare it with
-            the tables. Repeat for several.
     """
     from quit.flows.calling import run_job
     from quit.library import jobs
 
     arguments: dict[str, Any] = {"waive": waive, "settings": set_, "folder": str(out) if out else None}
-    arguments["compare"] = compare
     with working("release", quiet):
         facts: ReleaseFacts = run_job(jobs.release, workspace=str(workspace), name=name, **arguments)
     line = f"{facts.path}: release {facts.name}, content id {facts.content_id}"

@@ -118,9 +118,9 @@ def _other_arithmetics(workspace: Workspace) -> list[str]:
 
 @contextmanager
 def locked_last_build(
-    workspace: str | Path | Workspace, review: Sequence[str] = (), *, runs: bool = False, compare: Sequence[str] = ()
+    workspace: str | Path | Workspace, review: Sequence[str] = (), *, runs: bool = False
 ) -> Iterator[Pipeline]:
-    """Hold a workspace and plan its last build. ``runs``, ``compare``: as of :func:`last_build`.
+    """Hold a workspace and plan its last build. ``runs``: as of :func:`last_build`.
 
     ``review``: overrides of ``review.*`` settings, remembered from now on. Raises what :func:`last_build` raises,
     ``SettingsError`` for an override of anything else, and ``WorkspaceError`` where another run holds it.
@@ -128,7 +128,7 @@ def locked_last_build(
     target = Workspace.open(workspace)
     changes = of_section("review", review)
     with target.lock(settings_of(target).run.lock_seconds, note):
-        pipeline = last_build(target, changes, runs=runs, compare=compare)
+        pipeline = last_build(target, changes, runs=runs)
         target.set_build(as_built(target, changes=changes)._asdict())
         yield pipeline
 
@@ -181,9 +181,7 @@ def check_buildable(settings: Settings) -> None:
         )
 
 
-def last_build(
-    workspace: Workspace, changes: Sequence[str] = (), *, runs: bool = False, compare: Sequence[str] = ()
-) -> Pipeline:
+def last_build(workspace: Workspace, changes: Sequence[str] = (), *, runs: bool = False) -> Pipeline:
     """Return the plan of a workspace's last build, with ``changes`` over its settings, without holding it; ``runs``: to
     run stages of it, not only to look at it (:func:`as_looked_at`).
 
@@ -193,22 +191,22 @@ def last_build(
     request = as_built(workspace, changes=changes)
     settings, refs = request.settings, [parse_source(text) for text in request.sources]
     if not runs:
-        settings = as_looked_at(workspace, settings, compare)
+        settings = as_looked_at(workspace, settings)
     pipeline = Pipeline(workspace, settings, refs, requested=request._asdict())
     _ = pipeline.source_checksums  # reads the sources, so that a missing one shows now
     return pipeline
 
 
-def as_looked_at(workspace: Workspace, settings: Settings, compare: Sequence[str] = ()) -> Settings:
+def as_looked_at(workspace: Workspace, settings: Settings) -> Settings:
     """Return settings with the identities of users' classes from the current tables, and say which are not compared
-    with these. ``compare``: classes, or their modules, that are imported and compared."""
+    with these."""
     current = workspace.current() if workspace.exists else {}
     models_of_run = {run: manifest.get("models", ()) for run, (_, manifest) in current.items()}
-    settings, names = as_recorded(settings, models_of_run, compare)
+    settings, names = as_recorded(settings, models_of_run)
     if names:
         note(
             f"Not compared: {', '.join(names)}. To look at a workspace imports none of its classes: what tables say "
-            f"of them counts. To compare: quit build, or quit release create --compare {names[0]}",
+            "of them counts. quit build compares.",
             loud=True,
         )
     return settings

@@ -252,7 +252,6 @@ def release(
     overwrite: bool = False,
     folder: str = "",
     settings: Sequence[str] = (),
-    compare: Sequence[str] = (),
     now: datetime | None = None,
     step: Step = directly,
 ) -> JobResult:
@@ -269,8 +268,6 @@ def release(
         overwrite: Whether an earlier export may be replaced.
         folder: Folder of the release; WORKSPACE/releases/NAME if not given.
         settings: release.KEY=VALUE, for the gates of this release.
-        compare: Classes that the workspace's settings name, or their modules: they are imported and compared with its
-            tables; none if not given.
 
     Raises:
         GateError: A gate failed and is not waived.
@@ -285,7 +282,7 @@ def release(
 
     dated, target = dated_name(name, now) if now else name, Path(folder) if folder else None
     waivers = parse_waivers(waive)
-    with locked_last_build(workspace, compare=compare) as pipeline:
+    with locked_last_build(workspace) as pipeline:
         encoder = Models(pipeline.settings).encoder
         gates = with_release_settings(pipeline.settings, settings)
         options: dict[str, Any] = {"waivers": waivers, "settings": gates, "encoder": encoder}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -178,7 +178,6 @@ class Tables:
         *,
         waive: Mapping[str, str] | Iterable[str] = (),
         settings: Overrides | None = None,
-        compare: Sequence[str] = (),
         out: str | Path | None = None,
         progress: bool = True,
     ) -> Tables:
@@ -188,8 +187,6 @@ class Tables:
             name: Name of the version, such as ``v1``.
             waive: Gate -> reason, published with the data.
             settings: Of the section ``release``, for this call.
-            compare: Classes that the workspace's settings name, or their modules, to import and compare with its
-                tables.
             out: Folder of the release; ``WORKSPACE/releases/NAME`` if not given.
             progress: Show how far it is.
 
@@ -210,7 +207,6 @@ class Tables:
                 waivers,
                 folder=str(Path(out).absolute()) if out else "",
                 settings=override_texts(settings),
-                compare=as_list(compare),
             ).result
         return Tables(open_release(facts.path), facts)
 

@@ -1,27 +1,20 @@
-"""The classes and objects of users that serve as models: found by name or given, and known by their source
-or the identity that they name."""
+"""The classes and objects of users that serve as models: found by name or given, and known by their ``identity``."""
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import importlib
-import inspect
 import json
 import os
 import re
 import sys
 import traceback
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from importlib.machinery import SourceFileLoader
-from types import CodeType, ModuleType
 from typing import Any, TypeVar
 
 from quit.common.progress import note
-from quit.errors import InputError, QuitError, ServerError, SettingsError, check_known, fault_of_the_machine
+from quit.errors import InputError, QuitError, ServerError, SettingsError, fault_of_the_machine
 from quit.models.generation.base import canonical
 from quit.settings import JudgeSettings, ReaderSettings, Settings, load
 from quit.settings.runner import ray_address
@@ -31,18 +24,6 @@ _OBJECTS: dict[str, object] = {}
 """Value of ``class`` in the settings -> the object that this process was given."""
 
 
-@dataclass(slots=True)
-class _Source:
-    """The source of a module. ``origin``: the import. ``text``: the source when it was first needed. ``file_text``: the
-    file's content, as last seen."""
-
-    origin: object
-    text: str
-    file_text: str
-
-
-_SOURCES: dict[str, _Source] = {}
-"""By the name of the module."""
 _FOLDERS: list[str] = []
 """The working folder that was put into ``sys.path``."""
 CAUSE = "The error's cause shows where (quit --debug prints it)."
@@ -79,7 +60,8 @@ def register_models(
                 f"The model {name!r} ({type(model).__name__}) needs one of the methods answer(prompts), as a reader, "
                 "and verdicts(items), as a judge."
             )
-        text = _OBJECT + _object_identity(model)
+        settings_of = getattr(model, "settings", None)
+        text = _OBJECT + class_identity(model, dict(settings_of) if isinstance(settings_of, Mapping) else {})
         twin = names.setdefault(text, name)
         if models[twin] is not model:
             raise SettingsError(
@@ -114,24 +96,17 @@ def user_model_identity(spec: ReaderSettings | JudgeSettings) -> str:
     return spec.recorded_identity or f"python/{class_identity(imported_class(name, spec.name), spec.extra)}"
 
 
-def as_recorded(
-    settings: Settings, models_of_run: Mapping[str, Sequence[str]], compare: Sequence[str]
-) -> tuple[Settings, list[str]]:
+def as_recorded(settings: Settings, models_of_run: Mapping[str, Sequence[str]]) -> tuple[Settings, list[str]]:
     """Return settings whose classes have the identities that the current tables have of them, so that to look at a
-    workspace imports nothing of it, and these classes: all except those of modules that are imported already, and those
-    to ``compare`` (classes or modules). Raises :class:`SettingsError` for one of these that no settings name."""
+    workspace imports nothing of it, and these classes: all except those of modules that are imported already."""
     names: dict[str, None] = {}
-    classes = [spec.class_ for spec in (*settings.readers, settings.judge) if spec.class_]
-    for name in compare:
-        check_known(name, [*classes, *(each.partition(":")[0] for each in classes)], "model's class or module")
 
     def known(run: str, spec: Spec) -> Spec:
         name = spec.class_ or ""
-        module = name.partition(":")[0]
-        if spec.kind != "python" or name.startswith(_OBJECT) or module in sys.modules or {name, module} & {*compare}:
+        if spec.kind != "python" or name.startswith(_OBJECT) or name.partition(":")[0] in sys.modules:
             return spec
         names[name] = None
-        match = re.search(r"python/.+?\+[0-9a-f]{12}", " ".join(models_of_run.get(run, ())))
+        match = re.search(r"python/.+?@[0-9a-f]{12}", " ".join(models_of_run.get(run, ())))
         return spec.with_recorded_identity(match[0] if match else f"python/{name}")
 
     readers = tuple(known(f"read:{each.name}", each) for each in settings.readers)
@@ -186,114 +161,22 @@ def check_given(spec: ReaderSettings | JudgeSettings) -> None:
         )
 
 
-def class_identity(cls: type, settings: Any, named: str = "") -> str:
-    """Return what the results of a class depend on: its name, version, settings, and its ``identity``, else the source
-    of its module. ``named``: the identity of an object of it.
+def class_identity(model: object, settings: Any) -> str:
+    """Return what the results of a class or an object of it depend on: the class's name, its ``identity``, settings.
 
-    Raises :class:`SettingsError` for a class that has neither.
+    Raises :class:`SettingsError` without an ``identity``, and for settings that JSON cannot hold.
     """
-    code = named or _named_identity(cls) or _source(cls)
-    digest = hashlib.sha256(canonical(settings) + b"\0" + code.encode()).hexdigest()[:12]
-    return f"{cls.__module__}:{cls.__qualname__}@{getattr(cls, 'version', '')}+{digest}"
-
-
-def _object_identity(model: object) -> str:
-    """Return the identity of an object's class with its dictionary ``settings``; without one and without an
-    ``identity``, with its attributes. Raises :class:`SettingsError` as :func:`class_identity` does, and for values that
-    JSON cannot hold."""
-    cls, named, settings = type(model), _named_identity(model), getattr(model, "settings", None)
-    if isinstance(settings, Mapping):
-        settings = dict(settings)
-    else:
-        settings = {} if named else object.__getstate__(model)  # attributes, of slots too
-    try:
-        canonical(settings)
-    except (TypeError, ValueError) as error:
-        fault = f"JSON cannot hold its attributes ({error}), so they do not tell when its replies change."
-        raise SettingsError(f"{cls.__qualname__}: {fault} {_identity_line(cls)}") from None
-    return class_identity(cls, settings, named)
-
-
-def _named_identity(model: object) -> str:
-    identity = getattr(model, "identity", "")
-    return identity if isinstance(identity, str) else ""
-
-
-def _identity_line(cls: type) -> str:
-    return f'Add this line to the class, and change it with the replies: identity = "{cls.__name__} 1"'
-
-
-def _source(cls: type) -> str:
-    """Return the source of a class's module.
-
-    It is the source when this process first needed it: a later change of the file does not reach the code in memory.
-    Raises :class:`SettingsError` where there is none, or where it had been changed already.
-    """
-    key = cls.__module__
-    if key == "__main__" or key not in sys.modules:
-        raise SettingsError(f"{cls.__qualname__} is in no module whose source counts. {_identity_line(cls)}")
-    module = sys.modules[key]
-    origin, source = getattr(module, "__spec__", None), _SOURCES.get(key)
-    if source is not None and source.origin is not origin:
-        source = None
-    try:
-        text = inspect.getsource(module)
-    except (OSError, TypeError):
-        if source is None:
-            raise SettingsError(f"The source of {cls.__qualname__} cannot be read. {_identity_line(cls)}") from None
-        return source.text
-    if source is None:
-        if not _is_loaded(module, text):
-            raise SettingsError(
-                f"The source of {key} was changed after this process loaded it. Restart Python to use the change. "
-                f"Or let its source not count: {_identity_line(cls)}"
-            )
-        source = _SOURCES[key] = _Source(origin, text, text)
-    elif text != source.file_text:
-        source.file_text = text
-        note(
-            f"The source of {key} was changed after this process loaded it: its classes work as before. "
-            "Restart Python to use the change.",
-            loud=True,
+    cls, identity = model if isinstance(model, type) else type(model), getattr(model, "identity", "")
+    if not isinstance(identity, str) or not identity:
+        raise SettingsError(
+            f"{cls.__qualname__} has no identity, by which its replies are kept. Add this line to the class, and "
+            f'change it with the replies: identity = "{cls.__name__} 1"'
         )
-    return source.text
-
-
-def _is_loaded(module: ModuleType, text: str) -> bool:
-    """Whether the functions of a module in memory, and the texts that it names once, are those of its source ``text``.
-    Of a module that is imported from no file of source, this is not known: True."""
-    path, loader = module.__file__ or "", getattr(module, "__loader__", None)
-    if not isinstance(loader, SourceFileLoader):  # beartype, in Prefect, has a subclass of it
-        return True
-    tree = ast.parse(text, path)
-    in_file, places = set(_codes(loader.source_to_code(text, path))), [(tree.body, vars(module))]
-    classes = {
-        name: value for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__
-    }
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef) and isinstance(classes.get(node.name), type):
-            places.append((node.body, vars(classes[node.name])))
-    stored = Counter(
-        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    )
-    for body, values in places:
-        for value in values.values():
-            code = getattr(inspect.unwrap(getattr(value, "__func__", value)), "__code__", None)
-            if code and code.co_filename == path and code not in in_file:
-                return False
-        for node in body:
-            match node:
-                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(constant))):
-                    if stored[name] == 1 and values.get(name) != constant:
-                        return False
-    return True
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
+    try:
+        digest = hashlib.sha256(canonical(settings) + b"\0" + identity.encode()).hexdigest()[:12]
+    except (TypeError, ValueError) as error:
+        raise SettingsError(f"{cls.__qualname__}: JSON cannot hold its `settings` ({error}).") from None
+    return f"{cls.__module__}:{cls.__qualname__}@{digest}"
 
 
 def imported_class(text: str, name: str) -> type:

@@ -96,6 +96,8 @@ def test_a_waiver_is_a_text_or_has_a_reason(few_built: Path) -> None:
 class Echo:
     """A reader that answers with the first word of the first hint."""
 
+    identity = "first word 1"
+
     def answer(self, prompts):
         return [(*prompt.hints, "nothing")[0].split()[0] for prompt in prompts]
 
@@ -131,6 +133,8 @@ def test_a_wrong_record_or_setting_is_one_error_of_the_call(tmp_path: Path) -> N
 class Says:
     """A judge that is a function of the candidate."""
 
+    identity = "says 1"
+
     def __init__(self, name: str, verdict: Callable[[str], bool | None]) -> None:
         self.settings, self.verdict = {"name": name}, verdict
 
@@ -148,8 +152,9 @@ def test_a_mistake_in_an_own_model_keeps_its_place(few_source: Path, tmp_path: P
 class Interrupting(Echo):
     """A reader in whose first answer somebody presses Ctrl-C; this answer is not cut off."""
 
+    identity = "interrupting 1"
+
     def __init__(self, stopped: Event) -> None:
-        self.settings = {"name": "interrupting"}  # the attributes change
         self.calls, self.pressed, self.stopped = 0, Event(), stopped
 
     def answer(self, prompts):

@@ -27,7 +27,7 @@ from quit.errors import InputError, SettingsError, did_you_mean
 from quit.models.factory import Models
 from quit.models.loading import usable_device
 from quit.models.protocols import NO_ANSWER, Reader
-from quit.models.user_classes import class_identity, imported_class, user_code
+from quit.models.user_classes import imported_class, user_code
 from quit.qa.benchmark.passages import Passages, ranking
 from quit.qa.settings import FirstStages, QaSettings
 from quit.retrieval.protocols import FirstStage, Ranking, Scorer
@@ -162,8 +162,6 @@ def _make(group: str, text: str, context: PluginContext, protocol: Any) -> Any:
         value, own = text, imported_class(text, kind)
         with user_code(f"The {kind} {text!r} cannot be made of a PluginContext:", SettingsError):
             plugin = own(context)
-            if not hasattr(plugin, "identity"):
-                plugin.identity = class_identity(own, {})
     if not isinstance(plugin, protocol):
         members = ", ".join(
             sorted(member for member in dir(protocol) if not member.startswith("_")) + list(protocol.__annotations__)
