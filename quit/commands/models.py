@@ -135,9 +135,8 @@ def stats(as_json: options.Json = False) -> None:
 
 @cache.command("drop")
 def drop(
-    name: Annotated[str | None, typer.Argument()] = None,
+    name: str,
     origin: Annotated[str | None, typer.Option("--from")] = None,
-    damaged: bool = False,
 ) -> None:
     """Delete kept replies of a language model, so that it is asked again, or what is computed again (vectors,
     equivalence, leaks). Tables made of replies stay: see `quit build --fresh-replies`.
@@ -147,19 +146,13 @@ def drop(
     Args:
         name: A model, as `quit cache stats` or the profile names it; or `vectors`, `equivalence` or `leaks`.
         origin: Only replies of the server with this address.
-        damaged: Delete the replies that do not fit their checksum.
     """
     from quit.models.generation import GenerationCache
 
-    if damaged == (name is not None) or (origin and not name):
-        raise SettingsError("Name a model, with --from or without, or --damaged.")
     if name in (stores := _stores()):
         echo(f"{name}: {stores[name].clear():,} entries deleted")
         return
     with GenerationCache() as opened:
-        if damaged:
-            echo(f"{counted(opened.drop_damaged(), 'damaged reply', 'damaged replies')} deleted")
-            return
         replies = [(row["model"], row["origin"]) for row in opened.statistics()]
         models_of = {identity: identity.partition("/")[2].partition("+")[0] for identity, _ in replies}
         address = origin and origin.rstrip("/")
@@ -169,7 +162,7 @@ def drop(
             if name in (identity, models_of[identity]) and address in (None, server.partition(" ")[0])
         ]
         if not matches:
-            nearest = "" if origin else did_you_mean(str(name), sorted({*models_of.values(), *stores}))
+            nearest = "" if origin else did_you_mean(name, sorted({*models_of.values(), *stores}))
             where = f" from {origin}" if origin else ""
             raise SettingsError(f"There is no kept reply of {name!r}{where}.{nearest} See: quit cache stats")
         for identity, server in matches:

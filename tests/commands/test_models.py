@@ -148,9 +148,9 @@ def test_replies_are_dropped_by_model_and_server() -> None:
         for number, (model, origin) in enumerate(replies):
             reply = Completion("x", "stop", origin=origin)
             cache.add(Entry(number.to_bytes(32, "big"), model, "p", "", 0, reply)).result()
-    for wrong in (["m:1"], ["m:1b", "--from", "http://c/v1"], [], ["--from", here], ["m", "--damaged"]):
+    for wrong in (["m:1"], ["m:1b", "--from", "http://c/v1"]):
         call_quit("cache", "drop", *wrong, code=SettingsError.exit_code)
-    steps = ((["m:1b", "--from", f"{here}/"], 2), (["--damaged"], 2), (["chat/m:1b"], 3), (["m"], 4))
+    steps = ((["m:1b", "--from", f"{here}/"], 2), (["chat/m:1b"], 3), (["m"], 4))
     for chosen, gone in steps:
         call_quit("cache", "drop", *chosen)
         rows = call_quit("cache", "stats", "--json").json()["models"]

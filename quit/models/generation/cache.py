@@ -14,7 +14,7 @@ import threading
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -69,8 +69,6 @@ class GenerationCache(AbstractContextManager["GenerationCache"]):
         self._writer: threading.Thread | None = None
         self._lock = threading.Lock()
         self._events: dict[bytes, threading.Event] = {}
-        self.heard: Callable[[Sequence[bytes]], None] | None = None
-        """Called with the keys of all replies that are given out or added from then on."""
         with self._usable():
             self._database = open_cache(self.path)  # for readers; the writer has another
             version = self._database.execute("PRAGMA user_version").fetchone()[0]
@@ -87,8 +85,6 @@ class GenerationCache(AbstractContextManager["GenerationCache"]):
         }
         if damage_count := len(rows) - len(completions):
             note(f"{_damage(self.path, damage_count)}. Asked again.", loud=True)
-        if self.heard is not None and completions:
-            self.heard(list(completions))
         return completions
 
     @contextmanager
@@ -135,23 +131,10 @@ class GenerationCache(AbstractContextManager["GenerationCache"]):
             return [dict(zip(names, row, strict=True)) for row in self._database.execute(query)]
 
     def drop(self, model: str, origin: str | None = None) -> int:
-        """Delete the replies of a model (its identity), all or those of an origin; returns how many."""
-        of_origin = "" if origin is None else " AND origin = ?"
-        return self._delete(f"model = ?{of_origin}", [(model,) if origin is None else (model, origin)])
-
-    def drop_damaged(self) -> int:
-        """Delete the replies that do not fit their checksum; returns how many."""
-        with self._lock, self._usable():
-            rows = self._database.execute(f"SELECT {COLUMNS}, checksum FROM replies")
-            damaged = [(row[0],) for row in rows if not is_fit(row)]
-        return self._delete("+key = ?", damaged)  # a damaged key is not where the index looks for it
-
-    def _delete(self, condition: str, values: Sequence[tuple[Any, ...]]) -> int:
+        """Delete a model's replies, of all servers or of one, and return their number. Tables made of them stay."""
+        of_origin, values = ("", (model,)) if origin is None else (" AND origin = ?", (model, origin))
         with self._lock, self._usable(), self._database as database:
-            number = database.executemany(f"DELETE FROM replies WHERE {condition}", values).rowcount
-            if number and database.execute("SELECT 1 FROM sqlite_master WHERE name = 'remote_replies'").fetchone():
-                database.execute("DELETE FROM remote_replies WHERE key NOT IN (SELECT key FROM replies)")
-        return max(number, 0)
+            return database.execute(f"DELETE FROM replies WHERE model = ?{of_origin}", values).rowcount
 
     def close(self) -> None:
         """Write the waiting replies and close the file."""
@@ -199,8 +182,6 @@ class GenerationCache(AbstractContextManager["GenerationCache"]):
         with database:
             database.execute("BEGIN IMMEDIATE")
             insert(database, [*map(_row, entries)])
-        if self.heard is not None and entries:
-            self.heard([entry.key for entry in entries])
 
 
 def open_cache(path: Path) -> sqlite3.Connection:
