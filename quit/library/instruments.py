@@ -11,15 +11,14 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from quit.errors import InputError
 from quit.evaluate.metrics import Measure, mean, run_values
-from quit.library.arguments import Table, as_list, as_table
+from quit.library.arguments import as_list
 from quit.models.factory import Models
 from quit.models.judges import Ruling, rule
 from quit.models.protocols import HintSet, JudgeItem
@@ -33,8 +32,8 @@ from quit.stages.leaks.find import Finding
 from quit.stages.leaks.find import find_leaks as find_leaks_in_hints
 from quit.text.words import counted
 
-Run: TypeAlias = "Mapping[str, Sequence[str] | Mapping[str, float]] | Table | str | Path"
-Qrels: TypeAlias = "Mapping[str, Mapping[str, int]] | Table | str | Path"
+Run: TypeAlias = "Mapping[str, Sequence[str] | Mapping[str, float]] | str | Path"
+Qrels: TypeAlias = "Mapping[str, Mapping[str, int]] | str | Path"
 
 
 def _models(profile: str | Path) -> Models:
@@ -138,35 +137,18 @@ def judge(question: str, gold_answers: Sequence[str], answer: str, *, profile: s
     return rule([item], _models(profile).judge)[0]
 
 
-@overload
-def evaluate_run(
-    run: Run, qrels: Qrels, metrics: Iterable[str] = ..., *, per_question: Literal[False] = False
-) -> dict[str, float]: ...
-
-
-@overload
-def evaluate_run(
-    run: Run, qrels: Qrels, metrics: Iterable[str] = ..., *, per_question: Literal[True]
-) -> dict[str, dict[str, float | None]]: ...
-
-
-def evaluate_run(
-    run: Run, qrels: Qrels, metrics: Iterable[str] = ("Hit@1", "MRR@100", "nDCG@10"), *, per_question: bool = False
-) -> dict[str, Any]:
+def evaluate_run(run: Run, qrels: Qrels, metrics: Iterable[str] = ("Hit@1", "MRR@100", "nDCG@10")) -> dict[str, float]:
     """Score a run against qrels.
 
     Args:
-        run: Question -> passage ids, best first (or id -> score); a data frame (pandas, polars, Arrow) or
-            ``datasets.Dataset`` with the columns question, passage and score (or three in this order, or
-            TREC's six); or a TREC run file. Of equal scores, later ids come first, as in trec_eval.
-        qrels: Question -> passage id -> label, a data frame of question, passage and label, or a TREC qrels file.
+        run: Question -> passage ids, best first (or id -> score); or a TREC run file. Of equal scores, later ids come
+            first, as in trec_eval.
+        qrels: Question -> passage id -> label, or a TREC qrels file.
         metrics: ``Hit@k``, ``Recall@k``, ``MRR@k``, ``nDCG@k`` (gain: the label), ``nDCG(exp)@k`` (gain: 2^label - 1,
             as in the QUIT paper), with a lowest label as in ``Hit(rel=2)@1``.
-        per_question: Return the value of each question, not their mean.
 
     Returns:
-        Metric -> mean over the questions of ``qrels``; or metric -> question -> value, None where no passage of the
-        question is relevant (such a question counts as 0 in the mean).
+        Metric -> mean over the questions of ``qrels``. A question without a relevant passage counts as 0.
 
     Raises:
         InputError: A file or a line cannot be read, or no question of the run has qrels (a warning where some have
@@ -189,54 +171,23 @@ def evaluate_run(
             raise InputError(f"{fault}. Ids of the qrels are like {next(iter(relevance), 'none')!r}.")
         warnings.warn(f"{fault}: not scored.", stacklevel=2)
     values = {text: run_values(rankings, relevance, Measure.parse(text)) for text in as_list(metrics)}
-    return values if per_question else {text: mean(list(of_metric.values())) for text, of_metric in values.items()}
-
-
-_COLUMNS = (
-    ("question", "question_id", "query-id", "query_id", "qid"),
-    ("passage", "passage_id", "corpus-id", "docno", "doc_id", "docid"),
-)
-"""Names of the columns of ids, of which the first that a data frame has counts. In PyTerrier, ``docno`` is the
-passage's id and ``docid`` a row of the index."""
-_VALUES = {"run": ("score",), "qrels": ("label", "relevance", "rel", "score")}
-
-_PLACES = {"run": {3: (0, 1, 2), 6: (0, 2, 4)}, "qrels": {3: (0, 1, 2), 4: (0, 2, 3)}}
-"""Number of columns -> those that count where their names do not say it: three, or as TREC's files have them."""
-_NUMBER = {"run": "finite number", "qrels": "whole number"}
+    return {text: mean(list(of_metric.values())) for text, of_metric in values.items()}
 
 
 def _by_question(rows: Any, what: str) -> Mapping[str, Any]:
-    """Return rows of question, passage and value as question -> passage -> value, ids as texts.
+    """Return question -> passage -> value, or question -> passages, with ids as texts.
 
-    Raises ``InputError`` for a data frame without three columns, a missing id, a passage twice, or a value that is no
-    finite number (of qrels: no whole number).
+    Raises ``InputError`` for a question or passage twice, and a value that is no finite number (of qrels: no whole
+    number).
     """
-    if isinstance(rows, Mapping):
-        by_question = {}
-        for question, passages in rows.items():
-            if clean_id(str(question)) in by_question:
-                raise InputError(f"The {what} has the question {question!r} a second time: leave one out.")
-            by_question[clean_id(str(question))] = _of_mapping(question, passages, what)
-        return by_question
-    table = as_table(rows)
-    columns = [name for name in table.column_names if not name.startswith("__index_level_")]  # pandas' own
-    firsts = [[name for name in aliases if name in columns][:1] for aliases in (*_COLUMNS, _VALUES[what])]
-    if not firsts[2] and "rank" in columns:
-        raise InputError(f"The {what} has no score, and a rank is lower for better passages: add a column score.")
-    names = [*chain(*firsts)] if all(firsts) else [columns[place] for place in _PLACES[what].get(len(columns), ())]
-    if not names:
-        raise InputError(f"The {what} has the columns {', '.join(columns)}; expected question, passage, value.")
-    question_ids, passage_ids, values = (table.column(name).to_pylist() for name in names)
-    of_questions: dict[str, dict[str, Any]] = {}
-    for row, (question, passage, value) in enumerate(zip(question_ids, passage_ids, values, strict=True)):
-        where = f"The {what}, row {row}: {names[0]} {question!r}, {names[1]} {passage!r}, {names[2]} {value!r}."
-        if question is None or passage is None or not _is_number(value, what):
-            raise InputError(f"{where} Expected two ids and a {_NUMBER[what]}.")
-        of_question, passage_id = of_questions.setdefault(clean_id(str(question)), {}), clean_id(str(passage))
-        if passage_id in of_question:
-            raise InputError(f"{where} An earlier row has this passage for this question: leave one out.")
-        of_question[passage_id] = value
-    return of_questions
+    if not isinstance(rows, Mapping):
+        raise InputError(f"The {what} is of the type {type(rows).__name__}; expected a file, or question -> passages.")
+    by_question = {}
+    for question, passages in rows.items():
+        if clean_id(str(question)) in by_question:
+            raise InputError(f"The {what} has the question {question!r} a second time: leave one out.")
+        by_question[clean_id(str(question))] = _of_mapping(question, passages, what)
+    return by_question
 
 
 def _of_mapping(question: Any, passages: Any, what: str) -> dict[str, Any] | list[str]:
@@ -244,7 +195,8 @@ def _of_mapping(question: Any, passages: Any, what: str) -> dict[str, Any] | lis
     if isinstance(passages, Mapping):
         for passage, value in passages.items():
             if not _is_number(value, what):
-                raise InputError(f"The {what}, {question!r}, {passage!r}: {value!r}. Expected a {_NUMBER[what]}.")
+                kind = "finite" if what == "run" else "whole"
+                raise InputError(f"The {what}, {question!r}, {passage!r}: {value!r}. Expected a {kind} number.")
         of_question = {clean_id(str(passage)): value for passage, value in passages.items()}
         if len(of_question) < len(passages):
             raise InputError(f"The {what}, {question!r} has a passage twice: leave one out.")
