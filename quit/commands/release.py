@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -54,15 +54,13 @@ def create(
     """
     from quit.flows.calling import run_job
     from quit.library import jobs
+    from quit.release.show import frozen_line
 
-    arguments: dict[str, Any] = {"waive": waive, "settings": set_, "folder": str(out) if out else None}
+    arguments = {"waive": waive, "settings": set_, "folder": str(out) if out else None}
     with working("release", quiet):
         facts: ReleaseFacts = run_job(jobs.release, workspace=str(workspace), name=name, **arguments)
-    line = f"{facts.path}: release {facts.name}, content id {facts.content_id}"
-    if not facts.new:
-        content = f"content id {facts.content_id}"
-        line = f"{facts.path} already holds this release ({content}): nothing to do. {facts.note}".rstrip()
-    show(asdict(facts), as_json, [] if quiet else [line])
+    line = frozen_line(facts.path, facts.name, facts.content_id, bool(facts.new))
+    show(asdict(facts), as_json, [] if quiet else [f"{line} {facts.note}".rstrip()])
 
 
 @app.command("import")
@@ -87,15 +85,13 @@ def import_(
     """
     from quit.models.factory import Models
     from quit.release.import_release import import_release
-    from quit.release.show import imported_lines
+    from quit.release.show import frozen_line, imported_lines
     from quit.settings import Settings
 
     with working("import", quiet):
         created = import_release(folder, out, name, Models(Settings()).encoder)
     release = created.release
-    line = f"{out}: release {release.name}, content id {release.content_id}"
-    if not created.new:
-        line = f"{out} already holds this release (content id {release.content_id}): nothing to do."
+    line = frozen_line(out, release.name, release.content_id, created.new)
     facts = {"path": str(out), "content_id": release.content_id, "new": created.new, "imported": release.imported}
     show(facts, as_json, [] if quiet else [line, *imported_lines(release)])
 
@@ -172,14 +168,10 @@ def check(
         venue: Also what a venue requires: neurips (metadata), arr (checklist).
         blind: --for: of a submission that names no author.
     """
-    from quit.dataset.release import verify as verify_release
-    from quit.dataset.workspace import provenance_of
-    from quit.engine.planning import last_build
-    from quit.export.card_facts import Origin
     from quit.export.venues import VENUES, venue_metadata
-    from quit.release.gates import check as check_gates
-    from quit.release.gates import parse_waivers, tell_paraphrases, with_release_settings
-    from quit.release.subjects import subject_of, subject_of_release
+    from quit.release.check import check_release, check_workspace
+    from quit.release.gates import parse_waivers
+    from quit.release.show import gate_lines
     from quit.settings import load_card
 
     if (card or blind) and not venue:
@@ -187,34 +179,19 @@ def check(
     if venue:
         check_known(venue, VENUES, "venue")
     waivers, other_card = parse_waivers(waive or ()), load_card(card) if card else None
-    if path is not None:
-        release = verify_release(path)
-        origin, about = Origin(release.provenance), release.card
-        earlier = {gate["gate"]: gate["waiver"] for gate in release.facts["gates"] if gate["waiver"]}
-        with working("check"):
-            results = check_gates(subject_of_release(release, set_ or ()), {**earlier, **waivers})
-    else:
-        pipeline = last_build(open_workspace(workspace))
-        origin, about = Origin(provenance_of(pipeline)), pipeline.settings.card
-        with working("check"):
-            subject = subject_of(pipeline, with_release_settings(pipeline.settings, set_ or ()))
-            results = check_gates(subject, waivers)
-            tell_paraphrases(subject, pipeline.models.encoder)
-    metadata = venue_metadata(venue, origin, other_card or about, blind=blind) if venue else []
-    lines: list[Any] = []
-    for result in results:
-        lines.append(f"{result.state:9} {result.gate}")
-        if result.state != "passed":
-            violations = f"{counted(result.violations, 'violation')}. {result.why}"
-            reason = f"Waived: {result.waiver}" if result.waiver else violations
-            texts = result.examples if result.state == "not asked" else (reason, *result.examples)
-            lines += [f"          {line}" for line in texts]
+    with working("check"):
+        if path is not None:
+            checked = check_release(path, set_ or (), waivers)
+        else:
+            checked = check_workspace(open_workspace(workspace), set_ or (), waivers)
+    metadata = venue_metadata(venue, checked.provenance, other_card or checked.card, blind=blind) if venue else []
+    gates = [result.to_dict() for result in checked.results]
+    pieces: list[Table | str] = ["\n".join(gate_lines(checked.results))]
     if venue:
         rows = [(row["field"], "there" if row["there"] else "missing", row["source"]) for row in metadata]
-        lines = ["\n".join(lines), Table(f"Metadata that {venue} requires", ("field", "state", "source"), rows, (1, 2))]
-    gates = [result.to_dict() for result in results]
-    show({"gates": gates, "required": metadata} if venue else gates, as_json, lines)
-    if any(result.state == "failed" for result in results) or not all(row["there"] for row in metadata):
+        pieces.append(Table(f"Metadata that {venue} requires", ("field", "state", "source"), rows, (1, 2)))
+    show({"gates": gates, "required": metadata} if venue else gates, as_json, pieces)
+    if any(result.state == "failed" for result in checked.results) or not all(row["there"] for row in metadata):
         raise typer.Exit(GateError.exit_code)
 
 
@@ -301,7 +278,7 @@ def what_if(
     from quit.release.rules import opened
     from quit.release.whatif import pieces, shares_of_people, summary
 
-    with working("what-if", as_json):
+    with working("what-if"):
         answered = opened(place, judge)
         if not (labelers or without or least or judge):
             effects = answered.effects(answered.standard_rules())

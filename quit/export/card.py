@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quit.dataset.dataset import SPLITS, Dataset
-from quit.export.card_facts import CITATION, CardFacts, cell, code, source_list, title
+from quit.export.card_facts import CITATION, CardFacts, source_list, title
 from quit.export.card_header import header
-from quit.export.templates import fill_template
+from quit.export.templates import cell, code, fill_template
 from quit.settings.card import Card
 from quit.settings.construction import Collect, Leakage, Probe, Split
 from quit.settings.section import Section
@@ -53,13 +53,13 @@ class CardContext(NamedTuple):
 
 def card_context(facts: CardFacts) -> CardContext:
     """Return what these facts come to in ``card.md`` and ``responsible.md``."""
-    dataset, sources = facts.dataset, source_list(facts.dataset)
+    dataset, sources = facts.dataset, source_list(facts.dataset.provenance)
     given = {**_UNKNOWN, **dataset.provenance}
     return CardContext(
         facts=facts,
         dataset=dataset,
         card=facts.card,
-        title=title(dataset, facts.card),
+        title=title(dataset.provenance, facts.card),
         given=given,
         settings={
             name: {**dict.fromkeys(section.model_fields), **given["settings"].get(name, {})}
@@ -83,5 +83,5 @@ def card_context(facts: CardFacts) -> CardContext:
 def _citations(facts: CardFacts) -> list[str]:
     """Return how to cite the dataset, the method and the sources."""
     texts = [facts.card.citation.strip(), CITATION]
-    texts += [str(source.get("citation") or "") for source in source_list(facts.dataset)]
+    texts += [str(source.get("citation") or "") for source in source_list(facts.dataset.provenance)]
     return [text for text in dict.fromkeys(texts) if text]

@@ -8,7 +8,8 @@ import pyarrow as pa
 import yaml
 
 from quit.dataset.dataset import SPLITS
-from quit.export.card_facts import CardFacts, licence_header, title
+from quit.export.card_facts import CardFacts, title
+from quit.export.licences import licence_header
 
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
 
@@ -17,12 +18,12 @@ def header(facts: CardFacts) -> str:
     """Return the YAML, without its dashes. A config has one line in each list."""
     passages = sum(shard.rows for shard in facts.shards if shard.config == "passages")
     tags = ["inferential-question-answering", "hints", "information-retrieval", "relevance-judgements"]
-    people = bool(facts.dataset.provenance.get("verification") or facts.dataset.provenance.get("reviews"))
+    people = "review" in facts.dataset.verdicts["basis"].to_pylist()
     of_some = {"human-verified": people, "embedded-readers": facts.dataset.embedded}
     fields = {
-        "pretty_name": title(facts.dataset, facts.card),
+        "pretty_name": title(facts.dataset.provenance, facts.card),
         "language": list(facts.card.languages),
-        **licence_header(facts.dataset, facts.card),
+        **licence_header(facts.dataset.provenance, facts.card),
         "annotations_creators": ["machine-generated", *(["expert-generated"] if people else [])],  # the hub's words
         "task_categories": ["question-answering", "text-retrieval"],
         "size_categories": [next((name for limit, name in _SIZES if passages < limit), "10M<n<100M")],

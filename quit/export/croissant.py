@@ -10,9 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from quit.dataset.dataset import SPLITS, Dataset
-from quit.export.card_facts import CITATION, CardFacts, Origin, licence_urls, source_list, title
+from quit.dataset.dataset import SPLITS
+from quit.export.card_facts import CITATION, CardFacts, source_list, title
 from quit.export.files import FileEntry
+from quit.export.licences import licence_urls
 from quit.export.responsible import responsible
 from quit.settings.card import Card
 
@@ -65,7 +66,7 @@ def croissant(facts: CardFacts, files: Sequence[FileEntry]) -> dict[str, Any]:
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
-        **origin_metadata(facts.dataset, facts.card),
+        **origin_metadata(facts.dataset.provenance, facts.card),
         **_responsible(facts),
         "distribution": [
             *([_repository(facts.card)] if inside else []),
@@ -87,20 +88,20 @@ def hub_page(card: Card) -> str:
     return f"https://huggingface.co/datasets/{card.repository}" if card.repository else ""
 
 
-def origin_metadata(origin: Dataset | Origin, card: Card) -> dict[str, Any]:
+def origin_metadata(provenance: Mapping[str, Any], card: Card) -> dict[str, Any]:
     """Return the fields that say what the dataset is and where it is from, without those that are not known."""
     about = {
-        "name": title(origin, card),
+        "name": title(provenance, card),
         "description": card.description
         or "Questions whose answers must be inferred from hints, with labelled passages.",
-        "license": licence_urls(origin, card) or card.licence,
+        "license": licence_urls(provenance, card) or card.licence,
         "url": card.homepage or hub_page(card),
         "creator": [{"@type": "sc:Person", "name": name} for name in card.authors],
         "datePublished": card.published,
         "inLanguage": list(card.languages),
-        "version": semantic_version(origin.provenance.get("release") or ""),
+        "version": semantic_version(provenance.get("release") or ""),
         "citeAs": card.citation.strip() or CITATION,
-        "prov:wasDerivedFrom": [_source(source) for source in source_list(origin)],
+        "prov:wasDerivedFrom": [_source(source) for source in source_list(provenance)],
         "rai:personalSensitiveInformation": card.personal_information,
         "rai:dataSocialImpact": card.social_impact,
     }

@@ -16,10 +16,10 @@ import pyarrow as pa
 from quit.common.safe import json_text
 from quit.dataset.dataset import FULLY, SPLITS, Dataset
 from quit.errors import InputError
-from quit.export.card_facts import Shard, title
+from quit.export.card_facts import title
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import PassageIds, PassageTexts
-from quit.export.parquet_shards import ParquetShard
+from quit.export.parquet_shards import ParquetShard, Shard
 from quit.export.templates import fill_template
 from quit.export.training import Selection
 from quit.models.prompting import load_prompt
@@ -59,7 +59,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> tuple[lis
     prompts = {name: _prompt(prompt) for name, prompt in TASKS.items()}
     labels = (dataset.provenance.get("settings") or {}).get("labels", {})
     max_tokens = labels.get("max_new_tokens", Labels().max_new_tokens)  # of a reply, as of the readers'
-    facts = {"title": title(dataset, options.card), "card": options.card, "split": shards[-1].split}
+    facts = {"title": title(dataset.provenance, options.card), "card": options.card, "split": shards[-1].split}
     files: dict[str, tuple[str, dict[str, str]]] = {"eval.yaml": ("eval", {}), "mteb_task.py": ("mteb_task", {})}
     for group, target in TARGETS.items():
         for name in TASKS:

@@ -33,12 +33,13 @@ from quit.evaluate.labels import (
     shared_answers,
 )
 from quit.export import evaluation
+from quit.export.baselines import read_baselines
 from quit.export.card import card
-from quit.export.card_facts import CardFacts, Example, Shard, read_baselines
+from quit.export.card_facts import CardFacts, Example
 from quit.export.croissant import croissant
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import PassageIds, question_shards
-from quit.export.parquet_shards import QRELS, ParquetShard, fully_relevant, row_groups
+from quit.export.parquet_shards import QRELS, ParquetShard, Shard, fully_relevant, row_groups
 from quit.stages.labelling.passages import iter_passage_texts
 
 _TEXTS = pa.list_(pa.string())

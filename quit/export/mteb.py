@@ -17,8 +17,9 @@ import pyarrow as pa
 import yaml
 
 from quit.dataset.dataset import SPLITS, Dataset
-from quit.export.card_facts import CITATION, licence_header, source_list, title
+from quit.export.card_facts import CITATION, source_list, title
 from quit.export.files import ExportFolder, Options
+from quit.export.licences import licence_header
 from quit.export.lines import Lines, PassageIds, question_shards
 from quit.export.parquet_shards import QRELS, ParquetShard, fully_relevant, row_groups
 from quit.export.templates import fill_template
@@ -81,7 +82,7 @@ def _qrels(lines: Lines, positions: np.ndarray) -> dict[str, pa.Array]:
 def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]], card: Card, digest: str) -> str:
     header = {
         "language": list(card.languages),
-        **licence_header(dataset, card),
+        **licence_header(dataset.provenance, card),
         "multilinguality": "monolingual",
         "task_categories": ["text-retrieval"],
         "task_ids": ["document-retrieval"],
@@ -103,5 +104,10 @@ def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]], card: Card, 
         ],
     }
     return f"---\n{yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=10**6)}---\n\n" + fill_template(
-        "mteb.md", dataset=dataset, card=card, title=title(dataset, card), sources=source_list(dataset), paper=CITATION
+        "mteb.md",
+        dataset=dataset,
+        card=card,
+        title=title(dataset.provenance, card),
+        sources=source_list(dataset.provenance),
+        paper=CITATION,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +15,21 @@ from quit.common.ids import draw
 from quit.common.parquet import parquet_writer
 from quit.dataset.dataset import FULLY, Dataset
 from quit.dataset.files import questions_at_once
-from quit.export.card_facts import Shard
 from quit.export.files import ExportFolder
 
 QRELS = pa.schema({"query-id": pa.string(), "corpus-id": pa.string(), "score": pa.int32()})
 QUESTIONS_A_GROUP = 512  # on average, and twice as many at most: what is in memory at a time
+
+
+class Shard(NamedTuple):
+    """One Parquet file: its config and split, path within the folder, rows, size in bytes on disk and in memory."""
+
+    config: str
+    split: str
+    path: str
+    rows: int
+    bytes: int
+    loaded_bytes: int
 
 
 def row_groups(dataset: Dataset, positions: np.ndarray) -> Iterator[np.ndarray]:

@@ -1,9 +1,11 @@
-"""The Markdown and Python templates of this package: their filters, and what they can name besides their values."""
+"""The Markdown and Python templates of this package: how their texts are escaped, and what they can name besides their
+values."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,8 @@ import pyarrow as pa
 from jinja2 import Environment, StrictUndefined, Template
 
 from quit.dataset.dataset import FULLY, SPLITS
-from quit.export.card_facts import METRICS, PAPER, cell, code, prose
-from quit.render.table import short_identity, table_1
+from quit.export.baselines import METRICS
+from quit.render.table import markdown_cell, short_identity, table_1
 from quit.review.audit import audit_pieces
 from quit.text.words import counted
 
@@ -20,6 +22,9 @@ LISTED = 6
 """Rows at most of what may be long: sources, people, differing labels. A card has at most 200 lines."""
 SYSTEMS = 8
 """Systems at most of the baselines."""
+MAX_CHARACTERS = 300
+"""Characters at most of a text in the example."""
+PAPER = "[Inferential Question Answering](https://doi.org/10.1145/3774904.3792653) (Mozafari et al., WWW 2026)"
 _BINS = ("easy", "medium", "hard")
 
 
@@ -31,6 +36,22 @@ def fill_template(name: str, **values: Any) -> str:
 def template(name: str) -> Template:
     """Return a template of this package by its file's name."""
     return _TEMPLATES.from_string((Path(__file__).parent / name).read_text(encoding="utf-8"))
+
+
+def cell(value: Any) -> str:
+    """Return a value for a table or a line: HTML, bars and line ends escaped, a dash for None."""
+    return "–" if value is None else markdown_cell(str(value))
+
+
+def code(value: Any) -> str:
+    """Return an id or a name as code: as :func:`cell`, without the characters that could end it."""
+    return f"`{unescape(cell(re.sub('[`<>]', '', str(value))))}`"
+
+
+def prose(value: str) -> str:
+    """Return a source's or model's text for prose: cut, on one line, with Markdown's marks escaped."""
+    cut = value if len(value) <= MAX_CHARACTERS else value[:MAX_CHARACTERS] + "..."
+    return cell("".join(f"\\{char}" if char in "\\`*_[]#~" else char for char in cut))
 
 
 def _producers(identities: list[str]) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypedDict
 
 from quit.errors import check_known
-from quit.export.card_facts import Origin, licence_urls
 from quit.export.croissant import origin_metadata
+from quit.export.licences import licence_urls
 from quit.settings.card import Card
 from quit.settings.section import explained
 
@@ -35,18 +36,26 @@ VENUES = {
 or in words where it is from."""
 
 
-def venue_metadata(venue: str, origin: Origin, card: Card, *, blind: bool = False) -> list[dict[str, Any]]:
-    """Return a row for each field that a venue requires; ``blind``: of a submission that names no author.
+class Requirement(TypedDict):
+    """A field that a venue requires. ``there``: whether the export has it; ``source``: where it is from, or where a
+    person has to write what."""
 
-    Keys: ``field``; ``there``: whether the export has it; ``source``: where it is from, or where a person has to write
-    what. Raises ``SettingsError`` for an unknown venue.
+    field: str
+    there: bool
+    source: str
+
+
+def venue_metadata(venue: str, provenance: Mapping[str, Any], card: Card, *, blind: bool = False) -> list[Requirement]:
+    """Return what a venue requires; ``blind``: of a submission that names no author.
+
+    Raises ``SettingsError`` for an unknown venue.
     """
     check_known(venue, VENUES, "venue")
-    metadata = origin_metadata(origin, card)
+    metadata = origin_metadata(provenance, card)
     values = {name: metadata.get(name) for name in ("url", "version", "prov:wasDerivedFrom")}
-    values["license"] = values["B2 licence"] = licence_urls(origin, card)
-    values["D5 annotators"] = (origin.provenance.get("verification") or {}).get("people")
-    rows = []
+    values["license"] = values["B2 licence"] = licence_urls(provenance, card)
+    values["D5 annotators"] = (provenance.get("verification") or {}).get("people")
+    required: list[Requirement] = []
     for field, source in VENUES[venue].items():
         there = bool(values.get(field, getattr(card, source, True)))
         if blind and source == "authors":
@@ -54,5 +63,5 @@ def venue_metadata(venue: str, origin: Origin, card: Card, *, blind: bool = Fals
         elif setting := explained(Card).model_fields.get(source):
             what = str(setting.description).partition(". ")[0].removesuffix(".")
             source = f"card.{source}" if there else f"[card] {source}: {what}"
-        rows.append({"field": field, "there": there, "source": source})
-    return rows
+        required.append({"field": field, "there": there, "source": source})
+    return required

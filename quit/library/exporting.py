@@ -79,7 +79,7 @@ def export(
     """
     from quit.export import FineTuning, default_formats
     from quit.export import export as export_dataset
-    from quit.export.card_facts import licence_header
+    from quit.export.licences import licence_header
     from quit.export.push import Target, publish, token
     from quit.library.progress import working
 
@@ -113,7 +113,7 @@ def export(
     result: ExportResult = {"out": str(out), "formats": [_written(Path(out), each.format) for each in manifests]}
     if target:
         published = publish(Path(out, "huggingface"), target, dry_run)
-        published["licence"] = licence_header(labelled.dataset, about)["license"]
+        published["licence"] = licence_header(labelled.dataset.provenance, about)["license"]
         result["published"] = cast("Publication", published)
     return result
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from quit.dataset.dataset import FULLY
 from quit.dataset.release import Release
+from quit.release.gates import GateResult
 from quit.render.table import Table, markdown, percent, plain_name, table_1
 from quit.text.words import counted
 
@@ -29,10 +31,30 @@ def described(release: Release) -> list[Table | str]:
     shown += imported_lines(release) if release.imported else [_reviews(content["reviews"])]
     gates = []
     for gate in facts["gates"]:
-        gates.append(f"{gate['state']:7} {gate['gate']}" + (f": {gate['waiver']}" if gate["waiver"] else ""))
-        gates += [f"        {example}" for example in gate.get("examples", [])[:1] if gate["waiver"]]
+        gates.append(f"{gate['state']:9} {gate['gate']}" + (f": {gate['waiver']}" if gate["waiver"] else ""))
+        gates += [f"{'':9} {example}" for example in gate.get("examples", [])[:1] if gate["waiver"]]
     name = f"Release {release.name}  {release.path}\ncontent id {release.content_id}"
     return [name, _figures(facts["statistics"]), "\n".join(shown), "\n".join(gates)]
+
+
+def gate_lines(results: Sequence[GateResult]) -> list[str]:
+    """Return what gates say, for a terminal: what is wrong where one is not passed, and what was waived."""
+    lines = []
+    for result in results:
+        lines.append(f"{result.state:9} {result.gate}")
+        if result.state != "passed":
+            violations = f"{counted(result.violations, 'violation')}. {result.why}"
+            reason = f"Waived: {result.waiver}" if result.waiver else violations
+            texts = result.examples if result.state == "not asked" else (reason, *result.examples)
+            lines += [f"{'':9} {text}" for text in texts]
+    return lines
+
+
+def frozen_line(path: str | Path, name: str, content_id: str, new: bool) -> str:
+    """Return what a command says of a release that it froze, or found frozen."""
+    if new:
+        return f"{path}: release {name}, content id {content_id}"
+    return f"{path} already holds this release (content id {content_id}): nothing to do."
 
 
 def imported_lines(release: Release) -> list[str]:

@@ -13,9 +13,8 @@ from jinja2 import UndefinedError
 
 from quit.errors import InputError
 from quit.export import export
-from quit.export.card_facts import code
 from quit.export.huggingface import CONFIGS
-from quit.export.templates import fill_template
+from quit.export.templates import code, fill_template
 from quit.settings import load_card
 from quit.settings.card import Card
 from tests.rows import changed
@@ -120,7 +119,11 @@ def test_texts_of_sources_are_escaped(tables, tmp_path):
 
 def test_what_people_did(tables, tmp_path):
     flags = [{"flag": "hint_false", "questions": 3, "share": 0.05}, {"flag": "leak", "questions": 0, "share": 0.0}]
-    header, text = written(tables, tmp_path, verification={**VERIFICATION, "flags": flags})
+    facts = {"verification": {**VERIFICATION, "flags": flags}}
+    header, text = written(tables, tmp_path, **facts)
+    assert "human-verified" not in header["tags"], "no verdict is a person's: their annotations settled nothing"
+    settled = replace(tables, verdicts=changed(tables.verdicts, 0, basis="review"))
+    header, text = written(settled, tmp_path, **facts)
     assert "Flagged by at least one annotator, of the annotated questions: hint false 3 (5.0%); leak 0 (0.0%)." in text
     assert header["annotations_creators"] == ["machine-generated", "expert-generated"]
     assert "human-verified" in header["tags"]

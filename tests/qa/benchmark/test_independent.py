@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from quit.dataset.release import open_release
-from quit.export.card_facts import read_baselines
+from quit.export.baselines import read_baselines
 from quit.qa.benchmark.benchmark import BenchmarkRequest, run_benchmark
 from quit.qa.settings import load
 from tests.release import small
