@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from quit import contracts
+from quit.stages.labelling.answers import Answers, number_answers
 
 _PLAIN: dict[str, Any] = {
     **{"source": "jsonl", "file": "f", "coarse": "LOC:LOCATION", "fine": "city:City", "judge": "rules"},
@@ -24,6 +25,11 @@ def table_of(name: str, rows: Iterable[dict[str, Any]]) -> pa.Table:
     plain = {field.name: _PLAIN.get(field.name, _BY_TYPE.get(str(field.type), ["x"])) for field in required}
     keys = {"content_key"} & {*plain}
     return table.from_rows([{**plain, **{key: row["question_id"] for key in keys}, **row} for row in rows])
+
+
+def answers_in(replies: pa.Table) -> Answers:
+    """Return replies with their texts by number."""
+    return Answers.numbered(number_answers(replies))
 
 
 def changed(table: pa.Table, place: int | None = None, **values: Any) -> pa.Table:

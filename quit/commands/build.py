@@ -150,8 +150,7 @@ def check(
 
 
 def _lines(findings: Mapping[str, Any], limit: int) -> list[str]:
-    from quit.models.readers.pool import about_small_pool
-    from quit.status.summary import ways_out
+    from quit.status.summary import about_small_pool, ways_out
 
     lines = []
     for name, mark in (("faults", "left out"), ("notes", "note")):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +14,18 @@ from quit.common.ids import content_hash
 _HASHED_ROWS = 1 << 14
 
 
-def runs(column: pa.ChunkedArray) -> tuple[list[str], list[int]]:
-    """Return the value and the first row of each run of equal values."""
-    names: list[str] = []
+class Runs(NamedTuple):
+    """Runs of equal values of a column: of each its value, its first row and how many rows it has (int64, shape
+    (runs,))."""
+
+    values: list[str]
+    starts: np.ndarray
+    lengths: np.ndarray
+
+
+def runs(column: pa.ChunkedArray) -> Runs:
+    """Return the runs of equal values."""
+    values: list[str] = []
     starts: list[int] = []
     base = 0
     for chunk in column.chunks:
@@ -25,12 +34,31 @@ def runs(column: pa.ChunkedArray) -> tuple[list[str], list[int]]:
         encoded = _encoded(chunk)
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         first = np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1])
-        run_names = encoded.dictionary.take(pa.array(codes[first])).to_pylist()
-        skip = 1 if names and run_names[0] == names[-1] else 0  # a run may continue in the next chunk
-        names += run_names[skip:]
+        of_chunk = encoded.dictionary.take(pa.array(codes[first])).to_pylist()
+        skip = 1 if values and of_chunk[0] == values[-1] else 0  # a run may continue in the next chunk
+        values += of_chunk[skip:]
         starts += (first[skip:] + base).tolist()
         base += len(chunk)
-    return names, starts
+    bounds = np.array([*starts, base], dtype=np.int64)
+    return Runs(values, bounds[:-1], np.diff(bounds))
+
+
+def first_matches(rows: pa.Table, table: pa.Table, columns: Sequence[str]) -> np.ndarray:
+    """Return for each row of ``rows`` the first row of ``table`` with the same texts in ``columns``: int64, shape
+    (rows of ``rows``,), -1 where there is none."""
+    values_of = [(plain(table.column(name).unique()), name) for name in columns]
+    row_keys, table_keys = (
+        np.ravel_multi_index(
+            [positions_in(each.column(name), values) + 1 for values, name in values_of],
+            [len(values) + 1 for values, _ in values_of],
+        )
+        for each in (rows, table)
+    )
+    keys, first = np.unique(table_keys, return_index=True)
+    if not len(keys):
+        return np.full(len(rows), -1, dtype=np.int64)
+    positions = np.minimum(np.searchsorted(keys, row_keys), len(keys) - 1)
+    return np.where(keys[positions] == row_keys, first[positions], -1)
 
 
 def is_in(column: pa.ChunkedArray, values: pa.Array) -> pa.ChunkedArray:

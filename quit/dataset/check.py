@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quit.common.columns import is_in, one_array, plain, positions_in
+from quit.common.columns import first_matches, is_in, one_array, plain, positions_in
 from quit.common.ids import content_key, draw
 from quit.common.parquet import KEYS
 from quit.common.rows import limited_database, tuples
@@ -26,7 +26,6 @@ from quit.errors import InputError
 from quit.models.protocols import NO_ANSWER
 from quit.settings import Settings
 from quit.settings.construction import MAX_PASSAGES
-from quit.stages.labelling.answers import matching_rows
 from quit.stages.labelling.design import Subset, design_passages, hints_of
 from quit.stages.labelling.passages import PassageRows, permutation_name, subset_of
 from quit.stages.roles import roles_of
@@ -180,7 +179,8 @@ class _Chunk:
         for info in self.readers:
             replies = _Replies(self._read(f"distinct_answers/{info.name}"), self.ids)
             if is_labeler := info.role == "labeler":
-                valid = np.append(matching_rows(replies.distinct, tables["valid_answers"], "answer") >= 0, False)
+                matches = first_matches(replies.distinct, tables["valid_answers"], ("question_id", "answer"))
+                valid = np.append(matches >= 0, False)
                 flags = valid.astype(np.int64) << len(labelers)
                 labelers.append(info.name)
             cells: list[np.ndarray] = []

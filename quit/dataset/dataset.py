@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
-from quit.common.columns import plain
+from quit.common.columns import first_matches, plain
 from quit.common.ids import own_id
 from quit.common.parquet import KEYS
 from quit.common.progress import advance
@@ -29,7 +29,7 @@ from quit.errors import InputError, SettingsError
 from quit.evaluate.labels import SPLITS
 from quit.models.protocols import NO_ANSWER
 from quit.settings import PassageDesign
-from quit.stages.labelling.answers import Answers, cut_replies, fully_relevant, matching_rows
+from quit.stages.labelling.answers import Answers, cut_replies, fully_relevant
 from quit.stages.labelling.passages import PassageRows, PermutationTable
 
 _SMALL = ("questions", "ranked_hints", "descriptions", "splits", "valid_answers", "question_roles")
@@ -396,9 +396,11 @@ class Dataset:
         distinct = pa.concat_tables(pieces)
         verdicts = _rows_of(self._lists["verdicts"], positions)
         verdict = pc.fill_null(verdicts["correct"].cast(pa.int8()), -1).to_numpy()
-        correct = np.append(verdict, np.int8(-1))[matching_rows(distinct, verdicts, "answer_key")]
+        correct = np.append(verdict, np.int8(-1))[first_matches(distinct, verdicts, ("question_id", "answer_key"))]
         correct[pc.equal(distinct["answer"], NO_ANSWER).to_numpy() & (correct < 0)] = 0  # needs no judge
-        valid = matching_rows(distinct, _rows_of(self._lists["valid_answers"], positions), "answer") >= 0
+        valid = (
+            first_matches(distinct, _rows_of(self._lists["valid_answers"], positions), ("question_id", "answer")) >= 0
+        )
         return Replies(distinct, distinct["owner"].to_numpy(), correct, valid, np.stack(index, axis=-1))
 
     def _given(self, positions: np.ndarray, readers: Sequence[ReaderInfo]) -> tuple[np.ndarray, Replies]:

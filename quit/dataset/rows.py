@@ -47,20 +47,20 @@ class QuestionRows:
         self, name: str, table: pa.Table | PagedTable, ids: Sequence[str], passages: PassageRows | None = None
     ) -> None:
         self.name, self.table, self.ids, self._passages = name, table, ids, passages
-        names, starts = runs(table["question_id"])
-        bounds = dict(zip(names, zip(starts, [*starts, table.num_rows][1:], strict=True), strict=True))
-        if len(bounds) < len(names):
+        question_ids, starts, lengths = runs(table["question_id"])
+        bounds = dict(zip(question_ids, zip(starts.tolist(), lengths.tolist())))
+        if len(bounds) < len(question_ids):
             raise InputError(f"The rows of a question are not together in the table {name!r}.")
         expected = [0] * len(ids) if passages is None else passages.counts.tolist()
         for question_id, size in zip(ids, expected, strict=True):
-            start, end = bounds.get(question_id, (0, 0))
-            if end - start != (size or max(1, end - start)):
+            _, count = bounds.get(question_id, (0, 0))
+            if count != (size or max(1, count)):
                 raise InputError(
-                    f"The table {name!r} has {end - start} rows for the question {question_id!r}, expected "
+                    f"The table {name!r} has {count} rows for the question {question_id!r}, expected "
                     f"{size or 'at least one'}."
                 )
-        self.starts, ends = np.array([bounds[question_id] for question_id in ids], dtype=np.int64).reshape(-1, 2).T
-        self.counts = ends - self.starts
+        rows = np.array([bounds[question_id] for question_id in ids], dtype=np.int64).reshape(-1, 2)
+        self.starts, self.counts = rows.T
 
     def take(self, positions: np.ndarray) -> pa.Table:
         """Return the rows of some questions (places in ``ids``), question by question."""

@@ -39,7 +39,7 @@ from quit.export.card_facts import CardFacts, Example
 from quit.export.croissant import croissant
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import PassageIds, question_shards
-from quit.export.parquet_shards import QRELS, ParquetShard, Shard, fully_relevant, row_groups
+from quit.export.parquet_shards import QRELS, ParquetShard, Shard, fully_relevant_qrels, row_groups
 from quit.stages.labelling.passages import iter_passage_texts
 
 _TEXTS = pa.list_(pa.string())
@@ -251,7 +251,7 @@ def _write_block(ids: PassageIds, block: Block, writers: Mapping[str, ParquetSha
     grades = block.labels if dataset.given is None else dataset.grades_of(block.positions)
     qrels = {"query-id": question_ids, "corpus-id": passage_ids, "score": pa.array(grades)}
     writers["qrels"].write(qrels)
-    writers["qrels_fully"].write(fully_relevant(qrels))
+    writers["qrels_fully"].write(fully_relevant_qrels(qrels))
     # The texts are in memory until they are written, and only then the answers.
     writers["passages"].write(_passages(dataset, block, passage_ids, question_ids))
     answers = _answers(dataset, block, passage_ids, question_ids)

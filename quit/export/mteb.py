@@ -21,7 +21,7 @@ from quit.export.card_facts import CITATION, source_list, title
 from quit.export.files import ExportFolder, Options
 from quit.export.licences import licence_header
 from quit.export.lines import Lines, PassageIds, question_shards
-from quit.export.parquet_shards import QRELS, ParquetShard, fully_relevant, row_groups
+from quit.export.parquet_shards import QRELS, ParquetShard, fully_relevant_qrels, row_groups
 from quit.export.templates import fill_template
 from quit.settings.card import Card
 
@@ -59,7 +59,11 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     for split in SPLITS:
         if len(positions := dataset.positions(split)):
             add("default", split, (_qrels(lines, part) for part in row_groups(dataset, positions)))
-            add("fully-qrels", split, (fully_relevant(_qrels(lines, part)) for part in row_groups(dataset, positions)))
+            add(
+                "fully-qrels",
+                split,
+                (fully_relevant_qrels(_qrels(lines, part)) for part in row_groups(dataset, positions)),
+            )
     if files["fully-qrels"]:
         for name in ("corpus", "queries"):
             files[f"fully-{name}"], rows[f"fully-{name}"] = files[name], rows[name]

@@ -46,7 +46,7 @@ def row_groups(dataset: Dataset, positions: np.ndarray) -> Iterator[np.ndarray]:
             yield group[start : start + max_questions]
 
 
-def fully_relevant(qrels: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+def fully_relevant_qrels(qrels: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
     """Return the rows of label 2; columns of ``QRELS``."""
     mask = pc.equal(qrels["score"], FULLY)
     return {name: column.filter(mask) for name, column in qrels.items()}

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from quit.common.arithmetic import exp, log, on_grid, products
+from quit.models.answer_vectors import template_vectors
 from quit.models.minilm.rarity import rarity
 from quit.models.protocols import Encoder, HintSet
 from quit.models.readers.methods import NAME, STATEMENTS, names_in
-from quit.models.readers.pool import template_vectors
 
 CHANNELS = ("name", "statement", "asked", "named")
 """How near a hint is to a candidate: cosine to the bare candidate, to statements about it, to the question followed by
@@ -118,7 +118,7 @@ def _question(item: HintSet, near: np.ndarray, alike: np.ndarray) -> dict[str, f
 def meanings(item: HintSet, encoder: Encoder) -> tuple[np.ndarray, np.ndarray]:
     """Return the hints' vectors, shape (hints, dimension), and the gold answer's, shape (dimension,), float64."""
     hints = encoder.encode(list(item.hints)).astype(np.float64)
-    gold = template_vectors(encoder.encode, [item.gold], NAME + STATEMENTS)[0].astype(np.float64)
+    gold = template_vectors(encoder, [item.gold], NAME + STATEMENTS)[0].astype(np.float64)
     return hints, gold
 
 
@@ -128,7 +128,7 @@ def _similarities(item: HintSet, encoder: Encoder) -> tuple[np.ndarray, np.ndarr
     hints = list(item.hints)
     hint_vectors = encoder.encode(hints)
     bare = encoder.encode(answers)
-    claims = template_vectors(encoder.encode, answers, NAME + STATEMENTS)
+    claims = template_vectors(encoder, answers, NAME + STATEMENTS)
     with_question = encoder.encode([f"{item.question} {answer}" for answer in answers])
     near = np.zeros((len(hints), len(answers), len(CHANNELS)))
     for channel, vectors in enumerate((bare, claims, with_question)):

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from quit.common.columns import first_matches
 from quit.common.files import file_checksum
 from quit.common.ids import content_key, hint_id
 from quit.common.rows import tuples
@@ -31,7 +32,7 @@ from quit.release.import_json import Published, ReleaseFiles
 from quit.settings import parse
 from quit.stages.judge import judge_answers
 from quit.stages.label import labels_of
-from quit.stages.labelling.answers import Answers, accepted_answers, matching_rows
+from quit.stages.labelling.answers import Answers, accepted_answers
 from quit.stages.labelling.passages import enumerate_passages
 from quit.stages.roles import role_tables
 from quit.stages.stage import Tables
@@ -194,7 +195,9 @@ def _tables_of(block: Sequence[Published], file: str, files: ReleaseFiles, diffe
     small = _small_tables(block, file)
     valid = small["valid_answers"]
     verdicts = judge_answers(small["questions"], list(answers.values()), _AsPublished(labelers.values()))
-    as_written = {name: matching_rows(given.distinct, valid, "answer") for name, given in labelers.items()}
+    as_written = {
+        name: first_matches(given.distinct, valid, ("question_id", "answer")) for name, given in labelers.items()
+    }
     labels = labels_of(passages, labelers, [rows >= 0 for rows in as_written.values()])
     ours = labels_of(passages, labelers, [accepted_answers(given.distinct, verdicts) for given in labelers.values()])
     differences.add(labels, ours)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quit.common.columns import positions_in
+from quit.common.columns import first_matches, positions_in
 from quit.common.ids import content_hash
 from quit.common.state_files import read_state
 from quit.engine.questions import counting_reviews
@@ -25,7 +25,7 @@ from quit.evaluate.proportions import weighted_sum
 from quit.models.protocols import NO_ANSWER
 from quit.render.table import Table, interval, percent
 from quit.settings import Review, Settings
-from quit.stages.labelling.answers import answers_of, matching_rows
+from quit.stages.labelling.answers import answers_of
 from quit.stages.labelling.verdicts import decide, settled_rows
 from quit.stages.stage import LazyTable
 from quit.text.words import counted
@@ -56,7 +56,7 @@ def _passages(workspace: Workspace, labelers: Sequence[str], decisions: pa.Table
     asked = [replies.rows["asked"].to_numpy() for replies in answers]  # in the order of the labels
     verdicts, states = np.append(decisions["decision"].to_numpy() + np.int64(1), _OPEN), []
     for replies, was_asked in zip(answers, asked, strict=True):
-        state = verdicts[matching_rows(replies.distinct, decisions, "answer_key")]
+        state = verdicts[first_matches(replies.distinct, decisions, ("question_id", "answer_key"))]
         nothing = pc.or_(pc.equal(replies.distinct["answer"], NO_ANSWER), pc.equal(replies.distinct["answer_key"], ""))
         state[nothing.to_numpy()] = _WRONG
         states.append(np.where(was_asked, state[replies.index], _OPEN))

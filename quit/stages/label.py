@@ -109,7 +109,7 @@ def valid_answers_of(
         keys = tuples(distinct, "question_id", "answer")
         for (question_id, answer), count in zip(keys, of_labeler.counts[rows].tolist(), strict=True):
             counts[question_id, answer] = counts.get((question_id, answer), 0) + count
-    present = set(runs(passages.column("question_id"))[0])
+    present = set(runs(passages.column("question_id")).values)
     by_question = grouped(sorted(counts))
     valid = []
     for identity, answers_of_question in tuples(questions, "question_id", "answers"):

@@ -60,7 +60,7 @@ def role_tables(
     ``labels``: question_id and label of every passage of ``n`` hints, depth first; ``ranked_hints``: question_id, rank,
     hint_id, selected; ``probe_answers``: question_id, reader, repetition, correct (None: nobody was probed).
     """
-    ids = pa.array(runs(labels["question_id"])[0], pa.string())
+    ids = pa.array(runs(labels["question_id"]).values, pa.string())
     right = labels["label"].to_numpy().reshape(len(ids), len(permutation_table(n))) == 2
     without = np.full(len(ids), np.nan)
     if probe_answers is not None:

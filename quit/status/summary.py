@@ -16,7 +16,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import shell_word
 from quit.evaluate.labels import SPLITS
 from quit.models.equivalence.bem import is_bem
-from quit.models.readers.pool import FITTING_MINIMUM, about_small_pool, pool_size
+from quit.models.readers.pool import FITTING_MINIMUM, pool_size
 from quit.release.view import embedded_labels
 from quit.render.table import Table, markdown, plain_name, share
 from quit.sources.notes import leftovers
@@ -132,6 +132,17 @@ def small_pool(workspace: Workspace) -> str | None:
         ["questions", "candidates", "descriptions"],
     )
     return about_small_pool(pool_size(answer for (answer,) in rows))
+
+
+def about_small_pool(size: int) -> str | None:
+    """Return what to know about labels by readers that choose from so few answers; None where there are enough."""
+    if size >= FITTING_MINIMUM:
+        return None
+    return (
+        f"The embedded readers choose from {counted(size, 'answer')} (gold answers and candidates of all questions). "
+        f"With fewer than {FITTING_MINIMUM} they are often right by chance, so the share of label 2 says little. Give "
+        "questions more candidates (plausible wrong answers), or build more questions together."
+    )
 
 
 def leftovers_of_spreadsheets(workspace: Workspace) -> str | None:

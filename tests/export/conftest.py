@@ -16,7 +16,7 @@ from quit.models.protocols import NO_ANSWER
 from quit.stages.labelling.answers import Answers
 from quit.stages.labelling.passages import enumerate_passages, permutation_table, permutations
 from quit.text.answers import answer_key
-from tests.rows import table_of
+from tests.rows import answers_in, table_of
 
 SPLIT = {"a-1": "train", "a-2": "test", "a-3": "train", "b-é4": "dev", "b-5": "train", "b-6": "test", "b-7": "dev"}
 AWKWARD = {"a b\t1": "train", 'q"2%': "dev", "c-3": "test", "d\u20284": "train", "e-5": "dev", "f 6": "train"}
@@ -83,7 +83,7 @@ def make_tables(split: dict[str, str] = SPLIT) -> Dataset:
             verdict = {"answer_key": form, "answer": text, "correct": "old" in text}
             rows["verdicts"].append({**key, **verdict})
     filled = {name: table_of(name, some) for name, some in rows.items()}
-    by_reader = {name: Answers.of(pa.Table.from_pylist(rows)) for name, rows in answers.items()}
+    by_reader = {name: answers_in(pa.Table.from_pylist(rows)) for name, rows in answers.items()}
     common = {"readers": READERS, "provenance": {**PROVENANCE, "sources": SOURCES}}
     return Dataset(
         **filled, passages=enumerate_passages(list(split), permutation_table(5)), answers=by_reader, **common

@@ -24,6 +24,7 @@ from quit.stages.update import LabelTables, settled_decisions, update_labels
 from quit.text.answers import answer_key
 from tests.frozen.tables import files
 from tests.frozen.tables import table as in_short
+from tests.rows import answers_in
 
 READERS = tuple(
     ReaderInfo(name, role, f"{name}@1", "embedded")
@@ -114,7 +115,7 @@ def made_of_answers(source: str, folder: Path) -> dict[str, dict[str, Any]]:
     """Return what labels, an update and five exports make of the answers and verdicts on a source's questions."""
     tables = collection(source)
     texts = replies(tables)
-    by_reader = {reader: Answers.of(rows) for reader, rows in texts.items()}
+    by_reader = {reader: answers_in(rows) for reader, rows in texts.items()}
     judged = verdicts(tables, texts)
     labelers = {reader: by_reader[reader] for reader in LABELERS}
     labelled = label_passages(tables["questions"], tables["passages"], labelers, judged)

@@ -10,7 +10,7 @@ from quit.stages.label import label_passages, label_stage
 from quit.stages.labelling.answers import Answers
 from quit.stages.stage import Context
 from tests.answers import Rules
-from tests.rows import table_of, tuples
+from tests.rows import answers_in, table_of, tuples
 
 PASSAGES = table_of("passages", [{"question_id": "q", "permutation": one} for one in ("0", "01", "1", "10", "2")])
 QUESTION = {"question_id": "q", "question": "Which country?", "answers": ["United States", "America"]}
@@ -20,7 +20,7 @@ VERDICTS = {"USA": True, "Canada": False, "Mexico": None}
 
 def _answers(answers: list[str]) -> Answers:
     """Return answers to the passages; "USA!" is the reply to a passage that is not there any more."""
-    more = Answers.of(pa.concat_tables([PASSAGES, PASSAGES.slice(0, 1)]).append_column("answer", [[*answers, "USA!"]]))
+    more = answers_in(pa.concat_tables([PASSAGES, PASSAGES.slice(0, 1)]).append_column("answer", [[*answers, "USA!"]]))
     return Answers(more.rows.slice(0, len(PASSAGES)), more.distinct)
 
 

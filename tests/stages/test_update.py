@@ -19,7 +19,7 @@ from quit.stages.leaks.find import Finding
 from quit.stages.stage import Context
 from quit.stages.update import LabelTables, settled_decisions, update_labels, update_stage
 from quit.text.answers import answer_key
-from tests.rows import table_of, tuples
+from tests.rows import answers_in, table_of, tuples
 
 LABELERS = ("one", "two")
 PERMUTATIONS = ("0", "01", "1", "10")
@@ -59,7 +59,7 @@ def _world(answers_of: dict[str, dict], correct: dict[str, set[str]], splits: di
             texts[labeler] += answers_of[one][labeler]
     tables = {name: table_of(name, some) for name, some in rows.items()}
     passages = tables.pop("passages")
-    answers = {labeler: Answers.of(passages.append_column("answer", [texts[labeler]])) for labeler in LABELERS}
+    answers = {labeler: answers_in(passages.append_column("answer", [texts[labeler]])) for labeler in LABELERS}
     labelled = label_passages(tables["questions"], passages, answers, tables["verdicts"])
     return LabelTables(**tables, labels=labelled["labels"], valid_answers=labelled["valid_answers"]), answers
 

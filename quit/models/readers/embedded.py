@@ -20,9 +20,10 @@ import numpy as np
 from quit.common.arithmetic import on_grid, products
 from quit.common.rows import grouped
 from quit.errors import InputError
+from quit.models.answer_vectors import template_vectors, token_vectors
 from quit.models.protocols import NO_ANSWER, Encoder, Prompt, Reply
 from quit.models.readers.methods import Method, embedded_method, names_in
-from quit.models.readers.pool import AnswerPool, answer_tokens, template_vectors
+from quit.models.readers.pool import AnswerPool
 from quit.text.answers import answer_key
 from quit.text.normalize import STOP_WORDS, words
 
@@ -120,7 +121,7 @@ class EmbeddedReader:
         and the mean of the reverse."""
         scores = [np.float32(whole) * score for score in scores]
         if answers.rows is None:
-            tokens = answer_tokens(self.encoder, answers.surfaces, self.method.longest)
+            tokens = token_vectors(self.encoder, answers.surfaces, self.method.longest)
             flat, starts, rows = np.concatenate(tokens), np.cumsum([0, *map(len, tokens)]), np.arange(len(tokens))
         else:
             (flat, starts), rows = self.pool.tokens(self.encoder, self.method.longest), answers.rows
@@ -147,7 +148,7 @@ class EmbeddedReader:
         return self.pool.vectors(self.encoder, self.method.templates)[answers.rows]
 
     def _choice_vectors(self, choices: Sequence[str]) -> np.ndarray:
-        return template_vectors(self.encoder.encode, choices, self.method.templates)
+        return template_vectors(self.encoder, choices, self.method.templates)
 
     def _answers(self, key: Key) -> AnswerSet:
         if key.choices is None:

@@ -8,15 +8,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import RLock
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from quit.common.arithmetic import on_grid, unit
+from quit.common.arithmetic import on_grid
 from quit.errors import InputError
+from quit.models.answer_vectors import template_vectors, token_vectors
 from quit.models.protocols import Encoder
 from quit.text.answers import answer_key
-from quit.text.words import counted
+
+K = TypeVar("K")
+V = TypeVar("V")
+QuestionType: TypeAlias = tuple[str | None, str | None]
+"""Coarse and fine, None where it is not known."""
 
 BACKGROUND = 1000
 """How many hint texts of the collection are kept for normalisation statistics."""
@@ -30,18 +35,7 @@ def pool_size(answers: Iterable[str]) -> int:
     return len({answer_key(answer) for answer in answers} - {""})
 
 
-def about_small_pool(size: int) -> str | None:
-    """Return what to know about labels by readers that choose from so few answers; None where there are enough."""
-    if size >= FITTING_MINIMUM:
-        return None
-    return (
-        f"The embedded readers choose from {counted(size, 'answer')} (gold answers and candidates of all questions). "
-        f"With fewer than {FITTING_MINIMUM} they are often right by chance, so the share of label 2 says little. Give "
-        "questions more candidates (plausible wrong answers), or build more questions together."
-    )
-
-
-@dataclass
+@dataclass(frozen=True, eq=False)
 class AnswerPool:
     """Every gold and candidate answer of a collection, without a trace of which is which.
 
@@ -51,27 +45,23 @@ class AnswerPool:
     """
 
     answers: tuple[str, ...]
-    types: tuple[frozenset[tuple[str | None, str | None]], ...]
+    types: tuple[frozenset[QuestionType], ...]
     background: tuple[str, ...] = ()
-    fitting_minimum: int = FITTING_MINIMUM
-    _memory: dict[tuple[str, ...], Any] = field(default_factory=dict, repr=False, compare=False)
-    _lock: Any = field(default_factory=RLock, repr=False, compare=False)
+    _rows: dict[QuestionType, np.ndarray] = field(default_factory=dict, repr=False)
+    _vectors: dict[tuple[str, ...], np.ndarray] = field(default_factory=dict, repr=False)
+    _tokens: dict[tuple[str, int], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, repr=False)
+    _lock: Any = field(default_factory=RLock, repr=False)
 
     @classmethod
-    def build(
-        cls,
-        entries: Iterable[tuple[str, str | None, str | None]],
-        hints: Iterable[str] = (),
-        fitting_minimum: int = FITTING_MINIMUM,
-    ) -> AnswerPool:
-        """Build the pool from (answer, coarse, fine) triples, one a gold or candidate answer of each question.
+    def build(cls, entries: Iterable[tuple[str, str | None, str | None]], hints: Iterable[str] = ()) -> AnswerPool:
+        """Build the pool from (answer, coarse, fine) triples: one per gold or candidate answer of each question.
 
         ``hints`` are hint texts of the collection, a background for normalisation; of more than ``BACKGROUND`` distinct
         ones, those with the smallest hashes are kept, so that the choice depends on nothing but the texts. The order of
         ``entries`` and ``hints`` never matters.
         """
         surfaces: dict[str, str] = {}
-        types: dict[str, set[tuple[str | None, str | None]]] = {}
+        types: dict[str, set[QuestionType]] = {}
         for answer, coarse, fine in entries:
             surface = " ".join(answer.split())
             key = answer_key(surface)
@@ -87,7 +77,6 @@ class AnswerPool:
             answers=tuple(surfaces[key] for key in keys),
             types=tuple(frozenset(types[key]) for key in keys),
             background=tuple(sorted(distinct[:BACKGROUND])),
-            fitting_minimum=fitting_minimum,
         )
 
     @cached_property
@@ -97,28 +86,26 @@ class AnswerPool:
             [answer, sorted([coarse or "", fine or ""] for coarse, fine in types)]
             for answer, types in zip(self.answers, self.types, strict=True)
         ]
-        content = json.dumps([members, self.background, self.fitting_minimum], ensure_ascii=False)
+        content = json.dumps([members, self.background, FITTING_MINIMUM], ensure_ascii=False)
         return f"pool@{_digest(content)[:16]}"
 
     def rows(self, coarse: str | None, fine: str | None) -> np.ndarray:
         """Return the rows of ``answers`` that fit a question's type, shape (members,), ascending, int64.
 
-        The fine type where it has at least ``fitting_minimum`` members, else the coarse one where it has, else the
+        The fine type where it has at least :data:`FITTING_MINIMUM` members, else the coarse one where it has, else the
         pool.
         """
-        return self._once(("rows", coarse or "", fine or ""), lambda: self._rows(coarse, fine))
 
-    def _rows(self, coarse: str | None, fine: str | None) -> np.ndarray:
-        members = list(enumerate(self.types))
-        if coarse and fine:
-            rows = [row for row, types in members if (coarse, fine) in types]
-            if len(rows) >= self.fitting_minimum:
-                return np.array(rows, dtype=np.int64)
-        if coarse:
-            rows = [row for row, types in members if any(kind == coarse for kind, _ in types)]
-            if len(rows) >= self.fitting_minimum:
-                return np.array(rows, dtype=np.int64)
-        return np.arange(len(members), dtype=np.int64)
+        def fitting() -> np.ndarray:
+            of_fine = [row for row, types in enumerate(self.types) if (coarse, fine) in types]
+            if coarse and fine and len(of_fine) >= FITTING_MINIMUM:
+                return np.array(of_fine, dtype=np.int64)
+            of_coarse = [row for row, types in enumerate(self.types) if coarse in {kind for kind, _ in types}]
+            if coarse and len(of_coarse) >= FITTING_MINIMUM:
+                return np.array(of_coarse, dtype=np.int64)
+            return np.arange(len(self.types), dtype=np.int64)
+
+        return self._once(self._rows, (coarse, fine), fitting)
 
     def vectors(self, encoder: Encoder, templates: Sequence[str]) -> np.ndarray:
         """Return one unit vector a member, shape (members, dimension), float32: the mean over ``templates``, each
@@ -126,8 +113,8 @@ class AnswerPool:
 
         Encoded once for all readers that share the pool.
         """
-        key = ("vectors", encoder.identity, *templates)
-        return self._once(key, lambda: template_vectors(encoder.encode, self.answers, templates))
+        key = (encoder.identity, *templates)
+        return self._once(self._vectors, key, lambda: template_vectors(encoder, self.answers, templates))
 
     def background_mean(self, encoder: Encoder) -> np.ndarray:
         """Return the mean vector of the background hints, shape (dimension,), float32; zeros without a background.
@@ -141,44 +128,25 @@ class AnswerPool:
                 return np.zeros(encoder.dimension, dtype=np.float32)
             return on_grid(encoder.encode(self.background).mean(axis=0))
 
-        return self._once(("background", encoder.identity), mean)
+        return self._once(self._vectors, (encoder.identity,), mean)
 
-    def tokens(self, encoder: Encoder, longest: int) -> tuple[np.ndarray, np.ndarray]:
+    def tokens(self, encoder: Encoder, max_tokens: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the token vectors of all members end to end, shape (tokens, dimension), float16, and where each
-        member's begin, shape (members + 1,), int64. Of a member's tokens the first ``longest`` are kept, which bounds
+        member's begin, shape (members + 1,), int64. Of a member's tokens the first ``max_tokens`` are kept, which bounds
         the memory.
         """
 
         def encode() -> tuple[np.ndarray, np.ndarray]:
-            tokens = answer_tokens(encoder, self.answers, longest)
+            tokens = token_vectors(encoder, self.answers, max_tokens)
             return np.concatenate(tokens), np.cumsum([0, *(len(member) for member in tokens)])
 
-        return self._once(("tokens", encoder.identity, str(longest)), encode)
+        return self._once(self._tokens, (encoder.identity, max_tokens), encode)
 
-    def _once(self, key: tuple[str, ...], make: Callable[[], Any]) -> Any:
+    def _once(self, values: dict[K, V], key: K, make: Callable[[], V]) -> V:
         with self._lock:
-            if key not in self._memory:
-                self._memory[key] = make()
-            return self._memory[key]
-
-
-def answer_tokens(encoder: Encoder, answers: Sequence[str], longest: int) -> list[np.ndarray]:
-    """Return the first ``longest`` unit token vectors of each answer, shapes (tokens, dimension), float16."""
-    step = 1024  # answers encoded at once: full float32 token vectors of a large pool would not fit
-    return [
-        tokens[:longest].astype(np.float16) if len(tokens) else np.zeros((1, encoder.dimension), np.float16)
-        for start in range(0, len(answers), step)
-        for tokens in encoder.encode_tokens(answers[start : start + step])
-    ]
-
-
-def template_vectors(
-    encode: Callable[[Sequence[str]], np.ndarray], answers: Sequence[str], templates: Sequence[str]
-) -> np.ndarray:
-    """Return the unit mean of each answer's vectors over ``templates``, shape (answers, dimension), float32."""
-    vectors = encode([template.replace("{}", answer) for template in templates for answer in answers])
-    total = np.sum(vectors.reshape(len(templates), len(answers), vectors.shape[1]), axis=0, dtype=np.float32)
-    return unit(np.asarray(total))
+            if key not in values:
+                values[key] = make()
+            return values[key]
 
 
 def _digest(text: str) -> str:

@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
-from quit.common.columns import plain, positions_in, runs, same
+from quit.common.columns import first_matches, plain, runs, same
 from quit.stages.stage import LazyTable
 from quit.text.answers import answer_key
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Answers:
     """One reader's answers to some questions.
 
@@ -35,11 +35,6 @@ class Answers:
     distinct: pa.Table
 
     @classmethod
-    def of(cls, replies: pa.Table) -> Answers:
-        """Return replies with their texts, as :func:`number_answers` takes them, by number."""
-        return cls.numbered(number_answers(replies))
-
-    @classmethod
     def numbered(cls, tables: Mapping[str, pa.Table]) -> Answers:
         """Return the answers in the tables of :func:`number_answers`."""
         return cls(tables["answers"], tables["distinct_answers"])
@@ -50,12 +45,11 @@ class Answers:
 
         Raises ``ValueError`` where they are not numbered from 0 in their order.
         """
-        question_ids, starts = runs(self.distinct.column("question_id"))
-        counts = np.diff(np.array([*starts, len(self.distinct)], dtype=np.int64))
-        numbers = np.arange(len(self.distinct)) - np.repeat(np.array(starts, dtype=np.int64), counts)
+        question_ids, starts, counts = runs(self.distinct.column("question_id"))
+        numbers = np.arange(len(self.distinct)) - np.repeat(starts, counts)
         if len(set(question_ids)) < len(starts) or (self.distinct.column("number").to_numpy() != numbers).any():
             raise ValueError("The distinct answers are not numbered from 0 in their order.")
-        return {name: (start, count) for name, start, count in zip(question_ids, starts, counts.tolist())}
+        return dict(zip(question_ids, zip(starts.tolist(), counts.tolist())))
 
     @cached_property
     def index(self) -> np.ndarray:
@@ -63,10 +57,9 @@ class Answers:
 
         Raises ``ValueError`` where there is none.
         """
-        question_ids, starts = runs(self.rows.column("question_id"))
+        question_ids, _, lengths = runs(self.rows.column("question_id"))
         if missing := [question_id for question_id in question_ids if question_id not in self.starts]:
             raise ValueError(f"The question {missing[0]!r} has answers, and no distinct ones.")
-        lengths = np.diff(np.array([*starts, len(self.rows)], dtype=np.int64))
         bounds = np.array([self.starts[question_id] for question_id in question_ids], dtype=np.int64).reshape(-1, 2)
         first, counts = (np.repeat(column, lengths) for column in bounds.T)
         numbers = self.rows.column("number").to_numpy()
@@ -99,28 +92,10 @@ def cut_replies(answers: pa.Table) -> int:
     return pc.sum(is_cut(answers)).as_py() or 0
 
 
-def matching_rows(distinct: pa.Table, table: pa.Table, column: str) -> np.ndarray:
-    """Return for each row of ``distinct`` the first row of ``table`` with its question and its value of ``column``,
-    such as answer_key; int64, shape (rows of ``distinct``,), -1 where there is none."""
-    columns = [(plain(table.column(name).unique()), name) for name in ("question_id", column)]
-    distinct_keys, table_keys = (
-        np.ravel_multi_index(
-            [positions_in(each.column(name), values) + 1 for values, name in columns],
-            [len(values) + 1 for values, _ in columns],
-        )
-        for each in (distinct, table)
-    )
-    keys, first = np.unique(table_keys, return_index=True)
-    if not len(keys):
-        return np.full(len(distinct), -1, dtype=np.int64)
-    places = np.minimum(np.searchsorted(keys, distinct_keys), len(keys) - 1)
-    return np.where(keys[places] == distinct_keys, first[places], -1)
-
-
 def accepted_answers(distinct: pa.Table, verdicts: pa.Table) -> np.ndarray:
     """Return for each row of ``distinct_answers`` whether it was judged correct: bool, shape (rows,)."""
     correct = pc.fill_null(verdicts.column("correct"), False).to_numpy()
-    rows = matching_rows(distinct, verdicts, "answer_key")
+    rows = first_matches(distinct, verdicts, ("question_id", "answer_key"))
     return np.append(correct, False)[rows]  # the last one: without a verdict
 
 
@@ -165,10 +140,9 @@ def number_answers(replies: pa.Table) -> dict[str, pa.Table]:
     ):
         if name not in replies.column_names:
             replies = replies.append_column(name, default)
-    question_ids, starts = runs(replies.column("question_id"))
+    question_ids, _, lengths = runs(replies.column("question_id"))
     if len(set(question_ids)) < len(question_ids):
         raise ValueError("The rows of a question are not together.")
-    lengths = np.diff(np.array([*starts, len(replies)], dtype=np.int64))
     owner = np.repeat(np.arange(len(question_ids)), lengths)
     texts = [plain(replies.column(name)).dictionary_encode() for name in ("answer", "raw")]
     places = (owner, *(text.indices.to_numpy() for text in texts))

@@ -9,12 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
-from quit.common.columns import is_in, plain, rows_hash
+from quit.common.columns import first_matches, is_in, plain, rows_hash
 from quit.common.ids import content_hash
 from quit.common.rows import cursor, grouped, sql_rows, tuples
 from quit.models.protocols import NO_ANSWER
 from quit.settings import Review
-from quit.stages.labelling.answers import matching_rows
 from quit.text.answers import answer_key
 
 DECISIONS = pa.schema(
@@ -90,7 +89,8 @@ def fitting(rows: pa.Table, questions: pa.Table, ranked_hints: pa.Table) -> pa.T
     fits = [content in now.get(question_id, ()) for question_id, content in tuples(pairs, "question_id", "content")]
     if all(fits):
         return rows
-    return rows.filter(pa.array(matching_rows(pairs_of_rows, pairs.filter(pa.array(fits, pa.bool_())), "content") >= 0))
+    fitting = pairs.filter(pa.array(fits, pa.bool_()))
+    return rows.filter(pa.array(first_matches(pairs_of_rows, fitting, ("question_id", "content")) >= 0))
 
 
 def live_reviews(reviews: pa.Table) -> pa.Table:

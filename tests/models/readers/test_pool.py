@@ -20,12 +20,13 @@ def test_equal_answers_are_one_member_whatever_the_order():
 def test_identity_follows_content():
     typed = [("Lima", "LOC:LOCATION", "city:City"), *ENTRIES]
     pools = [AnswerPool.build(entries) for entries in (ENTRIES, ENTRIES[:-1], typed)]
-    pools += [AnswerPool.build(ENTRIES, ["A hint."]), AnswerPool.build(ENTRIES, fitting_minimum=1)]
-    assert len({pool.identity for pool in pools}) == 5
+    pools += [AnswerPool.build(ENTRIES, ["A hint."])]
+    assert len({pool.identity for pool in pools}) == 4
 
 
-def test_fitting_backs_off_from_fine_to_coarse_to_all():
-    pool = AnswerPool.build(ENTRIES, fitting_minimum=2)
+def test_fitting_backs_off_from_fine_to_coarse_to_all(monkeypatch):
+    monkeypatch.setattr("quit.models.readers.pool.FITTING_MINIMUM", 2)
+    pool = AnswerPool.build(ENTRIES)
     for coarse, fine, answers in (
         ("HUM:HUMAN", "ind:Individual", ("Iron Man", "Thor")),
         ("HUM:HUMAN", "gr:Group", ("Aerosmith", "Iron Man", "Thor")),

@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quit import contracts
-from quit.stages.labelling.answers import Answers, accepted_answers, cut_replies, matching_rows, number_answers
+from quit.common.columns import first_matches
+from quit.stages.labelling.answers import Answers, accepted_answers, cut_replies, number_answers
 from quit.text.answers import answer_key
+from tests.rows import answers_in
 
 TEXTS = st.sampled_from(["Rome", "rome", "the Rome!", "NO ANSWER", "", "a\x1fb", "Ελλάδα"])
 ROWS = st.lists(
@@ -47,7 +49,7 @@ def test_no_text_is_lost_and_numbers_follow_the_first_passage(rows: list[tuple])
 @given(ROWS)
 def test_index_and_counts_find_each_rows_text_whatever_the_encoding(rows: list[tuple]) -> None:
     replies = _replies(rows)
-    numbered = Answers.of(replies)
+    numbered = answers_in(replies)
     question_ids = numbered.rows.column("question_id").dictionary_encode()
     encoded = Answers(numbered.rows.set_column(0, "question_id", question_ids), numbered.distinct)
     for answers in (numbered, encoded):
@@ -56,9 +58,9 @@ def test_index_and_counts_find_each_rows_text_whatever_the_encoding(rows: list[t
 
 
 def test_match_looks_at_question_and_text() -> None:
-    answers = Answers.of(_replies([("a", "Rome", "Rome", None), ("b", "Rome", "Rome", None), ("b", "Bari", "", None)]))
+    answers = answers_in(_replies([("a", "Rome", "Rome", None), ("b", "Rome", "Rome", None), ("b", "Bari", "", None)]))
     verdicts = pa.table({"question_id": ["b", "a"], "answer_key": ["rome", "bari"], "correct": [True, True]})
-    assert matching_rows(answers.distinct, verdicts, "answer_key").tolist() == [-1, 0, -1]
+    assert first_matches(answers.distinct, verdicts, ("question_id", "answer_key")).tolist() == [-1, 0, -1]
     assert accepted_answers(answers.distinct, verdicts).tolist() == [False, True, False]
     unreadable = verdicts.set_column(2, "correct", pa.array([None, True]))
     assert accepted_answers(answers.distinct, unreadable).tolist() == [False, False, False]
@@ -66,18 +68,18 @@ def test_match_looks_at_question_and_text() -> None:
 
 def test_replies_need_no_more_than_an_answer_and_those_not_asked_do_not_count() -> None:
     replies = _replies([("a", text, "", ended) for text, ended in (("Rome", "length"), ("x", None), ("Rome", "stop"))])
-    answers = Answers.of(replies.select(["question_id", "permutation", "answer"]))
+    answers = answers_in(replies.select(["question_id", "permutation", "answer"]))
     assert answers.distinct.select(["reader", "raw"]).to_pylist() == [{"reader": "", "raw": r} for r in ("Rome", "x")]
     assert answers.rows.select(["ended", "asked"]).to_pylist() == [{"ended": None, "asked": True}] * 3
     assert answers.asked is None and Answers(answers.rows.drop_columns(["asked"]), answers.distinct).asked is None
-    partly = Answers.of(replies.append_column("asked", [[True, False, False]]))
+    partly = answers_in(replies.append_column("asked", [[True, False, False]]))
     assert partly.asked is not None and partly.asked.tolist() == [True, False, False]
     assert (answers.counts.tolist(), partly.counts.tolist()) == ([2, 1], [1, 0])
     assert [cut_replies(rows) for rows in (replies, replies.slice(1), replies.slice(0, 0))] == [1, 0, 0]
 
 
 def test_rows_without_their_texts_are_refused() -> None:
-    answers = Answers.of(_replies([("a", "Rome", "Rome", None), ("b", "Bari", "Bari", None)]))
+    answers = answers_in(_replies([("a", "Rome", "Rome", None), ("b", "Bari", "Bari", None)]))
     with pytest.raises(ValueError, match="'b'"):
         _ = Answers(answers.rows, answers.distinct.slice(0, 1)).index
     beyond = answers.rows.set_column(3, "number", pa.array([0, 1], pa.int16()))
