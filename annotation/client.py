@@ -29,16 +29,16 @@ TIMEOUT_SECONDS = 120.0
 PAUSE_SECONDS = 1.0
 """Pause before the second attempt at a request; doubles each time."""
 _ABOUT_TO_ANSWER = (429, 502, 503, 504)
-Answer = TypeVar("Answer")
+_Answer = TypeVar("_Answer")
 
 
 class Server:
     """One Label Studio server. Use :func:`connect`, which also checks that it is there and takes the token."""
 
-    def __init__(self, url: str, token: str, settings: Review, start: str = "") -> None:
+    def __init__(self, url: str, token: str, settings: Review, start: str | None = None) -> None:
         register_secret(token, TOKEN)
         self.url = url.rstrip("/")
-        self._start = start  # the command that starts the workspace's own
+        self._start = start  # the command that starts the workspace's own server; None: it is another one
         self._settings = settings
         self._token = token
         self._studio = self._connection()
@@ -52,7 +52,7 @@ class Server:
         except ApiError:  # the SDK reads in a personal access token itself that it has expired
             raise self._refusal() from None
 
-    def ask(self, call: Callable[[LabelStudio], Answer], *, again: bool = True) -> Answer:
+    def ask(self, call: Callable[[LabelStudio], _Answer], *, again: bool = True) -> _Answer:
         """Make one call of the SDK and return its answer: ``server.ask(lambda studio: studio.projects.get(7))``.
 
         ``again``: whether it may be sent twice (not an import, which would double its tasks). Raises
@@ -62,7 +62,7 @@ class Server:
         retries = self._settings.retries if again else 0
         attempts = f"tried {retries + 1} times" if retries else "tried once"
 
-        def work() -> Answer:
+        def work() -> _Answer:
             try:
                 return call(self._studio)
             except ApiError as error:
@@ -72,9 +72,8 @@ class Server:
                 if "CERTIFICATE_VERIFY_FAILED" in str(error):
                     raise SettingsError(f"{self.url} {problem}. {UNTRUSTED}") from None
             self._studio = self._connection()  # what broke may lead to a broken process again
-            start = (
-                f"it is the workspace's own, start it in another terminal ({self._start}), then " if self._start else ""
-            )
+            own = f"it is the workspace's own, start it in another terminal ({self._start}), then "
+            start = "" if self._start is None else own
             raise ServerError(
                 f"The Label Studio server {self.url} {problem} ({attempts}). Nothing is lost: {start}run the same "
                 "command again when it is up."
@@ -102,7 +101,7 @@ class Server:
         return f"answered {code}: it may be overloaded, or half way through an upgrade"
 
     def _refusal(self) -> SettingsError:
-        if self._start:
+        if self._start is not None:
             return SettingsError(
                 f"{self.url} refused the token of the workspace's own server: another server answers there. Start the "
                 f"own one at another port, in another terminal: {self._start} --port 8081"
@@ -113,7 +112,7 @@ class Server:
         )
 
     def tasks(self, project: int, include: Sequence[str], among: Sequence[int] | None = None) -> Iterator[Any]:
-        """Yield a project's tasks (the SDK's) with the fields of ``include`` (``id`` among them), ordered by id.
+        """Yield a project's tasks (the SDK's) with ``id`` and the fields of ``include``, ordered by id.
 
         ``among``: only those with these numbers, a hundred at most: they are part of the address. Pages begin after the
         last id seen, not at a number of rows, so tasks that are deleted meanwhile make none of the others be skipped,
@@ -127,10 +126,10 @@ class Server:
 
     def _page(self, project: int, include: Sequence[str], items: Sequence[Any]) -> list[Any]:
         query = json.dumps({"filters": {"conjunction": "and", "items": items}, "ordering": ["tasks:id"]})
-        size = self._settings.page_tasks
+        fields, size = ",".join(dict.fromkeys(("id", *include))), self._settings.page_tasks
         pages: Any = self.ask(
             lambda studio: studio.tasks.list(
-                project=project, include=",".join(include), resolve_uri=False, page_size=size, query=query
+                project=project, include=fields, resolve_uri=False, page_size=size, query=query
             )
         )
         return pages.items or []
@@ -140,7 +139,7 @@ class Server:
 
         Of the workspace's own server only, "" for others: their log-in leads to tasks that somebody else holds.
         """
-        if not self._start:
+        if self._start is None:
             return ""
         path = self.ask(lambda studio: studio.organizations.invites.get_invite_link()).invite_url
         return f"{self.url}{path}&next=%2Fprojects%2F{project}%2Fdata%3Flabeling%3D1"
@@ -148,23 +147,11 @@ class Server:
     def email(self, number: int) -> str:
         """Return the e-mail of an account; ``user-7`` where the server names it no more."""
         if number not in self._people:
-            self._people.update(self._accounts())
+            self._people.update(self.accounts())
             self._people.setdefault(number, f"user-{number}")
         return self._people[number]
 
-    def absent_adjudicator(self) -> list[str]:
-        """Return in a sentence that the person who settles disagreements has no account here, if so."""
-        name = self._settings.adjudicator
-        if self._settings.adjudication != "adjudicator" or not name:
-            return []
-        if name.lower() in {email.lower() for email in self._accounts().values()}:
-            return []
-        return [
-            f"review.adjudicator is {name}, and {self.url} has no such account: disagreements wait until that person "
-            "has one and annotates. Check the address."
-        ]
-
-    def _accounts(self) -> dict[int, str]:
+    def accounts(self) -> dict[int, str]:
         """Return number -> e-mail of every account."""
         users = self.ask(lambda studio: studio.users.list())
         return {user.id: user.email for user in users if user.id and user.email}
@@ -192,7 +179,7 @@ def connect(workspace: Path, settings: Review, url: str | None = None) -> Server
     token = account.token if local and account else secret_of(TOKEN)
     if not token:
         raise SettingsError(f"{url} needs a token. Copy one from {url}/user/account and set the variable {TOKEN}.")
-    server = Server(url, token, settings, start if local else "")
+    server = Server(url, token, settings, start if local else None)
     try:
         email = server.ask(lambda studio: studio.users.whoami()).email
     except (AttributeError, TypeError, httpx.InvalidURL):  # the SDK checks neither addresses nor answers

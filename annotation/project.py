@@ -20,7 +20,7 @@ from quit.annotation.reports import PushReport
 from quit.annotation.tasks import SUGGESTIONS
 from quit.errors import InputError, ServerError
 from quit.review.store import ReviewStore
-from quit.settings import Settings
+from quit.settings import Review, Settings
 
 HERE = Path(__file__).parent
 STILL_SECONDS = 30.0
@@ -203,6 +203,19 @@ def edited(server: Server, project: Any) -> str:
         f"The labelling page of project {project.id} of {server.url} was edited. Put it back with: quit review push "
         "--repair-config."
     )
+
+
+def absent_adjudicator(server: Server, review: Review) -> list[str]:
+    """Return in a sentence that the person who settles disagreements has no account on the server, if so."""
+    name = review.adjudicator
+    if review.adjudication != "adjudicator" or not name:
+        return []
+    if name.lower() in {email.lower() for email in server.accounts().values()}:
+        return []
+    return [
+        f"review.adjudicator is {name}, and {server.url} has no such account: disagreements wait until that person "
+        "has one and annotates. Check the address."
+    ]
 
 
 def check_config(server: Server, project: Any, repair: bool, report: PushReport) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from quit.annotation.client import Server, person_of
-from quit.annotation.project import check_config, open_project, set_up, settled
+from quit.annotation.project import absent_adjudicator, check_config, open_project, set_up, settled
 from quit.annotation.reports import PushReport
 from quit.annotation.tasks import ANNOTATION_FIELDS, has_new_answers, is_copy, make_task, next_version, up_to_date
 from quit.common.files import writing
@@ -88,7 +88,7 @@ def push(
             item for item in order if item.question_id in tasks and not up_to_date(item, tasks[item.question_id])
         ]
         report.problems += absent_controls(items, controls)
-        report.problems += server.absent_adjudicator()
+        report.problems += absent_adjudicator(server, review)
         for chunk in _chunks(new, review):
             _import(server, number, chunk)
             report.new += len(chunk)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from quit.annotation.client import Server, person_of
-from quit.annotation.project import edited, known_project
+from quit.annotation.project import absent_adjudicator, edited, known_project
 from quit.annotation.push import review_lock, task_key
 from quit.annotation.reports import PullReport
 from quit.annotation.tasks import ANNOTATION_FIELDS, Reading, intact, is_copy, read_result
@@ -50,7 +50,7 @@ def pull(
         number = report.project = facts.id
         if problem := edited(server, facts):
             report.problems.append(problem)
-        report.problems += server.absent_adjudicator()
+        report.problems += absent_adjudicator(server, settings.review)
         versions = Versions(store)
         reader = TaskReader(server, versions)
         mark = [store.project["key"], number]

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, time
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -70,6 +68,8 @@ def source_texts(sources: Sources, put: WriteFile) -> list[str]:
         raise InputError("The list of sources is empty. Give a source, or records.")
     if isinstance(sources, list | tuple) and not any(isinstance(source, Mapping) for source in sources):
         return [_source_text(source, put) for source in sources]
+    if isinstance(sources, list | tuple) and any(isinstance(source, str | Path) for source in sources):
+        raise InputError("The list has records and names of sources. Give one kind, or write the records to a file.")
     return [_source_text(sources, put)]
 
 
@@ -121,19 +121,3 @@ def _plain(value: Any) -> Any:
     if type(value).__name__ in ("NAType", "NaTType"):  # what pandas has for missing values
         return None
     return {type(value).__name__: str(value)} if isinstance(value, Iterable) else str(value)
-
-
-@contextmanager
-def temporary_sources(sources: Sources, kept: Path | None = None) -> Iterator[list[str]]:
-    """Return what :func:`source_texts` does, with records in a folder that is removed afterwards, unless the folder
-    ``kept`` has them."""
-    with TemporaryDirectory(prefix="quit-") as folder:
-
-        def put(name: str, data: bytes) -> Path:
-            if kept and (kept / name).is_file():
-                return kept / name
-            path = Path(folder, name)
-            path.write_bytes(data)
-            return path
-
-        yield source_texts(sources, put)

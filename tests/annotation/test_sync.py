@@ -73,10 +73,6 @@ class Memory:
         facts = SimpleNamespace(id=1, description=self.description, label_config=label_config(), **counts)
         return call(SimpleNamespace(projects=SimpleNamespace(list=lambda **_: [facts], get=lambda _: facts)))
 
-    def absent_adjudicator(self) -> list[str]:
-        """The settings of these tests name none."""
-        return []
-
     def tasks(self, project: int, include: Any, among: Any = None) -> Any:
         ours = make_task(item(0))
         self.read += among or ()

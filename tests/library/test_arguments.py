@@ -14,7 +14,8 @@ import pytest
 import quit
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
-from quit.library.arguments import STARTER, override_texts, source_texts, temporary_sources
+from quit.library.arguments import STARTER, override_texts, source_texts
+from quit.library.building import temporary_sources
 from quit.settings import load
 from quit.settings.loading import PROFILES
 
@@ -73,6 +74,11 @@ def test_missing_values_halves_of_characters_and_other_types_are_written() -> No
     with temporary_sources([ROWS[0] | row]) as [text]:
         record = json.loads(Path(text.removeprefix("jsonl:")).read_text(encoding="utf-8"))
     assert record == ROWS[0] | row | {"candidates": None, "year": "2026-01-02", "path": "a"}
+
+
+def test_a_list_of_records_and_files_is_refused() -> None:
+    with pytest.raises(InputError, match="records and names of sources"), temporary_sources([ROWS[0], "starter"]):
+        pass
 
 
 def test_one_record_is_a_list_of_one() -> None:

@@ -132,8 +132,8 @@ class AnswerPool:
 
     def tokens(self, encoder: Encoder, max_tokens: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the token vectors of all members end to end, shape (tokens, dimension), float16, and where each
-        member's begin, shape (members + 1,), int64. Of a member's tokens the first ``max_tokens`` are kept, which bounds
-        the memory.
+        member's begin, shape (members + 1,), int64. Of a member's tokens the first ``max_tokens`` are kept, which
+        bounds the memory.
         """
 
         def encode() -> tuple[np.ndarray, np.ndarray]:
