@@ -75,6 +75,7 @@ def push(
             )
         facts = open_project(store, server, settings, project, new_project, report)
         number = report.project = facts.id
+        report.invitation = server.invitation(number)
         check_config(server, facts, repair, report)
         set_up(server, facts, settings)
         tasks = _tasks_by_question(server, number, report.problems)

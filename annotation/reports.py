@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 @dataclass
 class PushReport:
-    """What a push did. Numbers of tasks; ``remade``: deleted by hand on the server and created again; ``gone``: their
+    """What a push did. ``invitation``: the link with which people make an account, empty where the server is not the
+    workspace's own. Numbers of tasks; ``remade``: deleted by hand on the server and created again; ``gone``: their
     question has left the dataset; ``blind``: of those to review; ``problems``: in words, each with what to do."""
 
     url: str = ""
     project: int = 0
+    invitation: str = ""
     created: bool = False
     new: int = 0
     changed: int = 0

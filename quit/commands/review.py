@@ -125,18 +125,14 @@ def push(
         new_project: Make a new project and leave the last one.
         repair_config: Put back a labelling page that someone edited.
     """
-    from quit.annotation.client import connect
-
     arguments: dict[str, Any] = {"new_project": new_project, "repair": repair_config, "settings": set_}
     report: PushReport = _sync("push", workspace, url=url, project=project, **arguments)
-    opened, review = _open(workspace)
-    link = connect(opened.path, review, url).invitation(report.project)
     verb = "Made" if report.created else "Updated"
     lines = [
         f"{verb} project {report.project}: {report.url}/projects/{report.project}/data",
         f"  {counted(report.new, 'new task')}, {report.changed} changed, {report.unchanged} unchanged"
         + (f"; {report.blind} are blind" if report.blind else ""),
-        *([f"  for annotators: {link}"] if link else []),
+        *([f"  for annotators: {report.invitation}"] if report.invitation else []),
     ]
     _print_report(report, as_json, lines)
 
