@@ -30,6 +30,7 @@ from quit.common.cache import cache_folder, in_made_folder, open_wal, select_key
 from quit.common.progress import note
 from quit.errors import ServerError, SettingsError, Waiting
 from quit.models.generation.base import ChatRequest, ModelOptions, OnReply, cache_key
+from quit.models.generation.chat import Chat
 from quit.models.generation.ledger import Account, Amount
 from quit.models.generation.limits import pause
 from quit.models.generation.meter import Meter
@@ -80,7 +81,8 @@ class BatchGenerator:
         self._account = account
         self._meter = meter
         self._model = f"{server.urls()[0]} {options.model}"
-        self._replica = Replica(name, server.urls()[0], server.key(), options, server, meter, account, [])
+        self._chat = Chat(name, server.urls()[0], options, server, [])
+        self._replica = Replica(self._chat, server.key(), meter, account)
 
     def generate(self, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
         """See :class:`quit.models.generation.base.Generator`. Raises ``Waiting`` while replies are missing."""
@@ -120,13 +122,13 @@ class BatchGenerator:
         mine = [(identity, requests[tag], when) for tag, identity, when in batches if tag in requests]
         if not mine:
             return (
-                f"{self.name} waits for room at {self._replica.url}, where some {self._limit(notes):,.0f} tokens may "
+                f"{self.name} waits for room at {self._chat.url}, where some {self._limit(notes):,.0f} tokens may "
                 "wait at a time (batch_tokens of the server). Run the same command again later."
             )
         since = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(mine[0][2]))
         names = ", ".join(f"{identity} ({counted(count, 'request')})" for identity, count, _ in mine)
         return (
-            f"{self.name} waits for batches of {self._replica.url} since {since}: {names}. Run the same command again "
+            f"{self.name} waits for batches of {self._chat.url} since {since}: {names}. Run the same command again "
             "later: it collects the replies and goes on."
         )
 
@@ -138,7 +140,7 @@ class BatchGenerator:
             if failures >= _FOR_GOOD:
                 raise SettingsError(fault)
             raise ServerError(
-                f"{self._replica.url} ({self.name}) failed {failures} times on {counted(len(failed), 'request')} of a "
+                f"{self._chat.url} ({self.name}) failed {failures} times on {counted(len(failed), 'request')} of a "
                 f"batch; the last time: {fault}. What it answered before is kept."
             )
 
@@ -158,14 +160,14 @@ class BatchGenerator:
         try:
             batch = await self._json(session, "GET", f"/batches/{identity}")
             state = str(batch.get("status"))
-            subject = f"{self._replica.url} describes the batch {shown(identity)} of {self.name}"
+            subject = f"{self._chat.url} describes the batch {shown(identity)} of {self.name}"
             what = meaning_of(self._server, "batch", state, subject)
             files = [batch[name] for name in ("output_file_id", "error_file_id") if batch.get(name)]
             paths = [f"/files/{file}/content" for file in files if what == "ended"]
             contents = [await self._call(session, "GET", path, max_bytes=_MAX_REPLIES) for path in paths]
         except _NotFound:
             raise SettingsError(
-                f"{self._replica.url} does not find the batch {shown(identity)} of {self.name}, or its replies (HTTP "
+                f"{self._chat.url} does not find the batch {shown(identity)} of {self.name}, or its replies (HTTP "
                 "404): it was deleted, or the API key is of another project. Use the key it was made with; or set "
                 f"batch = false for the server {self._server.name}, which pays for its requests again, one by one."
             ) from None
@@ -213,7 +215,7 @@ class BatchGenerator:
         ledger.settle(reserve if owner == ledger.owner else Amount(), cost, request=False)
         if owner == ledger.owner and reserve != Amount() and not cost.fits(reserve):
             ledger.end(
-                f"{self._replica.url} counts {cost.tokens:,.0f} tokens for a batch of {self.name} with room for "
+                f"{self._chat.url} counts {cost.tokens:,.0f} tokens for a batch of {self.name} with room for "
                 f"{reserve.tokens:,.0f}"
             )
 
@@ -227,7 +229,7 @@ class BatchGenerator:
             return None
         if status == 200 or refusal_of(status, body.encode())[0] in ("withheld", "long"):
             return body, 0, None, key
-        fault = self._replica.fault(status, body.encode(), {}) if status >= 300 else None
+        fault = self._chat.fault(status, body.encode(), {}) if status >= 300 else None
         if isinstance(fault, SettingsError):
             return None, _FOR_GOOD, str(fault), key
         return None, 0, str(fault or shown(json.dumps(entry.get("error")))), key
@@ -254,7 +256,7 @@ class BatchGenerator:
         faults: list[SettingsError] = []
         for key, _, failures, reply, _ in replies:
             try:
-                completion = self._replica.parse(reply.encode(), 400)
+                completion = self._chat.parse(reply.encode(), 400)
             except PassingFault as fault:
                 again.append((str(fault), key))
                 continue
@@ -264,7 +266,7 @@ class BatchGenerator:
                     [key] if isinstance(fault, UnaskedThoughts) else []
                 )  # others may be read, by other settings
                 continue
-            completion = self._replica.fitted(completion, requests[positions[key]])
+            completion = self._chat.fitted(completion, requests[positions[key]])
             if completion.is_empty and not failures:
                 again.append(("an empty reply", key))
                 self._meter.add(self.name, retries=1, **completion.tokens)  # it was paid for
@@ -293,13 +295,13 @@ class BatchGenerator:
         size = 0
         for key in keys:
             request = requests[positions[key]]
-            body = self._replica.body(request)
+            body = self._chat.body(request)
             head = json.dumps({"custom_id": key.hex(), "method": "POST", "url": _PATH})
             line = f'{head[:-1]}, "body": '.encode() + body + b"}\n"
             if portion and (len(portion) == MAX_REQUESTS or size + len(line) > max_bytes):
                 yield portion
                 portion, size = [], 0
-            portion.append((key, line, self._account.worst(body, self._replica.max_tokens(request))))
+            portion.append((key, line, self._account.worst(body, self._chat.max_tokens(request))))
             size += len(line)
         if portion:
             yield portion
@@ -335,7 +337,7 @@ class BatchGenerator:
         except PassingFault as fault:  # it may have been made
             batch = await self._find(session, tag)
             if batch is None:
-                raise ServerError(f"{self._replica.url} takes no batch of {self.name}: {fault}.") from None
+                raise ServerError(f"{self._chat.url} takes no batch of {self.name}: {fault}.") from None
         self._note_made(notes, tag, batch)
 
     @staticmethod
@@ -367,7 +369,7 @@ class BatchGenerator:
         except ValueError:
             pass
         raise ServerError(
-            f"{self._replica.url} answers {self.name}'s batch with {shown(answer.decode(errors='replace'))}."
+            f"{self._chat.url} answers {self.name}'s batch with {shown(answer.decode(errors='replace'))}."
         )
 
     async def _call(
@@ -394,7 +396,7 @@ class BatchGenerator:
                 if attempt == attempts:
                     if attempts == 1:
                         raise
-                    raise ServerError(f"{self._replica.url} ({self.name}) failed {attempts} times: {fault}.") from None
+                    raise ServerError(f"{self._chat.url} ({self.name}) failed {attempts} times: {fault}.") from None
                 await asyncio.sleep(pause(attempt, fault.after))
         raise AssertionError("the last attempt returns or raises")
 
@@ -404,14 +406,14 @@ class BatchGenerator:
         options = self._replica.options_of_request
         options["headers"] = {name: value for name, value in options["headers"].items() if name != "Content-Type"}
         try:
-            async with session.request(method, endpoint(self._replica.url, path), **options, **content) as response:
+            async with session.request(method, endpoint(self._chat.url, path), **options, **content) as response:
                 if response.status == 404:
                     raise _NotFound(
-                        f"{self._replica.url} takes no batches (HTTP 404 for {path}): set batch = false for the server "
+                        f"{self._chat.url} takes no batches (HTTP 404 for {path}): set batch = false for the server "
                         f"{self._server.name}."
                     )
                 if response.status != 200:
-                    raise self._replica.fault(response.status, await response.content.read(MAX_BYTES), response.headers)
+                    raise self._chat.fault(response.status, await response.content.read(MAX_BYTES), response.headers)
                 async for chunk in response.content.iter_any():
                     yield chunk
         except (TimeoutError, aiohttp.ClientError, OSError) as error:

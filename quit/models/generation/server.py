@@ -16,6 +16,7 @@ import aiohttp
 from quit.common.progress import note
 from quit.errors import ServerError
 from quit.models.generation.base import ChatRequest, ModelOptions, OnReply
+from quit.models.generation.chat import Chat
 from quit.models.generation.ledger import Account, Ledger
 from quit.models.generation.meter import Meter
 from quit.models.generation.replica import Replica, RequestBatch, stop
@@ -48,7 +49,8 @@ class ServerGenerator:
         self._ledger = account.ledger
         urls, key = server.urls(), server.key()
         model_names: list[str] = []
-        self._replicas = [Replica(name, url, key, options, server, meter, account, model_names) for url in urls]
+        chats = [Chat(name, url, options, server, model_names) for url in urls]
+        self._replicas = [Replica(chat, key, meter, account) for chat in chats]
 
     def generate(self, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
         """See :class:`quit.models.generation.base.Generator`."""
@@ -109,7 +111,7 @@ class ServerGenerator:
             pause = min(pause * 1.5, 10.0)
             gone = [replica for replica in replicas if replica.is_gone and len(batch.with_reply) > before]
             for replica in gone:
-                replica.tell("gone", "is gone. Its requests go to the other servers until it is back.")
+                replica.chat.tell("gone", "is gone. Its requests go to the other servers until it is back.")
                 if await replica.is_back(batch.session):
                     note(f"{self.name}: {replica.url} is back.", loud=True)
                     batch.is_shared_anew = True

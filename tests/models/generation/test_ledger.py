@@ -49,11 +49,11 @@ class Charging:
         prompt, most = len(json.dumps(payload["messages"])) // 4, payload["max_tokens"]
         reply = 400 if kind == "overlong" else draw.randint(1, most)
         if kind == "free":
-            raise replica.fault(draw.choice(FREE), b"", {})
+            raise replica.chat.fault(draw.choice(FREE), b"", {})
         self.overlong += reply > most
         self.cost += MODEL.cost(prompt, 0, min(reply, most)) or 0.0
         if kind in ("lost", "refused"):
-            raise replica.fault(400 if kind == "refused" else draw.choice(LOST), b"", {})
+            raise replica.chat.fault(400 if kind == "refused" else draw.choice(LOST), b"", {})
         if kind == "late":
             raise PassingFault("no reply within 5 s", overloaded=True)
         part = draw.randint(0, reply // 2)
@@ -115,7 +115,7 @@ def test_a_lost_reply_is_free_only_where_nothing_was_begun(status: int) -> None:
         generator = ServerGenerator("r", ModelOptions("rude"), settings, account=account)
         generator.generate([request], lambda *_: None)
     replica = generator._replicas[0]
-    worst = account.worst(replica.body(request), 32)
+    worst = account.worst(replica.chat.body(request), 32)
     assert (ledger.spent.cost > worst.cost) is (status in LOST)
 
 
