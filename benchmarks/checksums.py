@@ -17,12 +17,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 from benchmarks.synthetic import carry_out, make
+from quit.common.manifests import FileState
 
 
 def measure(arguments: list[str]) -> dict[str, float]:
@@ -35,7 +34,7 @@ def measure(arguments: list[str]) -> dict[str, float]:
     compare, checked = quit.engine.parts.damage, {"seconds": 0.0, "bytes": 0}
     seen: set[Path] = set()
 
-    def timed(path: Path, described: Mapping[str, Any] | None) -> str | None:
+    def timed(path: Path, described: FileState | None) -> str | None:
         start = time.process_time()
         fault = compare(path, described)
         checked["seconds"] += time.process_time() - start

@@ -24,6 +24,7 @@ from quit.contracts.tables import HARD_FROM, MEDIUM_FROM
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.engine.planning import checked_build
+from quit.engine.reading import Request
 from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
 from quit.stages.labelling.answers import number_answers
@@ -97,7 +98,7 @@ def make(
 def begun(folder: Path, overrides: Sequence[str] = ()) -> Pipeline:
     """Return a build of ``collection.jsonl`` into the workspace ``W`` of the same folder, on the embedded profile."""
     settings, sources = checked_build([f"jsonl:{folder / 'collection.jsonl'}"], "embedded", overrides)
-    requested = {"profile": "embedded", "overrides": overrides}
+    requested = Request([], "embedded", list(overrides))
     pipeline = Pipeline(Workspace.create(folder / "W"), settings, sources, requested=requested)
     pipeline.begin()
     return pipeline

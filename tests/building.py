@@ -7,6 +7,7 @@ import pytest
 
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import checked_build
+from quit.engine.reading import Request
 from quit.engine.workspace import Workspace
 from quit.models.factory import Models
 from tests.once import once
@@ -31,7 +32,7 @@ def plan_build(
     """
     settings, refs = checked_build([f"jsonl:{source}"], str(profile), overrides)
     workspace = Workspace.open(folder) if folder.exists() else Workspace.create(folder)
-    requested = {"profile": str(profile), "overrides": list(overrides)}
+    requested = Request([], str(profile), list(overrides))
     return Pipeline(workspace, settings, refs, requested=requested, models=models)
 
 

@@ -13,7 +13,7 @@ from quit.errors import shell_word
 from quit.release.view import embedded_labels
 from quit.render import terminal
 from quit.render.table import Table, number
-from quit.status.asked import asked, asked_tables
+from quit.status.partial import asked_tables, partly_asked
 from quit.status.replies import cut_notes, readers_table, replies_table
 from quit.status.summary import left_out, stages_table, summary, ways_out
 from quit.text.words import counted
@@ -43,7 +43,10 @@ def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:
         pieces += [replies_table(readers), *cut_notes(readers)]
     lines = origin_lines(origins(workspace.path))
     pieces += filter(None, [embedded_labels(workspace, pipeline.settings) if pipeline else None])
-    pieces += [*asked_tables(asked(workspace)), *(["\n".join(["Replies used, all runs", *lines])] if lines else [])]
+    pieces += [
+        *asked_tables(partly_asked(workspace)),
+        *(["\n".join(["Replies used, all runs", *lines])] if lines else []),
+    ]
     terminal.show(pieces)
 
 
@@ -71,7 +74,7 @@ def print_summary(workspace: Workspace) -> None:
     terminal.sentence(f"\nThe tables are in {workspace}/tables, numbered in pipeline order. Next:")
     first = workspace.rows("SELECT question_id FROM labels ORDER BY 1 LIMIT 1", ["labels"])
     next_commands = {f"show -w {path} {escape(name)}": "everything about one question" for (name,) in first}
-    if asked(workspace) or not settings_of(workspace).passages.is_full:
+    if partly_asked(workspace) or not settings_of(workspace).passages.is_full:
         next_commands[f"export -w {path} --format huggingface --out exports"] = "a Hugging Face dataset"
     else:
         next_commands[f"export -w {path} --out exports"] = "a Hugging Face dataset and the paper's release JSON"

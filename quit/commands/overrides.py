@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from quit.commands import options
 from quit.commands.declaring import Group
 from quit.commands.options import open_workspace, show
+from quit.common.rows import Row
 from quit.errors import shell_word
 
 override = Group("Overrule findings of the leakage filter; the next build applies it.")
@@ -94,7 +95,7 @@ def override_withdraw(
     _print([withdraw(open_workspace(workspace), override_id, by, reason)], as_json, "", workspace)
 
 
-def _print(rows: list[dict[str, Any]], as_json: bool, nothing: str, workspace: Path) -> None:
+def _print(rows: list[Row], as_json: bool, nothing: str, workspace: Path) -> None:
     from quit.commands.question import describe_override
 
     lines = [f"{row['override_id']}: {describe_override(row)}" for row in rows]

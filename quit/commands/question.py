@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
 from quit.common.ids import HINT_CHARACTERS, is_given, own_id
-from quit.common.rows import grouped
+from quit.common.rows import Row, grouped
 from quit.render import terminal
 from quit.render.table import BASES, VERDICTS, Table, number, plain_name
 from quit.text.words import counted
 
+if TYPE_CHECKING:
+    from quit.status.story import Story
 
-def describe_override(row: dict[str, Any]) -> str:
+
+def describe_override(row: Row) -> str:
     """Return one override as a line: what, which, who, when, why."""
     return f"{row['decision']} {row['hint_id'] or ''}, by {row['by']} at {row['created_at']} ({row['reason']})"
 
 
-def override_line(row: dict[str, Any]) -> str:
+def override_line(row: Row) -> str:
     """Return one override as a line of a list; one that was replaced or withdrawn says so, and one whose hint is
     gone."""
     mark = "" if row["in_force"] else " (no more)"
@@ -27,7 +29,7 @@ def override_line(row: dict[str, Any]) -> str:
     return f"Override {row['override_id']}{mark}: {describe_override(row)}{remark}"
 
 
-def print_question(life: Mapping[str, Any], passages: int) -> None:
+def print_question(life: Story, passages: int) -> None:
     """Print one question's story; ``passages`` limits how many passages are listed (0: all)."""
     terminal.line(f"[bold]{escape(life['question_id'])}[/]")
     if question := life["question"]:
@@ -42,14 +44,13 @@ def print_question(life: Mapping[str, Any], passages: int) -> None:
     _print_reviews(life)
 
 
-def _print_origins(life: Mapping[str, Any]) -> None:
+def _print_origins(life: Story) -> None:
     for row in life["origins"]:
         terminal.line(f"From {row['source']} {escape(row['where'])} ({escape(row['record_id'])})")
-    for row in life["rejects"]:
-        where = escape(f" {row['hint_id']}" if row["hint_id"] else "")
-        terminal.line(
-            f"[yellow]Left out[/] at {row['stage']}{where}: {plain_name(row['reason'])} ({escape(row['detail'])})"
-        )
+    for reject in life["rejects"]:
+        where = escape(f" {reject['hint_id']}" if reject["hint_id"] else "")
+        reason = f"{plain_name(reject['reason'])} ({escape(reject['detail'])})"
+        terminal.line(f"[yellow]Left out[/] at {reject['stage']}{where}: {reason}")
     if life["candidates"]:
         terminal.line(f"Candidates: {escape(', '.join(life['candidates']))}")
     if life["drawn_candidates"]:
@@ -57,11 +58,11 @@ def _print_origins(life: Mapping[str, Any]) -> None:
         terminal.line(f"Candidates drawn from the collection: {escape(names)}")
 
 
-def _print_hints(life: Mapping[str, Any]) -> None:
+def _print_hints(life: Story) -> None:
     several = len({row["file"] for row in life["hints"]}) > 1  # one file is named above
     given = any(is_given(life["question_id"], row["hint_id"]) for row in life["hints"])
     rows = [
-        (HINT_CHARACTERS[row["rank"]] if row["selected"] else "",
+        ("" if row["rank"] is None or not row["selected"] else HINT_CHARACTERS[row["rank"]],
          own_id(life["question_id"], row["hint_id"]) if given else row["hint_id"].rpartition("-")[2],
          number(row["convergence"], ".2f", ""), row["hint"], *[row["file"]] * several)
         for row in life["hints"]
@@ -85,7 +86,7 @@ def _print_hints(life: Mapping[str, Any]) -> None:
         terminal.sentence(override_line(row))
 
 
-def _print_probe_and_split(life: Mapping[str, Any]) -> None:
+def _print_probe_and_split(life: Story) -> None:
     if (row := life["description"]) and row["coarse"]:
         producer = escape(row["type_producer"].partition("@")[0])
         difficulty = f"difficulty {row['difficulty']:.2f} ({row['difficulty_bin']})"
@@ -99,7 +100,7 @@ def _print_probe_and_split(life: Mapping[str, Any]) -> None:
         terminal.line(f"Split: {row['split']}{parametric[row['parametric']]}")
 
 
-def _print_passages(life: Mapping[str, Any], limit: int) -> None:
+def _print_passages(life: Story, limit: int) -> None:
     """Print passages with their labels and each distinct answer with the numbers of the readers that gave it."""
     rows = life["passages"]
     by_answers = sorted(rows, key=lambda row: -len(row["answers"]))  # not every reader is asked about every passage
@@ -120,7 +121,7 @@ def _print_passages(life: Mapping[str, Any], limit: int) -> None:
         terminal.sentence(life["embedded_labels"])
 
 
-def _print_verdicts(life: Mapping[str, Any]) -> None:
+def _print_verdicts(life: Story) -> None:
     has_votes = any(row["votes"] for row in life["verdicts"])
     rows = [
         ("unknown" if (row["correct"], row["basis"]) == (None, None) else VERDICTS[row["correct"]], row["answer"],
@@ -135,7 +136,7 @@ def _print_verdicts(life: Mapping[str, Any]) -> None:
         terminal.line(f"Valid answers: {escape('; '.join(row['answer'] for row in life['valid_answers']))}")
 
 
-def _print_reviews(life: Mapping[str, Any]) -> None:
+def _print_reviews(life: Story) -> None:
     for row in life["reviews"]:
         if row["kind"] == "annotation":
             aside = "" if row["counts"] else ", does not count"

@@ -9,13 +9,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from quit.common.files import file_mark, is_settled, json_bytes, known_checksum, read_json, write_json
 from quit.common.ids import content_hash
 from quit.errors import WorkspaceError
 
 
-def file_entry(path: Path) -> dict[str, Any]:
-    """Return {bytes, sha256} of a file."""
+class FileState(TypedDict):
+    """A file's size and checksum."""
+
+    bytes: int
+    sha256: str
+
+
+def file_entry(path: Path) -> FileState:
+    """Return the state of a file."""
     return {"bytes": path.stat().st_size, "sha256": known_checksum(path)}
 
 

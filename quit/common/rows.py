@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
+Row = dict[str, Any]
+"""A row of a table or a query, by column: a table's contract says which, a query itself."""
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -42,7 +44,7 @@ def limited_database(memory_mb: int) -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"memory_limit": f"{memory_mb}MB"})
 
 
-def sql_rows(connection: duckdb.DuckDBPyConnection, sql: str, params: object = None) -> list[dict[str, Any]]:
+def sql_rows(connection: duckdb.DuckDBPyConnection, sql: str, params: object = None) -> list[Row]:
     """Return the rows of an SQL query, by column. ``params``: of the query, by place or by name."""
     return connection.sql(sql, params=params).to_arrow_table().to_pylist()
 

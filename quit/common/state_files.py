@@ -4,45 +4,57 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
-from pydantic import BaseModel, Field, PositiveInt, TypeAdapter, ValidationError
+from pydantic import Field, PositiveInt, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
+from quit.common.manifests import FileState
 from quit.errors import WorkspaceError
 
 
-class _Part(BaseModel):
+class Part(FileState):
+    """A Parquet part of a table; ``first`` and ``last`` bound its questions."""
+
     file: str
     rows: int
-    bytes: int
-    sha256: str
-    first: str | None = None
-    last: str | None = None
+    first: NotRequired[str | None]
+    last: NotRequired[str | None]
 
 
-class _Table(BaseModel):
+class PartedTable(TypedDict):
+    """A table of a stage run."""
+
     rows: int
-    parts: list[_Part]
+    parts: list[Part]
 
 
-class _Manifest(BaseModel):
-    tables: dict[str, _Table]
-    supersedes: list[str] = []
-    inputs: dict[str, str] = {}
+class Manifest(TypedDict):
+    """A complete stage run: its tables, and what they were made from. ``inputs``: earlier stage run -> hash of its
+    tables; ``sources``: of the stage that reads them."""
+
+    tables: dict[str, PartedTable]
+    supersedes: NotRequired[list[str]]
+    inputs: NotRequired[dict[str, str]]
+    models: NotRequired[list[str]]
+    settings: NotRequired[dict[str, Any]]
+    sources: NotRequired[list[dict[str, str]]]
 
 
-class _Marker(BaseModel):
-    format: PositiveInt
+class Build(TypedDict):
+    """What the last build took; ``checksums``: of files outside the workspace."""
 
-
-class _Build(BaseModel):
     profile: str
     overrides: list[str]
     sources: list[str]
-    checksums: dict[str, str] = {}
+    checksums: NotRequired[dict[str, str]]
 
 
-class _Applied(BaseModel):
+class _Marker(TypedDict):
+    format: PositiveInt
+
+
+class _Applied(TypedDict):
     parts: list[str]
 
 
@@ -56,9 +68,9 @@ _Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
 _SHAPES: dict[str, tuple[TypeAdapter[Any], str]] = {
     "workspace.json": (TypeAdapter(_Marker), "Take it from a copy of the workspace, or build into a new folder."),
     "state.json": (TypeAdapter(dict[str, str]), _AGAIN),
-    "build.json": (TypeAdapter(_Build), "Delete it and name profile and sources again: quit build --source KIND:PATH."),
-    "manifest.json": (TypeAdapter(_Manifest), _AGAIN),
-    "damaged.json": (TypeAdapter(_Manifest), _AGAIN),
+    "build.json": (TypeAdapter(Build), "Delete it and name profile and sources again: quit build --source KIND:PATH."),
+    "manifest.json": (TypeAdapter(Manifest), _AGAIN),
+    "damaged.json": (TypeAdapter(Manifest), _AGAIN),
     "applied.json": (TypeAdapter(_Applied), "Delete it and apply the reviews again: quit review apply."),
     "lock.json": (TypeAdapter(dict[str, Any]), "Delete it."),
     "project.json": (TypeAdapter(dict[str, Any]), _PROJECT),

@@ -24,6 +24,7 @@ from typing import Any
 import pyarrow as pa
 
 from quit.common.ids import content_hash
+from quit.common.manifests import FileState
 from quit.common.parquet import Owner, opened
 from quit.common.ranges import WHOLE, Range
 from quit.dataset.files import TABLES, TableFiles
@@ -49,6 +50,13 @@ class ReaderInfo:
     role: str
     identity: str
     kind: str
+
+
+class TableEntry(FileState):
+    """A table's file in a release."""
+
+    file: str
+    rows: int
 
 
 def fingerprint_of(provenance: Mapping[str, Any], readers: Sequence[ReaderInfo]) -> str:
@@ -246,7 +254,7 @@ def verify(path: str | Path) -> Release:
     return release
 
 
-def _fault(files: TableFiles, name: str, entry: Mapping[str, Any]) -> str | None:
+def _fault(files: TableFiles, name: str, entry: TableEntry) -> str | None:
     (path,) = files.parts[name]
     try:
         if fault := damage(path, entry):

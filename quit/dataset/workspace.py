@@ -42,7 +42,7 @@ def dataset_of(pipeline: Pipeline) -> Dataset:
 def filling_in(workspace: Workspace) -> str:
     """Return the command that has every labeler asked about every passage. Replies that are in the cache of replies are
     not asked for again."""
-    overrides = (workspace.build or {}).get("overrides", [])
+    overrides = workspace.build["overrides"] if workspace.build else []
     every = "labels.partial=off"
     settings = "".join(f" --set {shlex.quote(text)}" for text in [*without(overrides, [every]), every])
     return f"quit build -w {shell_word(workspace)}{settings}"
@@ -92,7 +92,7 @@ def without_folder(name: str) -> str:
 def provenance_of(pipeline: Pipeline) -> dict[str, Any]:
     """Return settings, fingerprints, sources and program version of a finished build: nothing of machines or people."""
     sources = []
-    for fact in pipeline.workspace.current()["collect"][1]["sources"]:
+    for fact in pipeline.workspace.current()["collect"].manifest["sources"]:
         source = SOURCES[fact["kind"]]
         sources.append(
             {

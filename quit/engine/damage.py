@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from quit.common.files import files_below, read_json, write_json
-from quit.common.state_files import read_state
+from quit.common.state_files import Manifest, Part, read_state
 from quit.engine.parts import damage
 from quit.engine.workspace import Workspace, parts_of
 from quit.errors import WorkspaceError
@@ -33,7 +32,7 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
         parts_too = [path for path in files_below(folder) if path.suffix == ".parquet"] if foreign else []
         workspace.remove(folder, [folder / "manifest.json", *parts_too])
         manifest, messages = None, [str(error)]
-    parts: Sequence[tuple[Path, dict[str, Any] | None]]
+    parts: Sequence[tuple[Path, Part | None]]
     if manifest is None:
         parts = [(path, None) for name in outputs for path in sorted((folder / name).glob("part-*.parquet"))]
     else:
@@ -53,7 +52,7 @@ def discard_to_compare(workspace: Workspace, folder: Path) -> None:
     workspace.remove(folder, [path for path in files_below(folder) if path.suffix == ".parquet"])
 
 
-def _set_aside(workspace: Workspace, folder: Path, manifest: dict[str, Any]) -> None:
+def _set_aside(workspace: Workspace, folder: Path, manifest: Manifest) -> None:
     workspace.refuse_links(folder)
     write_json(folder / DAMAGED_MANIFEST, manifest)
     workspace.remove(folder, [folder / "manifest.json"])

@@ -16,11 +16,11 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from quit import contracts
 from quit.common.files import files_below, known_checksum, remove_leftovers, write_json
-from quit.common.state_files import read_state
+from quit.common.state_files import Build, read_state
 from quit.errors import InputError, WorkspaceError, refuse_newer, shell_word
 from quit.settings import file_of
 
@@ -154,9 +154,8 @@ class Location:
         write_json(self.path / name, value)
 
     @property
-    def build(self) -> dict[str, Any] | None:
-        """Profile, settings and sources of the last build, files by their whole paths; None where there was none.
-        ``checksums``: of files outside the workspace."""
+    def build(self) -> Build | None:
+        """What the last build took, files by their whole paths; None where there was none."""
         build = read_state(self.path / "build.json")
         return build and _with_paths(build, lambda _, path: str(self.path.resolve() / path))
 
@@ -172,12 +171,12 @@ class Location:
                 checksums[str(path)] = known_checksum(path)
             return str(path)
 
-        build = {**_with_paths(values, remembered), "checksums": checksums}
+        build = {**_with_paths(cast(Build, values), remembered), "checksums": checksums}
         if build != read_state(self.path / "build.json"):
             self.put_json("build.json", build)
 
 
-def check_build_files(workspace: object, build: Mapping[str, Any], *options: str) -> None:
+def check_build_files(workspace: object, build: Build, *options: str) -> None:
     """Raise ``InputError`` for a file of a workspace's last build that is gone, with its checksum and what names
     another. ``options``: only files that these name (``--source``, ``-p``, ``--set``). Files of the section ``review``
     are read with the tasks for people alone."""
@@ -194,7 +193,7 @@ def check_build_files(workspace: object, build: Mapping[str, Any], *options: str
     _with_paths(build, check)
 
 
-def _with_paths(build: Mapping[str, Any], visit: Callable[[str, str], str]) -> dict[str, Any]:
+def _with_paths(build: Build, visit: Callable[[str, str], str]) -> Build:
     """Return profile, settings and sources with ``visit(option, path)`` in place of each path that ``option`` names."""
     sources = (text.partition(":") for text in build["sources"])
     overrides = ((text, text.partition("=")[0].strip(), file_of(text)) for text in build["overrides"])

@@ -3,7 +3,6 @@ trusted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,10 @@ import pyarrow.parquet as pq
 from quit import contracts
 from quit.common.columns import plain, rows_hash
 from quit.common.files import file_checksum, file_mark, is_settled, known_checksum
+from quit.common.manifests import FileState
 from quit.common.parquet import UNREADABLE, Owner, opened, parquet_writer
 from quit.common.ranges import Range
+from quit.common.state_files import Part
 from quit.errors import WorkspaceError
 
 _HASH = b"quit.rows"
@@ -39,22 +40,18 @@ def write_part(target: Path, rows: pa.Table, schema: pa.Schema) -> None:
             file.write_table(rows.slice(first, _GROUP).cast(schema), _GROUP)
 
 
-def describe(path: Path, table: str) -> dict[str, Any]:
-    """Return the manifest entry of a part: ``file``, ``rows``, ``bytes``, ``sha256``, and ``first`` and ``last``
-    question.
-
-    Raises :class:`WorkspaceError` for one that cannot be read.
-    """
+def describe(path: Path, table: str) -> Part:
+    """Return what a manifest says of a part. Raises :class:`WorkspaceError` for one that cannot be read."""
     with opened(path, ["question_id"], _NEW) as parquet:
-        facts: dict[str, Any] = {"file": path.name, "rows": parquet.metadata.num_rows, "bytes": path.stat().st_size}
+        rows, bounds = parquet.metadata.num_rows, {}
         if "question_id" in parquet.schema_arrow.names and table != "rejects":
             # No order is assumed: whatever a stage's row order, these bound the part's questions.
-            bounds = pc.min_max(plain(parquet.read(["question_id"]).column(0).unique()))
-            facts |= {"first": bounds["min"].as_py(), "last": bounds["max"].as_py()}
-    return {**facts, "sha256": file_checksum(path)}
+            bounds = pc.min_max(plain(parquet.read(["question_id"]).column(0).unique())).as_py()
+    part: Part = {"file": path.name, "rows": rows, "bytes": path.stat().st_size, "sha256": file_checksum(path)}
+    return {**part, "first": bounds["min"], "last": bounds["max"]} if bounds else part
 
 
-def damage(path: Path, part: Mapping[str, Any] | None) -> str | None:
+def damage(path: Path, part: FileState | None) -> str | None:
     """Return what is wrong with a part, None where nothing is.
 
     ``part``: what its manifest says of it. Where that is None (the stage is not finished), all pages are read and

@@ -5,7 +5,7 @@ A stage run with a manifest under its fingerprint is done; one with some parts i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from threading import Lock
@@ -20,6 +20,7 @@ from quit.common.retries import with_retries
 from quit.engine.damage import clear_damage_marker, discard_damaged, rebuilt_identically
 from quit.engine.plan import BuildPlan, StageRun
 from quit.engine.questions import check_questions, fitting_rows
+from quit.engine.reading import Request
 from quit.engine.usage import record
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError, is_too_little_memory, shell_word
@@ -50,7 +51,7 @@ class Pipeline(BuildPlan):
         settings: Settings,
         sources: Sequence[SourceRef],
         *,
-        requested: Mapping[str, Any] | None = None,
+        requested: Request | None = None,
         models: Models | None = None,
         replace: bool = False,
     ) -> None:
@@ -196,7 +197,7 @@ class Pipeline(BuildPlan):
 
     def _remember(self) -> None:
         if self.requested is not None:
-            profile, overrides = str(self.requested["profile"]), list(self.requested["overrides"])
+            profile, overrides = self.requested.profile, self.requested.overrides
             sources = [str(source) for source in self.sources]
             self.workspace.set_build({"profile": profile, "overrides": overrides, "sources": sources})
         self._set_current({run.key for run in self.runs if self.is_done(run)})

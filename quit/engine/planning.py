@@ -4,13 +4,14 @@ nowhere else."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from quit.common.arithmetic import ARITHMETIC, arithmetic
 from quit.common.progress import note
+from quit.common.state_files import Build
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import check_labelers
 from quit.engine.reading import as_built, settings_of
@@ -54,7 +55,7 @@ def locked_build(
     with target.lock(settings.run.lock_seconds, note):
         request = as_built(target, sources, profile, overrides, add=add)  # the run that held it may have changed them
         settings, refs = checked_build(*request)
-        pipeline = Pipeline(target, settings, refs, requested=request._asdict(), replace=replace)
+        pipeline = Pipeline(target, settings, refs, requested=request, replace=replace)
         if keep_labels:
             _check_labels_stay(pipeline)
         for line in pipeline.discard_damaged():
@@ -192,7 +193,7 @@ def last_build(workspace: Workspace, changes: Sequence[str] = (), *, runs: bool 
     settings, refs = request.settings, [parse_source(text) for text in request.sources]
     if not runs:
         settings = as_looked_at(workspace, settings)
-    pipeline = Pipeline(workspace, settings, refs, requested=request._asdict())
+    pipeline = Pipeline(workspace, settings, refs, requested=request)
     _ = pipeline.source_checksums  # reads the sources, so that a missing one shows now
     return pipeline
 
@@ -212,7 +213,7 @@ def as_looked_at(workspace: Workspace, settings: Settings) -> Settings:
     return settings
 
 
-def last_build_options(workspace: Workspace) -> Mapping[str, Any]:
+def last_build_options(workspace: Workspace) -> Build:
     """Return profile, overrides and sources of the last build. Raises ``InputError`` where nothing was built."""
     if workspace.build is None:
         raise InputError(

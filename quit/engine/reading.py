@@ -16,6 +16,7 @@ from quit.common.files import read_json
 from quit.common.parquet import ALL, KEYS, Owner, Questions, joined, pieces
 from quit.common.ranges import WHOLE, Range
 from quit.common.rows import cursor
+from quit.common.state_files import Build, Manifest
 from quit.engine.location import Location, check_build_files
 from quit.engine.parts import damage, read_log_part
 from quit.errors import InputError
@@ -35,6 +36,13 @@ OPTIONS = {
 GIVEN = "passages.hints=given"
 """What a build sets, over all other settings, where its sources' records have passages."""
 _LASTING = (*(f"{key}=" for key in OPTIONS.values()), "review.")
+
+
+class CurrentRun(NamedTuple):
+    """A stage run whose tables are current: their folder, and what its manifest says."""
+
+    folder: Path
+    manifest: Manifest
 
 
 class TableReader(ABC):
@@ -59,12 +67,12 @@ class TableReader(ABC):
         return {}
 
     @property
-    def build(self) -> dict[str, Any] | None:
-        """Profile, settings and sources of the last build, or None."""
+    def build(self) -> Build | None:
+        """What the last build took, or None."""
         return None
 
-    def current(self, runs: Sequence[str] | None = None) -> dict[str, tuple[Path, dict[str, Any]]]:
-        """Return stage run -> (folder, manifest) of the current tables; nothing where there are no stage runs."""
+    def current(self, runs: Sequence[str] | None = None) -> dict[str, CurrentRun]:
+        """Return the current tables by stage run; nothing where there are no stage runs."""
         return {}
 
     @abstractmethod
@@ -73,7 +81,7 @@ class TableReader(ABC):
         name: str,
         shard: Range = WHOLE,
         runs: Sequence[str] | None = None,
-        current: Mapping[str, tuple[Path, dict[str, Any]]] | None = None,
+        current: Mapping[str, CurrentRun] | None = None,
     ) -> list[Path]:
         """Return the files of a table that may hold rows of ``shard``.
 
@@ -97,7 +105,7 @@ class TableReader(ABC):
         name: str,
         shard: Range = WHOLE,
         runs: Sequence[str] | None = None,
-        current: Mapping[str, tuple[Path, dict[str, Any]]] | None = None,
+        current: Mapping[str, CurrentRun] | None = None,
     ) -> list[Path]:
         """Return what :meth:`part_files` does and, of ``second_verdicts``, those that lie beside. Raises ``InputError``
         for one of these that was changed."""

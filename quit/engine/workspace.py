@@ -16,7 +16,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import pyarrow as pa
 
@@ -27,11 +27,11 @@ from quit.common.manifests import as_written, with_checksum
 from quit.common.parquet import Owner
 from quit.common.ranges import WHOLE, Range
 from quit.common.rows import grouped
-from quit.common.state_files import read_state
+from quit.common.state_files import Manifest, Part, PartedTable, read_state
 from quit.engine.location import Location
 from quit.engine.logs import Log
 from quit.engine.parts import damage, describe, part_name, write_part
-from quit.engine.reading import TableReader
+from quit.engine.reading import CurrentRun, TableReader
 from quit.errors import WorkspaceError, shell_word
 
 
@@ -43,12 +43,20 @@ class StageRun(NamedTuple):
     folder: Path
 
 
+class _ReadManifest(NamedTuple):
+    """A manifest that was read: the state of its file then, and the hash of its tables."""
+
+    stamp: tuple[int, int, int]
+    manifest: Manifest
+    version: str
+
+
 class Workspace(Location, TableReader):
     """Tables under a folder. Open it with :meth:`open` or :meth:`create`; the class itself checks nothing."""
 
     def __init__(self, location: str | Path) -> None:
         super().__init__(location)
-        self._manifests: dict[Path, tuple[tuple[int, int, int], dict[str, Any], str]] = {}
+        self._manifests: dict[Path, _ReadManifest] = {}
 
     # Stage runs
 
@@ -65,11 +73,11 @@ class Workspace(Location, TableReader):
     @property
     def versions(self) -> dict[str, str]:
         """As :attr:`TableReader.versions`."""
-        return {run: self._manifests[folder / "manifest.json"][2] for run, (folder, _) in self.current().items()}
+        return {run: self._manifests[folder / "manifest.json"].version for run, (folder, _) in self.current().items()}
 
     def version(self, folder: Path) -> str | None:
         """Return the hash of a stage run's tables, None where it is incomplete. Raises as :meth:`manifest` does."""
-        return None if self.manifest(folder) is None else self._manifests[folder / "manifest.json"][2]
+        return None if self.manifest(folder) is None else self._manifests[folder / "manifest.json"].version
 
     def set_current(self, state: Mapping[str, str]) -> None:
         """Make these fingerprints the current ones."""
@@ -80,7 +88,7 @@ class Workspace(Location, TableReader):
         """Return the folder of a stage run's tables."""
         return self.path / "tables" / f"{number:02d}_{run.replace(':', '_')}" / fingerprint
 
-    def manifest(self, folder: Path) -> dict[str, Any] | None:
+    def manifest(self, folder: Path) -> Manifest | None:
         """Return the manifest of a complete stage run, or None. Raises :class:`WorkspaceError` for a damaged one, and
         one of another run."""
         path = folder / "manifest.json"
@@ -89,7 +97,7 @@ class Workspace(Location, TableReader):
         except FileNotFoundError:
             return None
         stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
-        if self._manifests.get(path, (None,))[0] != stamp:
+        if path not in self._manifests or self._manifests[path].stamp != stamp:
             value = read_state(path)
             if value is None:  # removed by another process meanwhile
                 return None
@@ -97,8 +105,8 @@ class Workspace(Location, TableReader):
                 raise self.owner.error(f"{path} is of another run. {self.owner.advice}")
             if (manifest := as_written(value)) is None:
                 raise self.owner.error(f"{path} was altered. {self.owner.advice}")
-            self._manifests[path] = (stamp, manifest, content_hash(manifest["tables"]))
-        return self._manifests[path][1]
+            self._manifests[path] = _ReadManifest(stamp, cast(Manifest, manifest), content_hash(manifest["tables"]))
+        return self._manifests[path].manifest
 
     def part_done(self, folder: Path, outputs: Sequence[str], shard: Range) -> bool:
         """Whether every table of a stage run has this shard's part."""
@@ -111,9 +119,9 @@ class Workspace(Location, TableReader):
             with writing(path), replacing(path) as temporary:
                 write_part(temporary, rows, contracts.table(name).schema)
 
-    def finish(self, folder: Path, outputs: Sequence[str], count: int, facts: Mapping[str, Any]) -> None:
+    def finish(self, folder: Path, outputs: Sequence[str], count: int, facts: Mapping[str, object]) -> None:
         """Write a stage run's manifest, and remove what an interrupted run with other shards left."""
-        tables: dict[str, Any] = {}
+        tables: dict[str, PartedTable] = {}
         for name in outputs:
             paths = [folder / name / part_name(Range(index, count)) for index in range(count)]
             parts = [describe(path, name) for path in paths]
@@ -150,17 +158,16 @@ class Workspace(Location, TableReader):
         folders = sorted((self.path / "tables").glob("*_*"))
         return [(folder.name.partition("_")[2].replace("_", ":"), folder) for folder in folders]
 
-    def current(self, runs: Sequence[str] | None = None) -> dict[str, tuple[Path, dict[str, Any]]]:
-        """Return stage run -> (folder, manifest) of the current tables, or of these runs' alone; an incomplete run is
-        left out."""
+    def current(self, runs: Sequence[str] | None = None) -> dict[str, CurrentRun]:
+        """Return the current tables by stage run, or of these runs' alone; an incomplete run is left out."""
         folders = grouped(self._stage_folders)
-        tables: dict[str, tuple[Path, dict[str, Any]]] = {}
+        tables: dict[str, CurrentRun] = {}
         for run, fingerprint in self.state.items():
             if runs is None or run in runs:
                 for folder in folders.get(run, ()):
                     manifest = self.manifest(folder / fingerprint)
                     if manifest is not None:
-                        tables[run] = (folder / fingerprint, manifest)
+                        tables[run] = CurrentRun(folder / fingerprint, manifest)
         return tables
 
     # Tables
@@ -181,7 +188,7 @@ class Workspace(Location, TableReader):
         name: str,
         shard: Range = WHOLE,
         runs: Sequence[str] | None = None,
-        current: Mapping[str, tuple[Path, dict[str, Any]]] | None = None,
+        current: Mapping[str, CurrentRun] | None = None,
     ) -> list[Path]:
         """Return the current files of a table that may hold rows of ``shard``; of a log, all.
 
@@ -197,7 +204,7 @@ class Workspace(Location, TableReader):
             # A stage that supersedes a table (the label update) has it for itself.
             superseding = [run for run, (_, manifest) in current.items() if name in manifest.get("supersedes", ())]
             runs = superseding[-1:] or None
-        files: list[tuple[Path, Mapping[str, Any]]] = []
+        files: list[tuple[Path, Part]] = []
         for run, (folder, manifest) in current.items():
             if name in manifest["tables"] and (runs is None or run in runs):
                 for part in manifest["tables"][name]["parts"]:
@@ -211,11 +218,11 @@ class Workspace(Location, TableReader):
 
     def damaged(self) -> list[Path]:
         """Return the current parts that are missing or not as their manifest says."""
-        parts = (pair for stage_run in self.current().values() for pair in parts_of(*stage_run))
+        parts = (pair for run in self.current().values() for pair in parts_of(run.folder, run.manifest))
         return [path for path, part in parts if damage(path, part) is not None]
 
 
-def parts_of(folder: Path, manifest: Mapping[str, Any]) -> list[tuple[Path, dict[str, Any]]]:
+def parts_of(folder: Path, manifest: Manifest) -> list[tuple[Path, Part]]:
     """Return the path of every part of a stage run with what its manifest says of it."""
     return [
         (folder / name / part["file"], part) for name, facts in manifest["tables"].items() for part in facts["parts"]

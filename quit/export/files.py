@@ -389,7 +389,7 @@ def verify(folder: Path) -> Manifest:
     if manifest is None:
         raise InputError(f"{folder} holds no {MANIFEST} of {MADE_BY}: it is not a complete export.")
     for entry in manifest.files:
-        if fault := damage(Path(folder) / entry.path, asdict(entry)):
+        if fault := damage(Path(folder) / entry.path, {"bytes": entry.bytes, "sha256": entry.sha256}):
             raise InputError(f"{entry.path} of the export {folder} {fault}.")
     return manifest
 

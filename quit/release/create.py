@@ -14,7 +14,7 @@ import pyarrow as pa
 from quit.common.ids import content_hash
 from quit.common.progress import advance
 from quit.dataset.files import TableFiles, write_table
-from quit.dataset.release import FOLDER, Release
+from quit.dataset.release import FOLDER, Release, TableEntry
 from quit.dataset.workspace import provenance_of, verification_of
 from quit.engine.pipeline import Pipeline
 from quit.engine.questions import decision_counts
@@ -74,7 +74,7 @@ def _write(
     """Write the tables; return ``release.json``."""
     names = list(subject.files.parts)
 
-    def write(table: str) -> dict[str, Any]:
+    def write(table: str) -> TableEntry:
         rows = write_table(table_path(folder, table), table, subject.files.batches(table))
         advance("tables", 1, len(names))
         return entry_of(folder, table, rows)

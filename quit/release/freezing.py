@@ -15,6 +15,7 @@ from quit.dataset.release import (
     DESCRIPTION,
     LAYOUT,
     Release,
+    TableEntry,
     checksum_of,
     content_id_of,
     is_release,
@@ -120,7 +121,7 @@ def table_path(folder: Path, table: str) -> Path:
     return folder / "tables" / f"{table}.parquet"
 
 
-def entry_of(folder: Path, table: str, rows: int) -> dict[str, Any]:
+def entry_of(folder: Path, table: str, rows: int) -> TableEntry:
     """Return what ``release.json`` says of a table's file."""
     path = table_path(folder, table)
     file = path.relative_to(folder).as_posix()

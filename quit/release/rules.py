@@ -6,10 +6,10 @@ wrong, or right, about all of these. Definitions: docs/research/validity.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict, cast
 
 import numpy as np
 import pyarrow as pa
@@ -27,8 +27,56 @@ from quit.release.view import open_to_read
 from quit.stages.labelling.answers import accepted_answers
 from quit.text.words import counted
 
-FIGURES = ("count", "label_2", "then_least", "then_most", "to_1_least", "to_1_most", "to_2_least", "to_2_most")
-"""Of passages, or of questions with some passage of label 2: all, those with label 2 now and then, and changes."""
+
+class Figures(TypedDict):
+    """A split's passages of a number of hints (None: all; not there: its questions, by some passage of label 2): all,
+    those with label 2 now and then, and those whose label becomes 1 or 2."""
+
+    split: str
+    hints: NotRequired[int | None]
+    count: int
+    label_2: int
+    then_least: int
+    then_most: int
+    to_1_least: int
+    to_1_most: int
+    to_2_least: int
+    to_2_most: int
+
+
+class ChangedQuestion(TypedDict):
+    """A question that ``loses`` every label 2, or gains its first; ``certain`` unless that rests on answers not asked
+    for."""
+
+    question_id: str
+    split: str
+    loses: bool
+    certain: bool
+
+
+class AuditedShare(TypedDict):
+    """The shares of label 2 ``of`` a split, all or a number of hints: now, under the rule, and as people's audit
+    estimates it (with its interval)."""
+
+    of: str
+    now: float
+    then_least: float
+    then_most: float
+    estimate: float | None
+    low: float
+    high: float
+
+
+class Effect(TypedDict):
+    """What a rule changes of passages and of questions; the last row of each is of all splits and hints."""
+
+    title: str
+    labelers: list[str]
+    least: int
+    labels: list[Figures]
+    questions: list[Figures]
+    changed: list[ChangedQuestion]
+    people: NotRequired[list[AuditedShare]]
 
 
 @dataclass(frozen=True)
@@ -99,46 +147,47 @@ class Answered:
             starts = self._starts[first : first + size + 1]
             yield slice(*starts[[0, -1]].tolist()), starts[:-1] - starts[0]
 
-    def effects(self, rules: Sequence[Rule]) -> list[dict[str, Any]]:
-        """Return what each rule changes.
-
-        Keys: ``title``, ``labelers``, ``least``; ``labels``: figures of passages by split and number of hints (None:
-        all); ``questions``: the same of questions with some label 2, by split; ``changed``: the questions that lose
-        every label 2 or gain one (``loses``), ``certain`` unless that rests on answers not asked for.
-        """
+    def effects(self, rules: Sequence[Rule]) -> list[Effect]:
+        """Return what each rule changes."""
         return [self._effect(rule) for rule in rules]
 
-    def _effect(self, rule: Rule) -> dict[str, Any]:
+    def _effect(self, rule: Rule) -> Effect:
         hints = self._hints
         groups = {size: hints == size for size in np.unique(hints).tolist()} | {None: hints > 0}
         chunks = []
         for rows, starts in self._chunks():
             label_2 = np.concatenate([self._now[None, rows], self._label_2(rule, rows)])
-            flags = _figures(label_2)
+            flags = _flags(label_2)
             sums = [np.add.reduceat(flags & inside[rows], starts, axis=-1, dtype=int) for inside in groups.values()]
-            chunks.append([_figures(np.maximum.reduceat(label_2, starts, axis=-1)), *sums])
+            chunks.append([_flags(np.maximum.reduceat(label_2, starts, axis=-1)), *sums])
         of_questions, *of_groups = (np.concatenate(parts, axis=1) for parts in zip(*chunks, strict=True))
-        by_hints = [({"hints": size}, figures) for size, figures in zip(groups, of_groups, strict=True)]
-        certain_loss, loss, certain_gain, gain = of_questions[4:].astype(bool)
-        changed = [
+        question = dict(zip(_COUNTS, of_questions.astype(bool), strict=True))
+        changed: list[ChangedQuestion] = [
             {"question_id": self._ids[place], "split": self._split_names[place],
-             "loses": bool(loss[place]), "certain": bool(certain_loss[place] or certain_gain[place])}
-            for place in np.flatnonzero(loss | gain).tolist()
+             "loses": bool(question["to_1_most"][place]),
+             "certain": bool(question["to_1_least"][place] or question["to_2_least"][place])}
+            for place in np.flatnonzero(question["to_1_most"] | question["to_2_most"]).tolist()
         ]  # fmt: skip
-        labels, questions = self._rows(by_hints), self._rows([({}, of_questions)])
-        facts = {"title": rule.title, "labelers": list(rule.labelers), "least": rule.least}
-        return {**facts, "labels": labels, "questions": questions, "changed": changed}
+        by_hints = [({"hints": size}, figures) for size, figures in zip(groups, of_groups, strict=True)]
+        return {
+            "title": rule.title,
+            "labelers": [*rule.labelers],
+            "least": rule.least,
+            "labels": self._rows(by_hints),
+            "questions": self._rows([({}, of_questions)]),
+            "changed": changed,
+        }
 
-    def _rows(self, groups: Sequence[tuple[Mapping[str, Any], np.ndarray]]) -> list[dict[str, Any]]:
-        """Return figures of shape (figures, questions) by split, for each group of passages."""
+    def _rows(self, groups: Sequence[tuple[dict[str, int | None], np.ndarray]]) -> list[Figures]:
+        """Return figures of shape (counts, questions) by split, for each group of passages."""
         splits = np.array(self._split_names, dtype=object)
         rows = (
-            {"split": name, **group, **dict(zip(FIGURES, figures[:, inside].sum(axis=1).tolist(), strict=True))}
+            {"split": name, **group, **dict(zip(_COUNTS, figures[:, inside].sum(axis=1).tolist(), strict=True))}
             for name in (*SPLITS, ALL)
             if (inside := (splits == name) | (name == ALL)).any()
             for group, figures in groups
         )
-        return [row for row in rows if row["count"]]
+        return cast(list[Figures], [row for row in rows if row["count"]])
 
 
 def opened(place: str | Path, judge: str | None = None) -> Answered:
@@ -181,9 +230,20 @@ def verdicts_of(judge: str, verdicts: pa.Table, second: pa.Table | None) -> pa.T
     return pa.concat_tables([verdicts.filter(of_people).select(columns), of_judge], promote_options="default")
 
 
-def _figures(label_2: np.ndarray) -> np.ndarray:
-    """Return whether each item counts for ``FIGURES``: bool, shape (figures, items). ``label_2``: which have it now, at
-    least and at most, shape (3, items)."""
-    now, least, most = label_2
-    flags = (np.ones_like(now), now, least, most, now & ~most, now & ~least, ~now & least, ~now & most)
-    return np.stack(flags)
+def _flags(label_2: np.ndarray) -> np.ndarray:
+    """Return whether each item counts, bool, shape (counts, items). ``label_2``: which have it now, at least and at
+    most, shape (3, items)."""
+    return np.stack([count(*label_2) for count in _COUNTS.values()])
+
+
+_COUNTS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
+    "count": lambda now, least, most: np.ones_like(now),
+    "label_2": lambda now, least, most: now,
+    "then_least": lambda now, least, most: least,
+    "then_most": lambda now, least, most: most,
+    "to_1_least": lambda now, least, most: now & ~most,
+    "to_1_most": lambda now, least, most: now & ~least,
+    "to_2_least": lambda now, least, most: ~now & least,
+    "to_2_most": lambda now, least, most: ~now & most,
+}
+"""Count of :class:`Figures` -> which items it counts, by whether they have label 2 now, and then at least or most."""

@@ -32,7 +32,7 @@ from quit.report.readers import PROBE, agreement_figures
 from quit.report.validity import role_figures, whatif_figures
 from quit.review.status import review_status
 from quit.settings import PassageDesign, Settings
-from quit.status.asked import asked
+from quit.status.partial import partly_asked
 from quit.status.replies import reply_counts
 from quit.status.summary import funnel, leakage_losses, left_out, small_pool, type_agreement, usage_table, ways_out
 from quit.version import __version__
@@ -94,7 +94,7 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
                 {"reader": reader, "hints": hints, **counts._asdict()} for reader, hints, counts in sorted(by_hints)
             ],
             "agreement": _figure(agreement_figures(answering, patterns)),
-            "asked": asked(workspace),
+            "asked": partly_asked(workspace),
             "type_agreement": dict(zip(("typed", "coarse", "fine"), type_agreement(workspace), strict=True)),
             "judges": _figure(judge_figures(workspace, settings)),
             "review": _figure(review_progress(build, status) if build and status else None),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
+from quit.common.rows import Row
+from quit.release.rules import Effect
 from quit.review.status import ReviewFigures
-
-Row = dict[str, Any]
-"""A row of a table, by column."""
+from quit.status.partial import AskedPassages
 
 
 class Convergence(TypedDict):
@@ -121,13 +121,13 @@ class Facts(TypedDict):
     statistics: Row | None
     readers_by_hints: list[Row]
     agreement: Agreement
-    asked: list[Row]
+    asked: list[AskedPassages]
     type_agreement: dict[str, int]
     judges: Judges
     review: ReviewFigures | None
     audit: Row | None
     usage: Usage
-    whatif: list[Row]
+    whatif: list[Effect]
     designs: Row | None
     releases: list[Row]
     difference: Row | None

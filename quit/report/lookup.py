@@ -210,7 +210,7 @@ def _texts_left_out(workspace: Workspace | Release) -> pa.Table:
     places = {tuple(place): question_id for *place, question_id in workspace.rows(sql, ["rejects"])}
     texts: list[tuple[str, str, list[str]]] = []
     if places and isinstance(workspace, Workspace) and workspace.build:
-        checksums = [source["sha256"] for source in workspace.current()["collect"][1]["sources"]]
+        checksums = [source["sha256"] for source in workspace.current()["collect"].manifest["sources"]]
         with suppress(QuitError):
             for record in read_sources([*map(parse_source, workspace.build["sources"])], checksums):
                 if (raw := record.question) and (question_id := places.get((raw.source, raw.file, raw.position))):

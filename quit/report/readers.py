@@ -12,7 +12,7 @@ from quit.render import plots
 from quit.render.table import Plot, Table, number, percent, share
 from quit.report.charts import Pieces, bars
 from quit.report.facts import Agreement, Alike, Facts
-from quit.status.asked import asked_tables
+from quit.status.partial import asked_tables
 from quit.text.words import counted
 
 PROBE = """

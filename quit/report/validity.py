@@ -15,7 +15,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
 from quit.release.gates import Subject
-from quit.release.rules import answered_of
+from quit.release.rules import Effect, answered_of
 from quit.release.subjects import subject_of_release
 from quit.render import plots
 from quit.render.table import Plot, Table, percent, share
@@ -102,7 +102,7 @@ def subject_of_report(workspace: Workspace | Release, settings: Settings) -> Sub
     return Subject(current_files(workspace), readers, settings)
 
 
-def whatif_figures(workspace: Workspace | Release, settings: Settings) -> list[dict[str, Any]]:
+def whatif_figures(workspace: Workspace | Release, settings: Settings) -> list[Effect]:
     """Return what leaving out each labeler, and asking for two, changes (:meth:`Answered.effects`).
 
     Empty with one labeler, and while labels or answers are not finished.

@@ -6,19 +6,18 @@ stage that applies them: a decision that is withdrawn gives the old fingerprint,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.ids import content_hash
-from quit.common.rows import tuples
+from quit.common.rows import Row, tuples
 from quit.engine.logs import KEY, WITHDRAWN, Log, in_force
 from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
@@ -40,7 +39,7 @@ class Decision:
     kind: str = "leak"
 
 
-def add(workspace: Workspace, decisions: Sequence[Decision]) -> list[dict[str, Any]]:
+def add(workspace: Workspace, decisions: Sequence[Decision]) -> list[Row]:
     """Append decisions to the workspace's log and return the rows written. Of several on the same, the last counts;
     where it is in force already, none of them is written.
 
@@ -52,13 +51,13 @@ def add(workspace: Workspace, decisions: Sequence[Decision]) -> list[dict[str, A
     now = _now()
 
     def make(log: pa.Table) -> pa.Table:
-        ruling, last = _decided(in_force(log).to_pylist()), _decided(rows)
+        ruling, last = _last_decisions(in_force(log).to_pylist()), _last_decisions(rows)
         return _number([row for row in rows if last[_about(row)] != ruling.get(_about(row))], len(log), now)
 
     return Log(workspace, "overrides").append(make).to_pylist()
 
 
-def withdraw(workspace: Workspace, override_id: str, by: str, reason: str) -> dict[str, Any]:
+def withdraw(workspace: Workspace, override_id: str, by: str, reason: str) -> Row:
     """Append a row that ends an override and return it: from then on the instrument decides again.
 
     Raises :class:`InputError` for an unknown id, or whose override is not in force (any more).
@@ -103,7 +102,7 @@ def read_decisions(path: Path) -> list[Decision]:
     return decisions
 
 
-def listed(workspace: TableReader, question_id: str | None = None) -> list[dict[str, Any]]:
+def listed(workspace: TableReader, question_id: str | None = None) -> list[Row]:
     """Return the log, oldest first (of one question), each row with ``in_force``, and ``hint_gone``: whether its
     question has no hint with that text any more."""
     log = workspace.read("overrides")
@@ -122,16 +121,16 @@ def listed(workspace: TableReader, question_id: str | None = None) -> list[dict[
     ]
 
 
-def _about(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def _about(row: Row) -> tuple[str, ...]:
     return tuple(row[name] for name in KEY)
 
 
-def _decided(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+def _last_decisions(rows: Iterable[Row]) -> dict[tuple[str, ...], tuple[str, str, str]]:
     """Return what each override is about -> decision, by and reason of the last row."""
     return {_about(row): (row["decision"], row["by"], row["reason"]) for row in rows}
 
 
-def _hints(workspace: Workspace, hint_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+def _hints(workspace: Workspace, hint_ids: Iterable[str]) -> dict[str, Row]:
     hint_ids = list(dict.fromkeys(hint_ids))
     table = workspace.read("hints")
     if not len(table):
@@ -146,7 +145,7 @@ def _hints(workspace: Workspace, hint_ids: Iterable[str]) -> dict[str, dict[str,
     return by_id
 
 
-def _checked(decision: Decision, hint: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(decision: Decision, hint: Row) -> Row:
     check_known(decision.kind, KINDS, "kind of override", InputError)
     if decision.decision not in KINDS[decision.kind]:
         allowed = did_you_mean(decision.decision, KINDS[decision.kind])
@@ -155,7 +154,7 @@ def _checked(decision: Decision, hint: Mapping[str, Any]) -> dict[str, Any]:
     return {**asdict(decision), **texts, "question_id": hint["question_id"], "hint": hint["hint"]}
 
 
-def _number(rows: Sequence[Mapping[str, Any]], before: int, now: str) -> pa.Table:
+def _number(rows: Sequence[Row], before: int, now: str) -> pa.Table:
     overrides = []
     for position, row in enumerate(rows, start=before):
         decision = {**row, "created_at": now}

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from quit.common.files import files_below
 from quit.common.rows import grouped, tuples
@@ -16,6 +16,9 @@ from quit.errors import QuitError
 from quit.settings import Settings
 from quit.stages.order import STAGES
 from quit.stages.stage import Stage
+
+if TYPE_CHECKING:
+    from quit.engine.pipeline import Pipeline
 
 _PART = re.compile(r"part-(\d+)-of-(\d+)\.parquet")
 
@@ -44,11 +47,11 @@ def readable_settings(workspace: TableReader) -> Settings | None:
         return None
 
 
-def status(workspace: Workspace, pipeline: Any = None) -> list[StageStatus]:
+def status(workspace: Workspace, pipeline: Pipeline | None = None) -> list[StageStatus]:
     """Return every stage run of the last build in pipeline order.
 
-    ``pipeline``: the workspace's :class:`quit.engine.pipeline.Pipeline`, if its sources can still be read; it tells
-    exactly which shards of an unfinished stage are left. Without it, they are counted in the newest unfinished folder.
+    ``pipeline``: the workspace's, if its sources can still be read; it tells exactly which shards of an unfinished
+    stage are left. Without it, they are counted in the newest unfinished folder.
     """
     current = workspace.current()
     reasons = _rejects_by_stage(workspace)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypedDict, cast
+from typing import TypedDict, cast
 
 import duckdb
 
 from quit.common.ids import is_given, own_id, passage_id
-from quit.common.rows import grouped, sql_rows
+from quit.common.rows import Row, grouped, sql_rows
 from quit.engine.questions import counting_reviews
 from quit.engine.reading import TableReader, settings_of
 from quit.errors import InputError, QuitError
@@ -96,7 +96,7 @@ class StoryVerdict(TypedDict):
     basis: str
     passages: int
     judge: str
-    votes: list[dict[str, Any]]
+    votes: list[Row]
 
 
 class StoryReject(TypedDict):
@@ -111,32 +111,56 @@ class StoryReject(TypedDict):
     hint_id: str | None
 
 
-class Story(TypedDict):
-    """A question with its rows of every table. A list of dictionaries has the columns of the table that it is named
-    after, without ``question_id``; ``embedded_labels``: of :func:`quit.release.view.embedded_labels`."""
+class SubsetLabels(TypedDict):
+    """A set of hints, by its digits: passages (``orders``), and those of label 2."""
 
-    question_id: str
+    subset: str
+    orders: int
+    label_2: int
+
+
+class HintRole(TypedDict):
+    """What a hint contributes to label 2 (the table ``hint_roles``); ``digit``: its number in the passages."""
+
+    digit: int
+    hint: str
+    shapley: float
+    smallest_set: int | None
+    harmed: float
+
+
+class Labelling(TypedDict):
+    """The readers whose answers decide labels, and :func:`quit.release.view.embedded_labels`; none where the build's
+    profile is gone."""
+
     labelers: list[str]
     embedded_labels: str | None
-    question: dict[str, Any] | None
-    origins: list[dict[str, Any]]
+
+
+class Story(Labelling):
+    """A question with its rows of every table. A row has the columns of the table that it is named after, without
+    ``question_id``."""
+
+    question_id: str
+    question: Row | None
+    origins: list[Row]
     rejects: list[StoryReject]
     candidates: list[str]
-    drawn_candidates: list[dict[str, Any]]
+    drawn_candidates: list[Row]
     hints: list[StoryHint]
-    leak_findings: list[dict[str, Any]]
-    description: dict[str, Any] | None
-    probe: list[dict[str, Any]]
-    split: dict[str, Any] | None
+    leak_findings: list[Row]
+    description: Row | None
+    probe: list[Row]
+    split: Row | None
     passages: list[StoryPassage]
     verdicts: list[StoryVerdict]
-    valid_answers: list[dict[str, Any]]
-    reviews: list[dict[str, Any]]
-    roles: dict[str, Any] | None
-    sets: list[dict[str, Any]]
-    hint_roles: list[dict[str, Any]]
-    changes: list[dict[str, Any]]
-    overrides: list[dict[str, Any]]
+    valid_answers: list[Row]
+    reviews: list[Row]
+    roles: Row | None
+    sets: list[SubsetLabels]
+    hint_roles: list[HintRole]
+    changes: list[Row]
+    overrides: list[Row]
 
 
 def story(workspace: TableReader, name: str) -> Story:
@@ -156,7 +180,7 @@ def story(workspace: TableReader, name: str) -> Story:
 def stories(workspace: TableReader, question_ids: Sequence[str]) -> Iterator[Story]:
     """Yield the story of each of these questions, as :func:`story` returns it."""
     ids = f"({', '.join(f'${number + 1}' for number in range(len(question_ids))) or 'NULL'})"
-    rows_of: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    rows_of: dict[str, dict[str, list[Row]]] = {}
     counting = counting_reviews(workspace, question_ids)
     with workspace.connect(question_ids) as connection:
         connection.register("counting", counting.select(["review_id"]))
@@ -168,7 +192,7 @@ def stories(workspace: TableReader, question_ids: Sequence[str]) -> Iterator[Sto
         yield _story(workspace, {name: rows_of[name].get(identity, []) for name in _QUERIES}, identity, labelling)
 
 
-def _story(workspace: TableReader, rows: dict[str, Any], identity: str, labelling: dict[str, Any]) -> Story:
+def _story(workspace: TableReader, rows: dict[str, list[Row]], identity: str, labelling: Labelling) -> Story:
     answers_of: dict[str, dict[str, str]] = {}
     order = {run.removeprefix("read:"): position for position, run in enumerate(workspace.state)}
     for row in sorted(rows.pop("answers"), key=lambda row: order[row["reader"]]):
@@ -198,9 +222,7 @@ def _story(workspace: TableReader, rows: dict[str, Any], identity: str, labellin
     return cast(Story, {"question_id": identity, **labelling, **rows, **first, **ours})
 
 
-def _labelling(workspace: TableReader) -> dict[str, Any]:
-    """Return ``labelers``, the readers whose answers decide labels, and ``embedded_labels``; none where the build's
-    profile is gone."""
+def _labelling(workspace: TableReader) -> Labelling:
     try:
         settings = settings_of(workspace)
     except QuitError:
@@ -210,7 +232,7 @@ def _labelling(workspace: TableReader) -> dict[str, Any]:
 
 
 def _resolve(connection: duckdb.DuckDBPyConnection, name: str) -> str:
-    def rows(sql: str) -> list[dict[str, Any]]:
+    def rows(sql: str) -> list[Row]:
         return sql_rows(connection, sql, [name])
 
     for table in ("questions", "rejects"):

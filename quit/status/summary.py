@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quit.common.endpoints import address
 from quit.engine.reading import TableReader, settings_of
@@ -23,11 +23,14 @@ from quit.sources.notes import leftovers
 from quit.stages.collect import collect_stage
 from quit.stages.filter import filter_stage
 from quit.stages.order import STAGES
-from quit.status.asked import asked, asked_tables
 from quit.status.judges import agreement_tables, judge_agreements
+from quit.status.partial import asked_tables, partly_asked
 from quit.status.replies import cut_notes, readers_table, replies_table
 from quit.status.stages import StageStatus, status
 from quit.text.words import counted
+
+if TYPE_CHECKING:
+    from quit.engine.pipeline import Pipeline
 
 
 def left_out(workspace: Workspace) -> list[dict[str, Any]]:
@@ -99,9 +102,9 @@ def leakage_losses(workspace: Workspace) -> str | None:
 
     The paper's share stands beside it only where BEM itself judged, by the paper's method.
     """
-    _, manifest = workspace.current().get("filter", (None, {}))
-    if not manifest.get("models"):
+    if "filter" not in (current := workspace.current()) or not current["filter"].manifest.get("models"):
         return None
+    manifest = current["filter"].manifest
     [(questions, losses)] = workspace.rows(
         "SELECT count(*), count(*) FILTER (question_id IN (SELECT question_id FROM rejects WHERE stage = 'filter' AND "
         "kind = 'question')) FROM questions",
@@ -179,7 +182,7 @@ def usage_table(workspace: TableReader) -> Table:
     return Table("Asked, all runs", heads, rows)
 
 
-def stages_table(workspace: Workspace, pipeline: Any = None) -> Table:
+def stages_table(workspace: Workspace, pipeline: Pipeline | None = None) -> Table:
     """Return a row for each stage: state, rows made, what was left out and why; ``pipeline`` as in :func:`status`."""
     leaking = workspace.read("leak_findings", columns=["hint_id"])["hint_id"].unique()
     where = {"leak_findings": f" in {counted(len(leaking), 'hint')}"}
@@ -224,18 +227,15 @@ def type_sentence(typed: int, coarse: int, fine: int) -> str:
 
 def summary(workspace: Workspace) -> list[Table | str]:
     """Return what a build made, as tables and sentences."""
-    hints = [
-        (hints, f"{passages:,}", f"{right:,}", share(right, passages))
-        for hints, passages, right in labels_by_hints(workspace)
-    ]
+    hints = [(hints, passages, right, share(right, passages)) for hints, passages, right in labels_by_hints(workspace)]
     readers, types = readers_table(workspace), type_agreement(workspace)
     return [
         stages_table(workspace),
-        Table("From sources to splits", ("", "questions"), [(name, f"{count:,}") for name, count in funnel(workspace)]),
+        Table("From sources to splits", ("", "questions"), funnel(workspace)),
         Table("Labels by number of hints", ("hints", "passages", "label 2", "share"), hints),
         replies_table(readers),
         *cut_notes(readers),
-        *asked_tables(asked(workspace)),
+        *asked_tables(partly_asked(workspace)),
         *([usage] if (usage := usage_table(workspace)).rows else []),
         *filter(
             None,
@@ -252,7 +252,7 @@ def summary(workspace: Workspace) -> list[Table | str]:
     ]
 
 
-def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
+def as_dict(workspace: Workspace, pipeline: Pipeline | None = None) -> dict[str, Any]:
     """Return the whole summary as JSON-like values."""
     return {
         "workspace": str(workspace),
@@ -270,7 +270,7 @@ def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
             for hints, passages, right in labels_by_hints(workspace)
         ],
         "readers": [{"reader": name, **counts._asdict()} for name, counts in readers_table(workspace).items()],
-        "asked": asked(workspace),
+        "asked": partly_asked(workspace),
         "language_models": totals(workspace.path),
         "origins": origins(workspace.path),
         "judges": [*map(asdict, judge_agreements(workspace))],

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import TypedDict
 
+from quit.common.rows import Row
 from quit.errors import InputError
 from quit.render.table import Table, percent
-from quit.status.story import Story
+from quit.status.story import HintRole, Story, SubsetLabels
 from quit.text.words import counted
 
 
@@ -15,9 +16,9 @@ class WhyFacts(TypedDict):
     no other such; ``right``: labeler -> on how many passages it is."""
 
     question_id: str
-    roles: dict[str, Any]
-    hint_roles: list[dict[str, Any]]
-    sets: list[dict[str, Any]]
+    roles: Row
+    hint_roles: list[HintRole]
+    sets: list[SubsetLabels]
     minimal_sets: list[str]
     right: dict[str, int]
 
@@ -52,7 +53,7 @@ def why_pieces(facts: WhyFacts) -> list[Table | str]:
     in_part = [row for row in sets if 0 < row["label_2"] < row["orders"]]
     such = [f", such as {'+'.join(row['subset'])} (label 2 in {row['label_2']} of {row['orders']})" for row in in_part]
     right = ", ".join(f"{name} on {count:,}" for name, count in facts["right"].items())
-    label_2, passages = (sum(row[name] for row in sets) for name in ("label_2", "orders"))
+    label_2, passages = sum(row["label_2"] for row in sets), sum(row["orders"] for row in sets)
     several = counted(sum(row["orders"] > 1 for row in sets), "set")
     share = "not known, counted as never" if without is None else f"in {percent(without)} of the probe's repetitions"
     lines = [
@@ -62,9 +63,9 @@ def why_pieces(facts: WhyFacts) -> list[Table | str]:
         f"Label 2 without hints: {share}.",
     ]
     others = (len(sets) + 1) // 2  # of n hints there are 2^n - 1 sets; of those without one of them, 2^(n-1) with {}
-    columns = ("digit", "hint", "shapley", "smallest_set")
     rows = [
-        (*(row[name] for name in columns), f"{row['harmed'] * others:.0f} of {others}") for row in facts["hint_roles"]
+        (row["digit"], row["hint"], row["shapley"], row["smallest_set"], f"{row['harmed'] * others:.0f} of {others}")
+        for row in facts["hint_roles"]
     ]
     note = (
         "contribution: Shapley value of the share of orders with label 2. smallest set: hints in the smallest set that "

@@ -92,13 +92,13 @@ def test_new_settings_run_only_what_they_change_and_going_back_runs_nothing(full
 def test_answers_are_counted_where_they_were_asked(exact: Path) -> None:
     """... in the summary, and in the agreement of readers, which leaves out labelers of later waves."""
     from quit.report.readers import agreement_figures
-    from quit.status.asked import asked
+    from quit.status.partial import partly_asked
     from quit.status.replies import readers_table, reply_counts
 
     workspace = Workspace.open(exact)
     counts = {reader: len(asked_of(workspace, reader)) for reader in READERS}
     assert {name: replies.passages for name, replies in readers_table(workspace).items()} == counts
-    assert {row["reader"]: row["asked"] for row in asked(workspace)} == counts
+    assert {row["reader"]: row["asked"] for row in partly_asked(workspace)} == counts
     roles = [{"name": name, "role": "labeler" if name in LABELERS else "reader"} for name in counts]
     agreement = agreement_figures(roles, reply_counts(workspace, list(counts))[1])
     assert agreement["all"]["compared"] == ("minilm-vector", "minilm-names")
