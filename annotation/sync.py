@@ -20,6 +20,7 @@ from quit.annotation.reports import PullReport
 from quit.annotation.tasks import ANNOTATION_FIELDS, Reading, intact, is_copy, read_result
 from quit.annotation.versions import Versions
 from quit.annotation.words import about_deleted, about_deleted_tasks, about_uncounted, questions_to_annotators
+from quit.common.state_files import PullState
 from quit.errors import ServerError
 from quit.review.store import ReviewStore
 from quit.settings import Settings
@@ -84,7 +85,7 @@ def pull(
         counts: Any = server.ask(lambda studio: studio.projects.get(number))
         report.tasks = counts.task_number
         report.done = counts.finished_task_number
-        facts_of_pull = {"tasks": report.tasks, "done": report.done, "problems": report.problems}
+        facts_of_pull: PullState = {"tasks": report.tasks, "done": report.done, "problems": report.problems}
         store.set_sync({"project": mark, "seen": {} if report.held else stamps, **facts_of_pull})
     return report
 

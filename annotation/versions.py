@@ -1,15 +1,15 @@
-"""The versions of annotations as rows of ``reviews``: those that a workspace has of a project, and those of a pull."""
+"""The versions of a project's annotations, as rows of the table ``reviews``: those of a workspace and of a pull."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow.compute as pc
 
 from quit.annotation.tasks import Reading
 from quit.common.ids import content_hash
-from quit.common.rows import grouped
+from quit.common.rows import Row, grouped
 from quit.review.store import ReviewStore
 from quit.text.answers import answer_key
 
@@ -35,17 +35,17 @@ class Versions:
     """``latest``: annotation -> the row of kind ``annotation`` of its latest version; ``new``: rows to append."""
 
     def __init__(self, store: ReviewStore) -> None:
-        self.new: list[dict[str, Any]] = []
+        self.new: list[Row] = []
         self._project = store.project["key"]
         self._sync = store.next_sync()
         rows = store.read().filter(pc.field("project") == self._project)
         by_version = rows.filter(pc.field("kind") == "annotation").sort_by("version").to_pylist()
-        self.latest: dict[int, dict[str, Any]] = {row["annotation"]: row for row in by_version}
+        self.latest: dict[int, Row] = {row["annotation"]: row for row in by_version}
         self._before = {**self.latest}
         self._unknown = rows.filter(pc.field("kind") == "unknown").to_pylist()
 
     @property
-    def before(self) -> dict[int, dict[str, Any]]:
+    def before(self) -> dict[int, Row]:
         """As ``latest``, before this pull and without what was withdrawn."""
         return {number: row for number, row in self._before.items() if row["state"] != "withdrawn"}
 
@@ -55,7 +55,7 @@ class Versions:
         rows = [*self._unknown, *(row for row in self.new if row["kind"] == "unknown")]
         return grouped(((row["annotation"], row["version"]), row["text"]) for row in rows)
 
-    def add(self, header: Mapping[str, Any], reading: Reading) -> None:
+    def add(self, header: Row, reading: Reading) -> None:
         """Add a version of an annotation, if it differs from the latest one. ``header``: the columns of its row that do
         not follow from ``reading``."""
         number, state = header["annotation"], header["state"]
@@ -82,7 +82,7 @@ class Versions:
         self.new += [{**row, "text": ask}, *_rows_of(reading, row)]
         self.latest[number] = row
 
-    def _identity(self, number: int, digest: str) -> dict[str, Any]:
+    def _identity(self, number: int, digest: str) -> Row:
         version = self.latest[number]["version"] + 1 if number in self.latest else 1
         review_id = content_hash(self._project, number, version, digest, size=8)
         columns = {"project": self._project, "version": version, "digest": digest, "sync": self._sync}
@@ -115,10 +115,10 @@ class Versions:
         self.new = [row for row in self.new if row["annotation"] not in annotations]
 
 
-def _rows_of(reading: Reading, header: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows_of(reading: Reading, header: Row) -> list[Row]:
     """Return the rows of what an annotation says; a skipped page and a copy give no verdicts, although they have
     ticks."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     if header["state"] not in ("skipped", "copied"):
         rows += [{"kind": "answer", **answer._asdict()} for answer in reading.answers]
         rows += [

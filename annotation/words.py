@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from quit.common.rows import Row
 from quit.text.words import counted
 
 _ASK = {
@@ -16,7 +16,7 @@ _ASK = {
 _MOST = 20  # questions to annotators that a pull lists
 
 
-def questions_to_annotators(rows: Sequence[Mapping[str, Any]], links: Sequence[str]) -> list[str]:
+def questions_to_annotators(rows: Sequence[Row], links: Sequence[str]) -> list[str]:
     """Return what annotators have to be asked; ``links``: the address of each row's task, empty where the project has
     it no more."""
     lines = [
@@ -33,9 +33,7 @@ def questions_to_annotators(rows: Sequence[Mapping[str, Any]], links: Sequence[s
     return lines
 
 
-def about_uncounted(
-    headers: Sequence[Mapping[str, Any]], unknown_choices: Mapping[tuple[int, int], list[str]]
-) -> list[str]:
+def about_uncounted(headers: Sequence[Row], unknown_choices: Mapping[tuple[int, int], list[str]]) -> list[str]:
     """Return what to say of all that does not count in these annotations, whichever pull brought it."""
     lines = []
     for row in headers:

@@ -3,7 +3,7 @@
     python -m benchmarks.checksums [--questions 740] [--formats mteb,beir,trec]
 
 Makes the synthetic workspace of ``benchmarks.synthetic`` and runs each command in a separate process: processor seconds
-of the whole command (with its start), those of :func:`quit.engine.parts.damage` in it, and the mebibytes that were
+of the whole command (with its start), those of :func:`quit.engine.parts.fault_of` in it, and the mebibytes that were
 hashed. Prints a Markdown table.
 """
 
@@ -26,12 +26,12 @@ from quit.common.manifests import FileState
 
 def measure(arguments: list[str]) -> dict[str, float]:
     """Run a command of ``quit`` in this process; returns ``seconds``, ``checking`` and ``mib``."""
-    import quit.engine.damage
     import quit.engine.parts
+    import quit.engine.repair
     import quit.engine.workspace
     from quit.cli import main
 
-    compare, checked = quit.engine.parts.damage, {"seconds": 0.0, "bytes": 0}
+    compare, checked = quit.engine.parts.fault_of, {"seconds": 0.0, "bytes": 0}
     seen: set[Path] = set()
 
     def timed(path: Path, described: FileState | None) -> str | None:
@@ -44,8 +44,8 @@ def measure(arguments: list[str]) -> dict[str, float]:
         return fault
 
     with (
-        patch.object(quit.engine.damage, "damage", timed),
-        patch.object(quit.engine.workspace, "damage", timed),
+        patch.object(quit.engine.repair, "fault_of", timed),
+        patch.object(quit.engine.workspace, "fault_of", timed),
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.suppress(SystemExit),
     ):

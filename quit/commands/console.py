@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
+from quit.common.rows import Row
 from quit.engine.reading import settings_of
 from quit.engine.usage import origin_lines, origins
 from quit.errors import shell_word
@@ -43,14 +44,12 @@ def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:
         pieces += [replies_table(readers), *cut_notes(readers)]
     lines = origin_lines(origins(workspace.path))
     pieces += filter(None, [embedded_labels(workspace, pipeline.settings) if pipeline else None])
-    pieces += [
-        *asked_tables(partly_asked(workspace)),
-        *(["\n".join(["Replies used, all runs", *lines])] if lines else []),
-    ]
+    pieces += asked_tables(partly_asked(workspace))
+    pieces += ["\n".join(["Replies used, all runs", *lines])] if lines else []
     terminal.show(pieces)
 
 
-def print_left_out(rows: Sequence[dict[str, Any]], workspace: Workspace) -> None:
+def print_left_out(rows: Sequence[Row], workspace: Workspace) -> None:
     """Print a line for everything that was left out: where, what, why."""
     beyond = [row for row in rows if row["reason"] == "beyond_questions"]
     for row in (row for row in rows if row["reason"] != "beyond_questions"):

@@ -58,6 +58,52 @@ class _Applied(TypedDict):
     parts: list[str]
 
 
+class ReviewProject(TypedDict):
+    """The project of a review, and where it was last seen. ``folder``: the workspace whose it is; ``tasks``: the
+    questions that have one."""
+
+    key: str
+    url: NotRequired[str]
+    id: NotRequired[int | None]
+    folder: NotRequired[str]
+    tasks: NotRequired[list[str]]
+
+
+class PullState(TypedDict, total=False):
+    """How far the last pull of a ``project`` (key and number) got. ``seen``: task -> when it was last changed, and its
+    annotations."""
+
+    project: list[str | int]
+    seen: dict[str, list[str]]
+    tasks: int
+    done: int
+    problems: list[str]
+
+
+class AuditPassage(TypedDict):
+    """A passage that was drawn for an audit. ``split``: its place in ``SPLITS``; ``whole``: every labeler was asked;
+    ``answers``: whether the judge accepts each."""
+
+    question_id: str
+    permutation: str
+    label: int
+    hints: int
+    split: int
+    whole: bool
+    answers: dict[str, bool]
+
+
+class AuditDraw(TypedDict):
+    """An audit of a ``size``. ``versions``: of labels and splits; ``numbers``: of passages by split, judge's label,
+    number of hints and state."""
+
+    size: int
+    versions: dict[str, str | None]
+    labelers: list[str]
+    numbers: list[list[list[list[int]]]]
+    sample: list[AuditPassage]
+
+
 _AGAIN = "Delete it and build again: quit build."
 _PROJECT = (
     "Take it from a copy of the workspace. Or, if people's work was pulled from the project, delete it: its key is in "
@@ -73,11 +119,11 @@ _SHAPES: dict[str, tuple[TypeAdapter[Any], str]] = {
     "damaged.json": (TypeAdapter(Manifest), _AGAIN),
     "applied.json": (TypeAdapter(_Applied), "Delete it and apply the reviews again: quit review apply."),
     "lock.json": (TypeAdapter(dict[str, Any]), "Delete it."),
-    "project.json": (TypeAdapter(dict[str, Any]), _PROJECT),
-    "audit.json": (TypeAdapter(dict[str, Any]), "Delete it; the next push draws the audit again."),
+    "project.json": (TypeAdapter(ReviewProject), _PROJECT),
+    "audit.json": (TypeAdapter(AuditDraw), "Delete it; the next push draws the audit again."),
     "replies.json": (TypeAdapter(dict[str, Any]), "Delete it; the replies are counted again."),
     "spent.json": (TypeAdapter(_Pair), "Delete it; what is spent is then read from usage.jsonl."),
-    "sync.json": (TypeAdapter(dict[str, Any]), "Delete it; the next pull reads everything again."),
+    "sync.json": (TypeAdapter(PullState), "Delete it; the next pull reads everything again."),
 }
 """Name of a file -> what it holds (more keys may be there), and what to do where it does not."""
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from quit.common.rows import Row
+
 
 @dataclass(frozen=True)
 class Column:
@@ -102,7 +104,7 @@ class TableContract:
         """Return an Arrow table of these columns, in the contract's order and types; others are left out."""
         return pa.table({name: columns[name] for name in self.schema.names}).cast(self.schema)
 
-    def from_rows(self, rows: list[dict]) -> pa.Table:
+    def from_rows(self, rows: list[Row]) -> pa.Table:
         """Return an Arrow table of ``rows`` (dicts keyed by column); a missing nullable column is null.
 
         Raises ``pa.ArrowInvalid`` when a value does not fit or a required one is missing.

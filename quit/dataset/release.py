@@ -29,7 +29,7 @@ from quit.common.parquet import Owner, opened
 from quit.common.ranges import WHOLE, Range
 from quit.dataset.files import TABLES, TableFiles
 from quit.engine.location import MARKER
-from quit.engine.parts import damage
+from quit.engine.parts import fault_of
 from quit.engine.reading import OF_RELEASE, TableReader
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, refuse_newer
@@ -257,7 +257,7 @@ def verify(path: str | Path) -> Release:
 def _fault(files: TableFiles, name: str, entry: TableEntry) -> str | None:
     (path,) = files.parts[name]
     try:
-        if fault := damage(path, entry):
+        if fault := fault_of(path, entry):
             return fault
         metadata = files.metadata(path)
         have = metadata.schema.to_arrow_schema()

@@ -51,7 +51,7 @@ def describe(path: Path, table: str) -> Part:
     return {**part, "first": bounds["min"], "last": bounds["max"]} if bounds else part
 
 
-def damage(path: Path, part: FileState | None) -> str | None:
+def fault_of(path: Path, part: FileState | None) -> str | None:
     """Return what is wrong with a part, None where nothing is.
 
     ``part``: what its manifest says of it. Where that is None (the stage is not finished), all pages are read and

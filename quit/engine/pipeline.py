@@ -17,14 +17,15 @@ from quit.common.files import files_below, writing
 from quit.common.progress import note
 from quit.common.ranges import WHOLE, Range, ranges
 from quit.common.retries import with_retries
-from quit.engine.damage import clear_damage_marker, discard_damaged, rebuilt_identically
 from quit.engine.plan import BuildPlan, StageRun
 from quit.engine.questions import check_questions, fitting_rows
 from quit.engine.reading import Request
+from quit.engine.repair import clear_damage_marker, discard_damaged, rebuilt_identically
 from quit.engine.usage import record
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError, is_too_little_memory, shell_word
 from quit.models.factory import Models
+from quit.models.generation.meter import Count
 from quit.settings import Settings
 from quit.sources import SourceRef, read_sources
 from quit.stages.collect import collect_stage
@@ -321,7 +322,7 @@ class Pipeline(BuildPlan):
         keys = {each.key for each in self.runs if (each.key, self.fingerprints[each.key]) in state} | {run.key}
         self._set_current(keys)
 
-    def record_usage(self, name: str, before: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    def record_usage(self, name: str, before: dict[str, Count]) -> dict[str, Count]:
         """Log the use of language models by a stage run (or all of a stage) since the snapshot ``before``; returns that
         of now."""
         now = self.models.meter.snapshot()

@@ -18,7 +18,7 @@ from quit.common.ranges import WHOLE, Range
 from quit.common.rows import cursor
 from quit.common.state_files import Build, Manifest
 from quit.engine.location import Location, check_build_files
-from quit.engine.parts import damage, read_log_part
+from quit.engine.parts import fault_of, read_log_part
 from quit.errors import InputError
 from quit.settings import Settings, load, plain, without
 
@@ -43,6 +43,10 @@ class CurrentRun(NamedTuple):
 
     folder: Path
     manifest: Manifest
+
+
+CurrentRuns = Mapping[str, CurrentRun]
+"""The current tables by stage run, in pipeline order."""
 
 
 class TableReader(ABC):
@@ -71,17 +75,13 @@ class TableReader(ABC):
         """What the last build took, or None."""
         return None
 
-    def current(self, runs: Sequence[str] | None = None) -> dict[str, CurrentRun]:
-        """Return the current tables by stage run; nothing where there are no stage runs."""
+    def current(self, runs: Sequence[str] | None = None) -> CurrentRuns:
+        """Return the current tables; nothing where there are no stage runs."""
         return {}
 
     @abstractmethod
     def part_files(
-        self,
-        name: str,
-        shard: Range = WHOLE,
-        runs: Sequence[str] | None = None,
-        current: Mapping[str, CurrentRun] | None = None,
+        self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None, current: CurrentRuns | None = None
     ) -> list[Path]:
         """Return the files of a table that may hold rows of ``shard``.
 
@@ -101,11 +101,7 @@ class TableReader(ABC):
         on these."""
 
     def all_files(
-        self,
-        name: str,
-        shard: Range = WHOLE,
-        runs: Sequence[str] | None = None,
-        current: Mapping[str, CurrentRun] | None = None,
+        self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None, current: CurrentRuns | None = None
     ) -> list[Path]:
         """Return what :meth:`part_files` does and, of ``second_verdicts``, those that lie beside. Raises ``InputError``
         for one of these that was changed."""
@@ -114,7 +110,7 @@ class TableReader(ABC):
             manifest = read_json(path) or {}
             if manifest.get("content_id") == self.judged:
                 file = path.with_name(manifest["file"]["file"])
-                if fault := damage(file, manifest["file"]):
+                if fault := fault_of(file, manifest["file"]):
                     raise InputError(f"{file} {fault}. Remove its folder and judge again: no reply is lost.")
                 files.append(file)
         return files

@@ -11,43 +11,48 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quit.common.progress import note
+from quit.common.rows import grouped
 from quit.errors import WorkspaceError
+from quit.models.generation.meter import Count, Usage
 from quit.settings import Settings
+from quit.settings.models import LanguageModel
 
 if TYPE_CHECKING:
     from quit.models.generation.ledger import Ledger
 
-FIELDS = (
-    "requests", "cached", "retries", "empty", "prompt_tokens", "completion_tokens", "cached_tokens", "thought_tokens",
-    "assumed_cost", "assumed_tokens", "seconds",
-)  # fmt: skip
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the log: what a model was asked. ``cost``: at the prices of then, None where it had none; ``origins``:
+    of its replies (a server's address, what that says of the model), and how many were used."""
+
+    model: str
+    usage: Usage
+    cost: float | None
+    origins: dict[str, int]
 
 
-def record(
-    path: Path,
-    run: str,
-    before: dict[str, dict[str, Any]],
-    after: dict[str, dict[str, Any]],
-    settings: Settings,
-) -> None:
+def record(path: Path, run: str, before: Mapping[str, Count], after: Mapping[str, Count], settings: Settings) -> None:
     """Append the use of each language model between two snapshots of the meter; nothing where there was none.
 
     ``path``: the workspace. ``settings``: the prices of now, for ``cost`` (None: the model has none), and ``workers``,
     shards worked on at a time, which decides the order in which a server saw them.
     """
     lines, models = [], {model.name: model for model in settings.replying_models}
-    for model, counts in after.items():
-        counts_since: dict[str, Any] = {name: counts[name] - before.get(model, {}).get(name, 0) for name in FIELDS}
-        counts_since["seconds"] = round(counts_since["seconds"], 3)
-        counts_since["origins"] = counts["origins"] - before.get(model, {}).get("origins", Counter())
-        if any(counts_since.values()):
-            cost = settings.spent(models[model], counts_since) if model in models else None
+    for model, count in after.items():
+        earlier = before.get(model, Count())
+        usage, origins = count.plus(earlier, -1), count.origins - earlier.origins
+        usage.seconds = round(usage.seconds, 3)
+        if usage != Usage() or origins:
+            cost = spent(settings, models[model], usage) if model in models else None
             facts = {"cost": cost, "workers": settings.run.workers, "finished": time.time()}
-            lines.append({"run": run, "model": model, **counts_since, **facts})
+            lines.append({"run": run, "model": model, **asdict(usage), "origins": origins, **facts})
     if not lines:
         return
     with (path / "usage.jsonl").open("ab+") as file:
@@ -60,7 +65,14 @@ def record(
         os.fsync(file.fileno())
 
 
-def entries(path: Path) -> list[dict[str, Any]]:
+def spent(settings: Settings, spec: LanguageModel, usage: Usage) -> float | None:
+    """Return what requests have cost, None where the model has no price. Replies that did not come, or did not say what
+    they cost, count as their worst case."""
+    cost = settings.cost(spec, usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens)
+    return None if cost is None else cost + usage.assumed_cost
+
+
+def entries(path: Path) -> list[Entry]:
     """Return the diary's lines, oldest first. A line cut short by a kill is left out.
 
     Raises :class:`WorkspaceError` for a line that is no entry.
@@ -70,10 +82,10 @@ def entries(path: Path) -> list[dict[str, Any]]:
     lines = diary.read_text(encoding="utf-8", errors="replace").split("\n") if diary.is_file() else []
     for number, line in enumerate(lines, start=1):
         try:
-            entry = json.loads(line)
+            values = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if not _is_entry(entry):
+        if (entry := _entry(values)) is None:
             raise WorkspaceError(
                 f"{diary} is damaged: line {number} is not an entry of a model and its counts. Remove the line; no "
                 "table rests on it."
@@ -82,14 +94,20 @@ def entries(path: Path) -> list[dict[str, Any]]:
     return checked
 
 
-def _is_entry(entry: Any) -> bool:
-    if not isinstance(entry, dict) or not isinstance(entry.get("model"), str):
-        return False
-    origins = entry.get("origins", {})
+def _entry(values: Any) -> Entry | None:
+    """Return an entry of the diary, None for anything else."""
+    if not isinstance(values, dict) or not isinstance(values.get("model"), str):
+        return None
+    counts, cost, origins = (
+        [values.get(each.name, 0) for each in fields(Usage)],
+        values.get("cost"),
+        values.get("origins", {}),
+    )
     if not isinstance(origins, dict):
-        return False
-    counts = [*(entry.get(name, 0) for name in FIELDS), entry.get("cost") or 0, *origins.values()]
-    return all(isinstance(count, int | float) and abs(count) < 1e18 for count in counts)
+        return None
+    numbers = [*counts, cost or 0, *origins.values()]
+    is_entry = all(isinstance(number, int | float) and abs(number) < 1e18 for number in numbers)
+    return Entry(values["model"], Usage(*counts), cost, origins) if is_entry else None
 
 
 @contextmanager
@@ -101,45 +119,40 @@ def capped(path: Path, settings: Settings, ledger: Ledger) -> Iterator[None]:
     from quit.models.generation.ledger import Amount
 
     models = {model.name: model for model in settings.replying_models}
-    spent = assumed = Amount()
+    total = assumed = Amount()
     without_price: set[str] = set()
     for entry in entries(path):
-        counts, name, cost = {field: entry.get(field, 0) for field in FIELDS}, entry["model"], entry.get("cost")
-        if cost is None and name in models:
-            cost = settings.spent(models[name], counts)
-        if cost is None and counts["requests"]:
-            without_price.add(name)
-        tokens = counts["prompt_tokens"] + counts["completion_tokens"] + counts["assumed_tokens"]
-        spent = spent.plus(Amount(cost or 0.0, tokens))
-        assumed = assumed.plus(Amount(counts["assumed_cost"], counts["assumed_tokens"]))
+        usage, cost = entry.usage, entry.cost
+        if cost is None and entry.model in models:
+            cost = spent(settings, models[entry.model], usage)
+        if cost is None and usage.requests:
+            without_price.add(entry.model)
+        tokens = usage.prompt_tokens + usage.completion_tokens + usage.assumed_tokens
+        total = total.plus(Amount(cost or 0.0, tokens))
+        assumed = assumed.plus(Amount(usage.assumed_cost, usage.assumed_tokens))
     if without_price and settings.run.max_cost:
         note(
             f"run.max_cost leaves out what was asked of {', '.join(sorted(without_price))}: no price is known.",
             loud=True,
         )
-    ledger.open(path / "spent.json", spent, assumed)
+    ledger.open(path / "spent.json", total, assumed)
     try:
         yield
     finally:
         ledger.close()
 
 
-def totals(path: Path) -> dict[str, dict[str, float]]:
-    """Return model -> sums of :data:`FIELDS` over all runs of the workspace."""
-    sums: dict[str, dict[str, float]] = {}
-    for entry in entries(path):
-        of_model = sums.setdefault(entry["model"], dict.fromkeys(FIELDS, 0))
-        for name in FIELDS:
-            of_model[name] += entry.get(name, 0)
-    return sums
+def totals(path: Path) -> dict[str, Usage]:
+    """Return model -> what it was asked over all runs of the workspace."""
+    usages = grouped((entry.model, entry.usage) for entry in entries(path))
+    return {model: reduce(Usage.plus, of_model) for model, of_model in usages.items()}
 
 
 def origins(path: Path) -> dict[str, dict[str, int]]:
-    """Return model -> origin of its replies (a server's address, what that says of the model) -> how many were used,
-    over all runs of the workspace."""
+    """Return model -> origin of its replies -> how many were used, over all runs of the workspace."""
     sums: dict[str, Counter[str]] = {}
     for entry in entries(path):
-        sums.setdefault(entry["model"], Counter()).update(entry.get("origins", {}))
+        sums.setdefault(entry.model, Counter()).update(entry.origins)
     return {model: dict(sorted(counts.items())) for model, counts in sums.items() if counts}
 
 

@@ -30,8 +30,8 @@ from quit.common.rows import grouped
 from quit.common.state_files import Manifest, Part, PartedTable, read_state
 from quit.engine.location import Location
 from quit.engine.logs import Log
-from quit.engine.parts import damage, describe, part_name, write_part
-from quit.engine.reading import CurrentRun, TableReader
+from quit.engine.parts import describe, fault_of, part_name, write_part
+from quit.engine.reading import CurrentRun, CurrentRuns, TableReader
 from quit.errors import WorkspaceError, shell_word
 
 
@@ -184,11 +184,7 @@ class Workspace(Location, TableReader):
         return content_hash({run: version for run, version in versions if run.partition(":")[0] in ("collect", "read")})
 
     def part_files(
-        self,
-        name: str,
-        shard: Range = WHOLE,
-        runs: Sequence[str] | None = None,
-        current: Mapping[str, CurrentRun] | None = None,
+        self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None, current: CurrentRuns | None = None
     ) -> list[Path]:
         """Return the current files of a table that may hold rows of ``shard``; of a log, all.
 
@@ -212,14 +208,14 @@ class Workspace(Location, TableReader):
                     if part["rows"] and not others:
                         files.append((folder / name / part["file"], part))
         for path, part in files:
-            if fault := damage(path, part):
+            if fault := fault_of(path, part):
                 raise self.owner.error(f"{path} {fault}. {self.owner.advice}")
         return [path for path, _ in files]
 
     def damaged(self) -> list[Path]:
         """Return the current parts that are missing or not as their manifest says."""
         parts = (pair for run in self.current().values() for pair in parts_of(run.folder, run.manifest))
-        return [path for path, part in parts if damage(path, part) is not None]
+        return [path for path, part in parts if fault_of(path, part) is not None]
 
 
 def parts_of(folder: Path, manifest: Manifest) -> list[tuple[Path, Part]]:

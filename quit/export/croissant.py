@@ -17,7 +17,9 @@ from quit.export.licences import licence_urls
 from quit.export.responsible import responsible
 from quit.settings.card import Card
 
-_CONTEXT: dict[str, Any] = {
+Node = dict[str, Any]
+"""An object of JSON-LD."""
+_CONTEXT: Node = {
     "@language": "en",
     "@vocab": "https://schema.org/",
     "sc": "https://schema.org/",
@@ -54,7 +56,7 @@ _REFERENCES = {
 }
 
 
-def croissant(facts: CardFacts, files: Sequence[FileEntry]) -> dict[str, Any]:
+def croissant(facts: CardFacts, files: Sequence[FileEntry]) -> Node:
     """Return the metadata: a file object for each of ``files`` (the Parquet shards), a file set and a record set for
     each config, a record set of the splits.
 
@@ -88,7 +90,7 @@ def hub_page(card: Card) -> str:
     return f"https://huggingface.co/datasets/{card.repository}" if card.repository else ""
 
 
-def origin_metadata(provenance: Mapping[str, Any], card: Card) -> dict[str, Any]:
+def origin_metadata(provenance: Mapping[str, Any], card: Card) -> Node:
     """Return the fields that say what the dataset is and where it is from, without those that are not known."""
     about = {
         "name": title(provenance, card),
@@ -118,14 +120,14 @@ def semantic_version(release: str) -> str | None:
     return ".".join(str(int(number or 0)) for number in numbers.groups()) if numbers else None
 
 
-def _source(source: Mapping[str, Any]) -> dict[str, Any]:
+def _source(source: Mapping[str, Any]) -> Node:
     names = {"url": "url", "licence": "license", "checksum": "sha256", "citation": "citation"}
     label = " ".join(str(source[name]) for name in ("name", "file") if source.get(name))
     fields = {field: source[name] for name, field in names.items() if source.get(name)}
     return {"@type": "prov:Entity", "prov:label": label, **fields}
 
 
-def _responsible(facts: CardFacts) -> dict[str, Any]:
+def _responsible(facts: CardFacts) -> Node:
     """Return how the data was collected and labelled, by whom, and its limits, mostly in the card's words."""
     activities, fields = responsible(facts)
     before = [text for name, text in activities.items() if name not in ("Labels", "Verification")]
@@ -139,28 +141,28 @@ def _responsible(facts: CardFacts) -> dict[str, Any]:
     }
 
 
-def _node(kind: str, identifier: str, **more: Any) -> dict[str, Any]:
+def _node(kind: str, identifier: str, **more: Any) -> Node:
     return {"@type": f"cr:{kind}", "@id": identifier, "name": identifier, **more}
 
 
-def _repository(card: Card) -> dict[str, Any]:
+def _repository(card: Card) -> Node:
     none = "https://github.com/mlcommons/croissant/issues/80"  # what the hub writes, since a repository has no checksum
     return _node("FileObject", "repo", contentUrl=hub_page(card), encodingFormat="git+https", sha256=none)
 
 
-def _file(entry: FileEntry, **more: Any) -> dict[str, Any]:
+def _file(entry: FileEntry, **more: Any) -> Node:
     size, path = f"{entry.bytes} B", entry.path
     more |= {"contentUrl": path, "contentSize": size, "encodingFormat": _PARQUET, "sha256": entry.sha256}
     return _node("FileObject", path, **more)
 
 
-def _split_set(splits: Sequence[str]) -> dict[str, Any]:
+def _split_set(splits: Sequence[str]) -> Node:
     names = [_node("Field", f"splits/{name}", dataType=kind) for name, kind in (("name", "sc:Text"), ("url", "sc:URL"))]
     data = [{"splits/name": split, "splits/url": _SPLITS[split]} for split in splits]
     return _node("RecordSet", "splits", dataType="cr:Split", key={"@id": "splits/name"}, field=names, data=data)
 
 
-def _record_set(config: str, schema: pa.Schema) -> dict[str, Any]:
+def _record_set(config: str, schema: pa.Schema) -> Node:
     source = {"fileSet": {"@id": f"files/{config}"}}
     name = {"extract": {"fileProperty": "fullpath"}, "transform": {"regex": f"(?:.*/)?({'|'.join(SPLITS)})(?:-.*)?$"}}
     fields = [_field(config, pa.field("split", pa.string()), {**source, **name})]
@@ -169,9 +171,9 @@ def _record_set(config: str, schema: pa.Schema) -> dict[str, Any]:
     return _node("RecordSet", config, **key, field=fields)
 
 
-def _field(config: str, field: pa.Field, source: dict[str, Any]) -> dict[str, Any]:
+def _field(config: str, field: pa.Field, source: Node) -> Node:
     several = pa.types.is_list(field.type)
-    more: dict[str, Any] = {"isArray": True, "arrayShape": "-1"} if several else {}
+    more: Node = {"isArray": True, "arrayShape": "-1"} if several else {}
     if reference := _REFERENCES.get(field.name):
         more["references"] = {"field": {"@id": reference}}
     kind = _TYPES[str(field.type.value_type if several else field.type)]

@@ -20,7 +20,7 @@ from quit.common.folders import aside, locked, put_in_place, restore
 from quit.common.progress import note
 from quit.dataset.dataset import Dataset
 from quit.dataset.release import Release, fingerprint_of
-from quit.engine.parts import damage
+from quit.engine.parts import fault_of
 from quit.errors import InputError, QuitError, SettingsError, WorkspaceError, check_known
 from quit.export.training import FineTuning
 from quit.models.protocols import Encoder
@@ -389,7 +389,7 @@ def verify(folder: Path) -> Manifest:
     if manifest is None:
         raise InputError(f"{folder} holds no {MANIFEST} of {MADE_BY}: it is not a complete export.")
     for entry in manifest.files:
-        if fault := damage(Path(folder) / entry.path, {"bytes": entry.bytes, "sha256": entry.sha256}):
+        if fault := fault_of(Path(folder) / entry.path, {"bytes": entry.bytes, "sha256": entry.sha256}):
             raise InputError(f"{entry.path} of the export {folder} {fault}.")
     return manifest
 

@@ -7,11 +7,11 @@ A language model writes the candidates and says which of them a hint refers to, 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from quit.common.arithmetic import products
+from quit.common.rows import Row
 from quit.models import yes_no
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
@@ -103,7 +103,7 @@ class LLMCandidates:
         """Model, prompt and equivalence model."""
         return f"written-{PROMPT_VERSION}/{self.generator.identity}|{self.prompt.identity}+{self.equivalence.identity}"
 
-    def draw(self, questions: Sequence[Mapping[str, Any]]) -> list[list[Drawn]]:
+    def draw(self, questions: Sequence[Row]) -> list[list[Drawn]]:
         """Return at most ``candidate_cap - 1`` candidates for each row of ``questions``, in the order written.
 
         Each has its cosine to the nearest gold answer.

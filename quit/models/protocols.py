@@ -7,11 +7,13 @@ prompt, template, sampling), and never otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
+
+from quit.common.rows import Row
 
 NO_ANSWER = "NO ANSWER"
 
@@ -184,5 +186,5 @@ class CandidateSource(Protocol):
     def identity(self) -> str:
         """Everything that the candidates depend on."""
 
-    def draw(self, questions: Sequence[Mapping[str, Any]]) -> list[list[Drawn]]:
+    def draw(self, questions: Sequence[Row]) -> list[list[Drawn]]:
         """Return candidates for each row of the table ``questions``, best first."""

@@ -21,6 +21,7 @@ from quit.models.convergence_scored import TOKENS_A_CANDIDATE
 from quit.models.factory import judge_prompt, language_reader, reader_prompts
 from quit.models.generation.base import cache_key
 from quit.models.generation.cache import GenerationCache
+from quit.models.generation.meter import Usage
 from quit.models.prompting import CHARACTERS_A_TOKEN, load_prompt
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader
@@ -171,7 +172,7 @@ class _Planner:
     sampled: Sequence[Prompt]
     throughput: float | None
     cache: GenerationCache | None
-    measured: Mapping[str, Mapping[str, float]]
+    measured: Mapping[str, Usage]
     notes: list[str]
     left: Set[str]
 
@@ -274,9 +275,9 @@ class _Planner:
 
     def _reply_tokens(self, spec: ReaderSettings | JudgeSettings, answer: float) -> float:
         """Return the tokens of a reply: as measured, else those of an answer and all of the room for thoughts."""
-        measured = self.measured.get(spec.name, {})
-        if measured.get("requests"):
-            return measured["completion_tokens"] / measured["requests"]
+        measured = self.measured.get(spec.name, Usage())
+        if measured.requests:
+            return measured.completion_tokens / measured.requests
         if spec.thinking_tokens:
             note = f"{spec.name}: {spec.thinking_tokens:,} tokens of thoughts per reply, the most, are assumed."
             self.notes.append(note)
@@ -294,10 +295,10 @@ class _Planner:
         remaining: float = 1.0,
     ) -> Line:
         """Return a line with hours and costs; ``remaining``: share of the replies that the cache does not have."""
-        measured = self.measured.get(spec.name, {})
+        measured = self.measured.get(spec.name, Usage())
         rate = self.throughput
-        if not rate and measured.get("seconds") and measured.get("requests"):
-            rate = measured["requests"] / measured["seconds"]
+        if not rate and measured.seconds:
+            rate = measured.requests / measured.seconds
         seconds = replies * remaining / rate if rate else None
         return Line(
             model=spec.name,

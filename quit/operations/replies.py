@@ -9,9 +9,9 @@ from http.client import HTTPException
 from urllib.error import HTTPError
 
 from quit.common.progress import note
-from quit.engine.damage import discard_to_compare
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
+from quit.engine.repair import discard_to_compare
 from quit.errors import ServerError, SettingsError
 from quit.models.factory import generator_identity, language_reader
 from quit.models.generation.serving import model_names, refuses_key

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from quit.engine.usage import spent
 from quit.errors import QuitError
 from quit.models.factory import language_judge, language_reader, make_generator
 from quit.models.generation import CachedGenerator, Meter
@@ -54,9 +55,9 @@ def _try(spec: ReaderSettings | JudgeSettings, settings: Settings, question: Raw
             read_as = {True: "Yes", False: "No", None: "unread"}[verdict.correct]
     except QuitError as error:
         return trial | {"fault": str(error)}
-    counts = meter.snapshot()[spec.name]
-    counts["requests"] += counts["retries"]
-    cost = settings.spent(spec, counts)
-    names = ("requests", "prompt_tokens", "completion_tokens", "thought_tokens")
-    trial |= {"messages": request.messages(), "reply": raw, "read_as": read_as}
-    return trial | {name: counts[name] for name in names} | {"cost": cost}
+    usage = meter.snapshot()[spec.name]
+    return trial | {
+        "messages": request.messages(), "reply": raw, "read_as": read_as, "requests": usage.requests + usage.retries,
+        "prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens,
+        "thought_tokens": usage.thought_tokens, "cost": spent(settings, spec, usage),
+    }  # fmt: skip

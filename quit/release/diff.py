@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
-from quit.common.rows import grouped, limited_database, sql_rows
+from quit.common.rows import Row, grouped, limited_database, sql_rows
 from quit.dataset.release import Release, verify
 from quit.engine.reading import parquet_sql
 from quit.settings import flatten
@@ -17,32 +17,60 @@ _UNKNOWN_OF_IMPORTED = ("setting", "model", "prompt")
 """Origins that an imported release does not know: only what both sides name is compared."""
 
 
-def diff(before: str | Path, after: str | Path) -> dict[str, Any]:
-    """Compare two releases, after verifying both; return JSON-like values. Lists hold rows (dicts) sorted by question.
+class ComparedRelease(TypedDict):
+    """One of two releases; ``questions``: by split."""
 
-    ``before``, ``after``: name, content_id, questions (by split) and reviews of each; ``same``: whether their content
-    is. ``added``, ``removed``: question_id, question, split, reason. ``moved``: question_id, question, before, after
+    name: str
+    content_id: str
+    questions: dict[str, int]
+    reviews: int
+
+
+class Difference(TypedDict):
+    """What changed; ``same``: whether the content is. Rows are sorted by question.
+
+    ``added``, ``removed``: question_id, question, split, reason. ``moved``: question_id, question, before, after
     (splits), reason. ``reworded``: question_id, before, after (texts). ``passages``: question_id, reason, of questions
     whose hints changed; their labels are not compared. ``labels``: question_id, up, down (passages from 1 to 2,
     from 2 to 1), reasons; ``labels_up``, ``labels_down``: their sums. ``answers_added``, ``answers_removed``:
     question_id, answer, origin, reason, of questions that are in both. ``origins``: what, before, after of settings
     (dotted keys), models, readers, prompts, sources and program version.
-
-    Raises ``InputError`` as ``verify`` does.
     """
+
+    before: ComparedRelease
+    after: ComparedRelease
+    same: bool
+    added: list[Row]
+    removed: list[Row]
+    moved: list[Row]
+    reworded: list[Row]
+    passages: list[Row]
+    labels: list[Row]
+    answers_added: list[Row]
+    answers_removed: list[Row]
+    origins: list[Row]
+    labels_up: int
+    labels_down: int
+
+
+def diff(before: str | Path, after: str | Path) -> Difference:
+    """Compare two releases, after verifying both. Raises ``InputError`` as ``verify`` does."""
     old, new = verify(before), verify(after)
-    first, second = [
-        {"name": subject.name, "content_id": subject.content_id, "questions": subject.facts["counts"]["questions"],
-         "reviews": subject.content["reviews"]["reviews"]}
-        for subject in (old, new)
-    ]  # fmt: skip
     same = old.content_id == new.content_id
     changes = {name: [] for name in (*_LISTS, "origins")} if same else _compared(old, new)
     sums = {f"labels_{way}": sum(row[way] for row in changes["labels"]) for way in ("up", "down")}
-    return {"before": first, "after": second, "same": same, **changes, **sums}
+    ends = {"before": _release(old), "after": _release(new)}
+    return cast(Difference, {**ends, "same": same, **changes, **sums})
 
 
-def _compared(old: Release, new: Release) -> dict[str, list[dict[str, Any]]]:
+def _release(release: Release) -> ComparedRelease:
+    return {
+        "name": release.name, "content_id": release.content_id, "questions": release.facts["counts"]["questions"],
+        "reviews": release.content["reviews"]["reviews"],
+    }  # fmt: skip
+
+
+def _compared(old: Release, new: Release) -> dict[str, list[Row]]:
     with limited_database(ReleaseSettings().memory_mb) as connection:
         for side, release in (("old", old), ("new", new)):
             for name in _TABLES:
@@ -186,7 +214,7 @@ _LISTS = {
 }
 
 
-def _moved(was: bool | None, is_now: bool | None, **row: Any) -> dict[str, Any]:
+def _moved(was: bool | None, is_now: bool | None, **row: Any) -> Row:
     """Return a row of ``moved``; ``was``, ``is_now``: parametrically answerable, None where an imported release does
     not say."""
     if was is None or is_now is None:
@@ -198,7 +226,7 @@ def _moved(was: bool | None, is_now: bool | None, **row: Any) -> dict[str, Any]:
     return {**row, "reason": reason}
 
 
-def _origins(old: Release, new: Release) -> list[dict[str, Any]]:
+def _origins(old: Release, new: Release) -> list[Row]:
     imported = old.imported is not None or new.imported is not None
     changes = [*_changes("origin", {"imported": old.imported is not None}, {"imported": new.imported is not None})]
     origins_now = _origins_of(new.content)
@@ -228,7 +256,7 @@ def _sources(content: Mapping[str, Any]) -> dict[str, str]:
     return {name: ", ".join(sorted(checksums)) for name, checksums in checksums_of.items()}
 
 
-def _changes(what: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+def _changes(what: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterable[Row]:
     for key in sorted(before.keys() | after.keys()):
         if before.get(key) != after.get(key):
             yield {"what": what, "key": key, "before": before.get(key), "after": after.get(key)}

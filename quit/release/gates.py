@@ -199,7 +199,7 @@ def tell_paraphrases(subject: Subject, encoder: Encoder) -> None:
             note(f"{' and '.join(texts)} seem to ask the same. If they do, take one out.", loud=True)
 
 
-def coverage(files: TableFiles, splits: Sequence[str]) -> dict[str, Any]:
+def coverage(files: TableFiles, splits: Sequence[str]) -> verdicts.Coverage:
     """Return how far people judged the answers of some splits: :func:`quit.stages.labelling.verdicts.coverage`."""
     return verdicts.coverage(files.batches("verdicts", verdicts.COVERAGE), files.read("splits"), splits)
 

@@ -127,7 +127,7 @@ class _Progress(Meter):
         """Add to a model's counts."""
         super().add(name, **amounts)
         if replies := amounts.get("requests", 0) + amounts.get("cached", 0):
-            advance("replies of the judge", replies, self.snapshot()[name]["expected"])
+            advance("replies of the judge", replies, self.snapshot()[name].expected)
 
 
 def _ask(

@@ -24,6 +24,7 @@ from quit.evaluate.labels import ALL, SPLITS
 from quit.release.gates import Subject
 from quit.release.subjects import subject_from
 from quit.release.view import open_to_read
+from quit.review.audit import Estimate
 from quit.stages.labelling.answers import accepted_answers
 from quit.text.words import counted
 
@@ -54,17 +55,13 @@ class ChangedQuestion(TypedDict):
     certain: bool
 
 
-class AuditedShare(TypedDict):
-    """The shares of label 2 ``of`` a split, all or a number of hints: now, under the rule, and as people's audit
-    estimates it (with its interval)."""
+class AuditedShare(Estimate):
+    """The shares of label 2 ``of`` a split, all or a number of hints: now, under the rule, and by people's audit."""
 
     of: str
     now: float
     then_least: float
     then_most: float
-    estimate: float | None
-    low: float
-    high: float
 
 
 class Effect(TypedDict):
@@ -170,13 +167,9 @@ class Answered:
         ]  # fmt: skip
         by_hints = [({"hints": size}, figures) for size, figures in zip(groups, of_groups, strict=True)]
         return {
-            "title": rule.title,
-            "labelers": [*rule.labelers],
-            "least": rule.least,
-            "labels": self._rows(by_hints),
-            "questions": self._rows([({}, of_questions)]),
-            "changed": changed,
-        }
+            "title": rule.title, "labelers": [*rule.labelers], "least": rule.least, "labels": self._rows(by_hints),
+            "questions": self._rows([({}, of_questions)]), "changed": changed,
+        }  # fmt: skip
 
     def _rows(self, groups: Sequence[tuple[dict[str, int | None], np.ndarray]]) -> list[Figures]:
         """Return figures of shape (counts, questions) by split, for each group of passages."""

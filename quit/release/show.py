@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from quit.common.rows import Row
 from quit.dataset.dataset import FULLY
 from quit.dataset.release import Release
+from quit.release.diff import Difference
 from quit.release.gates import GateResult
 from quit.render.table import Table, markdown, percent, plain_name, table_1
 from quit.text.words import counted
@@ -118,7 +120,7 @@ _LISTS = {
 }
 
 
-def differences(changes: Mapping[str, Any], limit: int = 0) -> list[Table | str]:
+def differences(changes: Difference, limit: int = 0) -> list[Table | str]:
     """Return what a diff (:func:`quit.release.diff.diff`) says, as sentences and tables; ``limit``: rows per
     list, 0 for all."""
     if changes["same"]:
@@ -136,14 +138,14 @@ def differences(changes: Mapping[str, Any], limit: int = 0) -> list[Table | str]
         f"Reviews: {before['reviews']:,} -> {after['reviews']:,}.",
     ]
     for key, title in _LISTS.items():
-        if rows := changes[key]:
+        if rows := cast(Mapping[str, list[Row]], changes)[key]:
             shown = [tuple(map(_cell, row.values())) for row in rows[: limit or None]]
             words = tuple(at for at, name in enumerate(rows[0]) if name not in ("up", "down"))
             pieces.append(Table(title, tuple(rows[0]), shown, words, more=len(rows) - len(shown)))
     return pieces
 
 
-def changelog(changes: Mapping[str, Any], limit: int = 50) -> str:
+def changelog(changes: Difference, limit: int = 50) -> str:
     """Return a diff as Markdown for a changelog; ``limit``: rows per list, 0 for all."""
     before, after = changes["before"], changes["after"]
     ids = f"Content id `{before['content_id']}` -> `{after['content_id']}`."

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import duckdb
 
 from quit.common.progress import advance
-from quit.common.rows import sql_rows
+from quit.common.rows import Row, sql_rows
 from quit.dataset.files import current_files
 from quit.dataset.release import Release, list_rows, open_release
 from quit.dataset.statistics import statistics_of
 from quit.engine.reading import TableReader
-from quit.engine.usage import totals
+from quit.engine.usage import spent, totals
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, shell_word
 from quit.evaluate.labels import SPLITS
@@ -24,7 +24,7 @@ from quit.release.show import imported_lines
 from quit.release.view import embedded_labels, shown_judge, shown_readers, shown_releases
 from quit.report.designs import design_figures
 from quit.report.examples import example_passage, examples
-from quit.report.facts import Convergence, Difficulty, Facts, Leakage, Usage
+from quit.report.facts import Convergence, Difficulty, Facts, Leakage, ReleaseDifference, Usage
 from quit.report.given import given_figures
 from quit.report.labels import split_figures
 from quit.report.people import judge_figures, review_progress
@@ -187,7 +187,7 @@ _REJECTS = """
 """
 
 
-def _histogram(connection: duckdb.DuckDBPyConnection, table: str, value: str, group: str) -> list[dict[str, Any]]:
+def _histogram(connection: duckdb.DuckDBPyConnection, table: str, value: str, group: str) -> list[Row]:
     """Return ``low, high, <group value>: count`` for equal bars over 0 to 1; 1 itself is in the last one."""
     source = f"FROM {table} WHERE {value} IS NOT NULL"
     groups = [row["name"] for row in sql_rows(connection, f"SELECT DISTINCT {group} AS name {source} ORDER BY 1")]
@@ -242,7 +242,7 @@ def _leakage(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settin
     }
 
 
-def _types(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+def _types(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     counts = ", ".join(f"count(*) FILTER (s.split = '{split}') AS {split}" for split in SPLITS)
     return sql_rows(
         connection,
@@ -265,7 +265,7 @@ def _difficulty(connection: duckdb.DuckDBPyConnection) -> Difficulty:
     }
 
 
-def _statistics(workspace: Workspace) -> dict[str, Any] | None:
+def _statistics(workspace: Workspace) -> Row | None:
     """The paper's table 1, and labels by hints, difficulty and type; without semantic similarity (that one is measured
     when a release is frozen)."""
     files = current_files(workspace)
@@ -277,19 +277,17 @@ def _statistics(workspace: Workspace) -> dict[str, Any] | None:
 def _usage(workspace: TableReader, settings: Settings) -> Usage:
     """What language models were asked and what that cost at the profile's prices (None: no price is given)."""
     prices = {model.name: model for model in settings.replying_models}
-    usage = totals(workspace.path)
     costs = []
-    for name, counts in usage.items():
-        spec = prices.get(name)
-        replies = counts["requests"] + counts["cached"]
+    for name, usage in totals(workspace.path).items():
+        spec, replies = prices.get(name), usage.requests + usage.cached
         costs.append(
             {
                 "model": name,
                 "replies": int(replies),
-                "asked": int(counts["requests"]),
-                "kept": int(counts["cached"]),
-                "kept_share": counts["cached"] / replies if replies else 0.0,
-                "cost": spec and settings.spent(spec, counts),
+                "asked": int(usage.requests),
+                "kept": int(usage.cached),
+                "kept_share": usage.cached / replies if replies else 0.0,
+                "cost": spec and spent(settings, spec, usage),
             }
         )
     table = usage_table(workspace)
@@ -300,7 +298,7 @@ def _size(release: Release) -> int:
     return int(release.facts["counts"]["questions"]["all"])
 
 
-def _difference(before: Path, after: Path, releases: Iterable[Release]) -> dict[str, Any]:
+def _difference(before: Path, after: Path, releases: Iterable[Release]) -> ReleaseDifference:
     changes = diff(before, after)
     by_hints = {}
     for release in releases:

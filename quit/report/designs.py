@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -31,14 +31,29 @@ THIRDS = ("lowest third", "middle third", "highest third")
 ORDERS = ("descending", "ascending", "other")
 
 
-def design_figures(workspace: Workspace | Release, settings: Settings) -> dict[str, Any] | None:
-    """Return the shares of passages with label 2 and with a right answer of each reader, by number of hints and group.
+class DesignRow(TypedDict):
+    """Passages of so many hints in a group ``by`` ``convergence`` or ``cosine`` (the third of a question's sets of as
+    many hints by their mean), or by ``order`` of convergence. ``shares``: of label 2, then of each reader's right
+    answers: (share, low, high), a 95% bootstrap interval over questions."""
 
-    ``rows``: ``by`` (``convergence``, ``cosine``: the third of a question's sets of as many hints by their mean;
-    ``order`` of convergence), ``hints``, ``group``, ``passages``, ``shares``: of label 2, then of each of ``readers``,
-    each (share, low, high), a 95% bootstrap interval over questions. ``questions``: sampled ones; ``same_encoder``:
-    what rests on the encoder of embedded readers, if there are any. None while answers or labels are not finished.
-    """
+    by: str
+    hints: int
+    group: str
+    passages: int
+    shares: list[tuple[float, float, float]]
+
+
+class DesignFigures(TypedDict):
+    """``questions``: sampled ones; ``same_encoder``: what rests on the encoder of embedded readers, or empty."""
+
+    rows: list[DesignRow]
+    readers: list[str]
+    questions: int
+    same_encoder: str
+
+
+def design_figures(workspace: Workspace | Release, settings: Settings) -> DesignFigures | None:
+    """Return the shares of label 2 and of right answers by group. None while answers or labels are not finished."""
     subject = subject_of_report(workspace, settings)
     ids = plain(subject.files.read("splits", ["question_id"])["question_id"]).to_pylist()
     sample = sorted(sorted(ids, key=lambda question_id: draw(question_id, "designs"))[:SAMPLE])
@@ -55,7 +70,7 @@ def design_figures(workspace: Workspace | Release, settings: Settings) -> dict[s
     else:
         values = {}  # published files lack it
     groups = {name: (THIRDS, _thirds(passages, of)) for name, of in values.items()}
-    rows, counts = list[dict[str, Any]](), list[np.ndarray]()
+    rows, counts = list[DesignRow](), list[np.ndarray]()
     for by, (names, group) in {**groups, "order": (ORDERS, _orders(passages))}.items():
         for size in np.unique(passages.hints).tolist():
             of_size = passages.hints == size
@@ -63,7 +78,9 @@ def design_figures(workspace: Workspace | Release, settings: Settings) -> dict[s
             for number in sorted(present) if len(present) > 1 else ():
                 inside = of_size & (group == number)
                 counts.append(passages.sums(np.vstack([inside, inside & hits.T])))
-                rows.append({"by": by, "hints": size, "group": names[number], "passages": int(inside.sum())})
+                rows.append(
+                    {"by": by, "hints": size, "group": names[number], "passages": int(inside.sum()), "shares": []}
+                )
     for row, shares in zip(rows, _shares(counts), strict=True):
         row["shares"] = shares
     producers = {row["producer"] or "" for hints in dataset.selected_hints for row in hints}
@@ -110,7 +127,7 @@ def _shares(counts: list[np.ndarray]) -> list[list[tuple[float, float, float]]]:
     return [[*zip(*of_group, strict=True)] for of_group in np.stack([shares[0], *ends]).transpose(1, 0, 2).tolist()]
 
 
-def design_pieces(figures: dict[str, Any]) -> Iterator[str | Table]:
+def design_pieces(figures: DesignFigures) -> Iterator[str | Table]:
     """Yield the figures as tables, one per grouping, and what they rest on."""
     yield (
         f"Passages of {counted(figures['questions'], 'question')}. Thirds: of the different means that a question's "

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 from quit.common.rows import Row
+from quit.release.diff import Difference
 from quit.release.rules import Effect
+from quit.report.designs import DesignFigures
+from quit.report.given import GivenFigures
+from quit.report.validity import RoleFigures
+from quit.review.audit import Audit
 from quit.review.status import ReviewFigures
 from quit.status.partial import AskedPassages
 
@@ -87,6 +92,12 @@ class Usage(TypedDict):
     costs: list[Row]
 
 
+class ReleaseDifference(Difference):
+    """``by_hints``: release -> number of hints -> share of label 2."""
+
+    by_hints: dict[str, dict[str, float]]
+
+
 class Facts(TypedDict):
     """None or empty where nothing is known. ``convergence``, ``leakage``, ``difficulty``, ``types``: of hints and
     questions; ``passage``, ``examples``: as :mod:`quit.report.examples` has them."""
@@ -111,8 +122,8 @@ class Facts(TypedDict):
     types: list[Row]
     difficulty: Difficulty
     splits: Splits
-    given: Row | None
-    roles: dict[str, list[Row]]
+    given: GivenFigures | None
+    roles: RoleFigures
     drawn_from_all: list[Row]
     passage: Row | None
     examples: list[Row]
@@ -125,9 +136,9 @@ class Facts(TypedDict):
     type_agreement: dict[str, int]
     judges: Judges
     review: ReviewFigures | None
-    audit: Row | None
+    audit: Audit | None
     usage: Usage
     whatif: list[Effect]
-    designs: Row | None
+    designs: DesignFigures | None
     releases: list[Row]
-    difference: Row | None
+    difference: ReleaseDifference | None

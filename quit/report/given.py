@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TypedDict
 
 import duckdb
 import numpy as np
 
 from quit.common.ids import HINT_CHARACTERS
-from quit.common.rows import sql_rows
+from quit.common.rows import Row, sql_rows
 from quit.evaluate.agreement import kappas
 from quit.render.table import Table, number, percent, share
 
@@ -26,10 +26,17 @@ _CELLS = (
 _PAIRS = ("fully", f"contains = '{CONTAINS[0]}'", "contains <> 'no'")
 
 
-def given_figures(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    """Return ``cells``: passages and those of label 2, by ``contains`` (of :data:`CONTAINS`) and ``parametric``; and
+class GivenFigures(TypedDict):
+    """``cells``: passages and those of label 2, by ``contains`` (of :data:`CONTAINS`) and ``parametric``;
     ``agreement`` of the source's relevance with label 2, with passages that contain an answer by rules, and with these
     by rules or model: (agreement, kappa, its 95% interval over questions), none where the source has no relevance."""
+
+    cells: list[Row]
+    agreement: list[tuple[float | None, ...]]
+
+
+def given_figures(connection: duckdb.DuckDBPyConnection) -> GivenFigures:
+    """Return what :func:`given_pieces` shows."""
     connection.execute(_ROWS)
     counts = ", ".join(
         f"count(*) FILTER ({one}({pair}) AND {other}relevant)"
@@ -43,7 +50,7 @@ def given_figures(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     return {"cells": sql_rows(connection, _CELLS), "agreement": agreement}
 
 
-def given_pieces(figures: dict[str, Any] | None) -> Iterator[str | Table]:
+def given_pieces(figures: GivenFigures | None) -> Iterator[str | Table]:
     """Yield the figures as tables, and what they say in words; nothing without figures."""
     if figures is None:
         return

@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from quit.common.rows import sql_rows
+from quit.common.rows import Row, sql_rows
 from quit.dataset.release import Release
 from quit.engine.questions import counting_reviews
 from quit.engine.workspace import Workspace
@@ -99,7 +99,7 @@ class Results:
     collection); ``checks``: name of :data:`CHECKS` -> questions of the collection; ``columns``: those of
     :data:`COLUMNS` that are not 0 for every question."""
 
-    rows: list[dict[str, Any]]
+    rows: list[Row]
     total: int
     choices: Mapping[str, list[tuple[str, int]]]
     checks: Mapping[str, int]
@@ -166,15 +166,15 @@ class Lookup:
             for name, column in FILTERS.items()
         }
 
-    def row(self, question_id: str) -> dict[str, Any] | None:
+    def row(self, question_id: str) -> Row | None:
         """Return the question's row of the results, or None where the collection has no such question."""
         query = "SELECT * EXCLUDE (haystack) FROM overview WHERE question_id = ?"
         rows = sql_rows(self._cursor(), query, [question_id])
         return rows[0] if rows else None
 
-    def releases(self, question_id: str) -> list[dict[str, Any]]:
+    def releases(self, question_id: str) -> list[Row]:
         """Return ``release, split, passages, fully`` of the releases that hold a question, by name."""
-        rows: list[dict[str, Any]] = []
+        rows: list[Row] = []
         sql = """SELECT any_value(split) AS split, count(*) AS passages, count(*) FILTER (label = 2) AS fully
             FROM splits JOIN labels USING (question_id) WHERE question_id = ? GROUP BY question_id"""
         for release in shown_releases(self.workspace):

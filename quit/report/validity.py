@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypedDict
 
 import duckdb
 
-from quit.common.rows import sql_rows
+from quit.common.rows import Row, sql_rows
 from quit.dataset.files import QUESTIONS_A_CHUNK, current_files, questions_at_once
 from quit.dataset.release import Release
 from quit.engine.workspace import Workspace
@@ -42,13 +42,22 @@ _ORDER = """SELECT hints, count(*) AS sets, count(*) FILTER (low < high) AS mixe
     SEMI JOIN splits USING (question_id) GROUP BY 1"""
 
 
-def role_figures(connection: duckdb.DuckDBPyConnection) -> dict[str, list[dict[str, Any]]]:
+class RoleFigures(TypedDict):
+    """Rows of the queries ``_ROLES`` (of ``questions`` one), and of :func:`_order`."""
+
+    questions: list[Row]
+    fewest: list[Row]
+    ranks: list[Row]
+    order: list[Row]
+
+
+def role_figures(connection: duckdb.DuckDBPyConnection) -> RoleFigures:
     """Return what :func:`roles` shows: each question and hint counts once."""
-    figures = {name: sql_rows(connection, query) for name, query in _ROLES.items()}
-    return figures | {"order": _order(connection)}
+    questions, fewest, ranks = (sql_rows(connection, query) for query in _ROLES.values())
+    return {"questions": questions, "fewest": fewest, "ranks": ranks, "order": _order(connection)}
 
 
-def _order(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+def _order(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """Return ``hints``, the number of ``sets`` of as many hints, and of them ``mixed``: with label 2 in some orders."""
     connection.execute("CREATE TEMP TABLE subsets AS SELECT DISTINCT permutation, subset, hints FROM passages")
     ids = [row[0] for row in connection.execute("SELECT question_id FROM splits ORDER BY 1").fetchall()]
@@ -63,9 +72,9 @@ def _order(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     return [{"hints": hints, "sets": sets[hints], "mixed": mixed[hints]} for hints in sorted(sets)]
 
 
-def roles(figures: dict[str, list[dict[str, Any]]]) -> Iterator[str | Table]:
+def roles(figures: RoleFigures) -> Iterator[str | Table]:
     """Yield which hints suffice, whether their order matters, and what each rank contributes."""
-    [total], fewest, ranks, order = (figures[name] for name in (*_ROLES, "order"))
+    [total], fewest, ranks, order = figures["questions"], figures["fewest"], figures["ranks"], figures["order"]
     if not total["questions"]:
         return
     without, gain = total["without"], sum(row["mean"] for row in ranks)

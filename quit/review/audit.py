@@ -8,8 +8,8 @@ label of every passage is known. docs/research/validity.md has the formulas.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NotRequired, TypedDict
+from collections.abc import Sequence
+from typing import NotRequired, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from quit.common.columns import first_matches, positions_in
 from quit.common.ids import content_hash
-from quit.common.state_files import read_state
+from quit.common.state_files import AuditDraw, AuditPassage, read_state
 from quit.engine.questions import counting_reviews
 from quit.engine.workspace import Workspace
 from quit.evaluate.labels import SPLITS
@@ -94,17 +94,14 @@ def allocation(sizes: np.ndarray, size: int) -> np.ndarray:
 def draw_audit(workspace: Workspace, settings: Settings) -> dict[str, set[str]]:
     """Return question id -> the keys of the answers that people judge for the audit. Empty without one, or labels.
 
-    The audit is the one drawn before with this ``review.audit``, else a new one, which is stored: ``size``, ``labels``
-    (their version), ``labelers``, ``numbers`` (of passages by split, judge's label, number of hints and state) and
-    ``sample``: question_id, permutation, label, hints, split, ``whole`` (every labeler was asked) and ``answers``, each
-    with whether the judge accepts it.
+    The audit is the one drawn before with this ``review.audit``, else a new one, which is stored.
     """
-    size, audit = settings.review.audit, read_state(workspace.path / _FILE, {})
+    size, audit = settings.review.audit, _stored(workspace)
     versions = _versions(workspace)
     if not size or versions["label"] is None:
         return {}
-    if audit.get("size") != size:
-        audit = {"size": size, "versions": versions, **_draw_sample(workspace, settings)}
+    if audit is None or audit["size"] != size:
+        audit = _draw(workspace, settings, size, versions)
         workspace.put_json(_FILE, audit)
     answers: dict[str, set[str]] = {}
     for row in audit["sample"]:
@@ -117,14 +114,18 @@ def _versions(workspace: Workspace) -> dict[str, str | None]:
     return {stage: workspace.versions.get(stage) for stage in ("label", "split")}
 
 
-def _draw_sample(workspace: Workspace, settings: Settings) -> dict[str, Any]:
+def _stored(workspace: Workspace) -> AuditDraw | None:
+    return read_state(workspace.path / _FILE)
+
+
+def _draw(workspace: Workspace, settings: Settings, size: int, versions: dict[str, str | None]) -> AuditDraw:
     labelers = [labeler.name for labeler in settings.labelers]
     decisions = _decisions(counting_reviews(workspace), settings.review)
     passages, numbers, answers = _passages(workspace, labelers, decisions)
     stratum = 2 * passages["split"].to_numpy() + passages["label"].to_numpy() - 1
     stratum[passages["state"].to_numpy() != _OPEN] = -1
-    random = np.random.default_rng(int(content_hash("audit", settings.split.seed, settings.review.audit), 16))
-    counts = allocation(numbers[..., _OPEN].sum(axis=2).ravel(), settings.review.audit)
+    random = np.random.default_rng(int(content_hash("audit", settings.split.seed, size), 16))
+    counts = allocation(numbers[..., _OPEN].sum(axis=2).ravel(), size)
     draws = [random.choice(np.flatnonzero(stratum == code), drawn, replace=False) for code, drawn in enumerate(counts)]
     places = np.sort(np.concatenate(draws))
     sample = passages.take(pa.array(places)).drop_columns("state").to_pylist()
@@ -136,56 +137,89 @@ def _draw_sample(workspace: Workspace, settings: Settings) -> dict[str, Any]:
     for row, *replies in zip(sample, *replies_by_labeler, strict=True):
         keys = sorted({reply["answer_key"] for reply in replies if reply["answer"] != NO_ANSWER} - {""})
         row["answers"] = {key: (row["question_id"], key) in accepted for key in keys}
-    return {"labelers": labelers, "numbers": numbers.tolist(), "sample": sample}
+    return {"size": size, "versions": versions, "labelers": labelers, "numbers": numbers.tolist(), "sample": sample}
+
+
+class Estimate(TypedDict):
+    """A share of 1 and its 95% interval; ``estimate`` is None while a passage that it needs is open."""
+
+    estimate: float | None
+    low: float
+    high: float
+
+
+class AuditShare(Estimate):
+    """The share of label 2 ``of`` a split, all, or a number of hints; ``judge``: by its verdicts alone; ``wrong``: of
+    the ``audited`` passages, those that the judge has wrong."""
+
+    of: str
+    passages: int
+    judge: float
+    audited: int
+    wrong: int
+
+
+class Audit(TypedDict):
+    """Passages that were ``drawn`` and are ``judged``; ``stale``: whether labels or splits were made anew since.
+    ``accuracy``: of the passages open at the draw, those on which the judge has people's ``label``, and their verdicts
+    on all ``answers``."""
+
+    drawn: int
+    judged: int
+    stale: bool
+    shares: list[AuditShare]
+    accuracy: dict[str, Estimate]
 
 
 class AuditFigures(TypedDict):
     """What :func:`audit_figures` says; without the key where there is no audit."""
 
-    audit: NotRequired[dict[str, Any]]
+    audit: NotRequired[Audit]
 
 
 def audit_figures(workspace: Workspace, settings: Review, reviews: pa.Table | None = None) -> AuditFigures:
-    """Return what the audit says under the key ``audit``, as JSON-like values; empty without one.
-
-    ``reviews``: the rows that count and fit; those of all pulls, if not given. ``drawn`` and ``judged``: passages;
-    ``stale``: whether labels or splits were made anew since the draw. ``shares`` of label 2 (``of`` a split, all,
-    or a number of hints) and ``accuracy``: the share of the passages open at the draw on which the judge has people's
-    ``label``, and their verdicts on all ``answers``. Each has ``estimate`` (None while a passage that it needs is
-    open), ``low``, ``high``.
-    """
-    audit = read_state(workspace.path / _FILE, {}) if settings.audit else {}
-    if not audit:
+    """Return what the audit says. ``reviews``: the rows that count and fit; those of all pulls, if not given."""
+    if not settings.audit or (draw := _stored(workspace)) is None:
         return {}
-    numbers, live = np.array(audit["numbers"]), counting_reviews(workspace) if reviews is None else reviews
-    decisions, stale = _decisions(live, settings), audit["versions"] != _versions(workspace)
-    errors = _errors(audit["sample"], decisions, numbers.shape[:3])
+    numbers, live = np.array(draw["numbers"]), counting_reviews(workspace) if reviews is None else reviews
+    decisions, stale = _decisions(live, settings), draw["versions"] != _versions(workspace)
+    errors = _errors(draw["sample"], decisions, numbers.shape[:3])
     label_errors, answer_errors = errors.sum(axis=-1)
     # What people have decided by now bounds every share.
-    now = numbers * 0 if stale else _passages(workspace, audit["labelers"], decisions)[1]
+    now = numbers * 0 if stale else _passages(workspace, draw["labelers"], decisions)[1]
     population = numbers[..., _OPEN].sum(axis=2)
     split, _, hints = np.indices(numbers.shape[:3])
     groups = {name: split == place for place, name in enumerate(SPLITS)} | {"all": split >= 0}
     groups |= {counted(size, "hint"): hints == size for size in range(numbers.shape[2])}
-    shares = []
+    shares: list[AuditShare] = []
     for name, inside in groups.items():
         if total := int(numbers[inside].sum()):
             here, decided = numbers * inside[..., None], now[inside].sum(axis=0) / total
             base = here[..., _RIGHT].sum() + here[:, 1, :, _OPEN].sum()
             change = weighted_sum(here[..., _OPEN].sum(axis=2) * _SIGN, label_errors, population)
             wrong, unknown, drawn = errors[0][:, inside].sum(axis=-1).tolist()
-            row = {"of": name, "passages": total, "judge": float(here[:, 1].sum() / total)}
-            row |= _figures(base, change, total, decided[_RIGHT], 1 - decided[_WRONG])
-            shares.append({**row, "audited": drawn - unknown, "wrong": wrong})
-    accuracy, total = {}, int(population.sum())
-    for what, counts in (("label", label_errors), ("answers", answer_errors)) if total else ():
-        accuracy[what] = _figures(total, weighted_sum(-population, counts, population), total)
+            share, bounds = float(here[:, 1].sum() / total), (decided[_RIGHT], 1 - decided[_WRONG])
+            estimate, audited = _estimate(base, change, total, *bounds), drawn - unknown
+            row: AuditShare = {
+                "of": name,
+                "passages": total,
+                "judge": share,
+                **estimate,
+                "audited": audited,
+                "wrong": wrong,
+            }
+            shares.append(row)
+    total, errors_of = int(population.sum()), {"label": label_errors, "answers": answer_errors}
+    accuracy = {
+        what: _estimate(total, weighted_sum(-population, counts, population), total)
+        for what, counts in errors_of.items() if total
+    }  # fmt: skip
     _, unknown, drawn = label_errors.sum(axis=(1, 2)).tolist()
-    facts = {"drawn": drawn, "judged": drawn - unknown, "stale": stale, "shares": shares, "accuracy": accuracy}
-    return {"audit": facts}
+    audit: Audit = {"drawn": drawn, "judged": drawn - unknown, "stale": stale, "shares": shares, "accuracy": accuracy}
+    return {"audit": audit}
 
 
-def _errors(sample: Sequence[Mapping[str, Any]], decisions: pa.Table, shape: tuple[int, ...]) -> np.ndarray:
+def _errors(sample: Sequence[AuditPassage], decisions: pa.Table, shape: tuple[int, ...]) -> np.ndarray:
     """Return how many drawn passages the judge has wrong, how many are open, and all: by label, then by verdicts.
 
     The last three axes, of ``shape``, are split, judge's label and number of hints.
@@ -204,13 +238,19 @@ def _errors(sample: Sequence[Mapping[str, Any]], decisions: pa.Table, shape: tup
     return errors
 
 
-def _figures(base: int, change: tuple, total: int, least: float = 0.0, most: float = 1.0) -> dict[str, float | None]:
-    """Return ``estimate``, ``low``, ``high``: each ``base + change`` over ``total``, from ``least`` to ``most``."""
-    values = [None if value is None else float(min(max((base + value) / total, least), most)) for value in change]
-    return dict(zip(("estimate", "low", "high"), values, strict=True))
+def _estimate(
+    base: int, change: tuple[float | None, float, float], total: int, minimum: float = 0.0, maximum: float = 1.0
+) -> Estimate:
+    """Return ``base`` and each ``change`` over ``total``, from ``minimum`` to ``maximum``."""
+
+    def share(value: float) -> float:
+        return float(min(max((base + value) / total, minimum), maximum))
+
+    estimate, low, high = change
+    return {"estimate": None if estimate is None else share(estimate), "low": share(low), "high": share(high)}
 
 
-def audit_pieces(figures: Mapping[str, Any]) -> list[Table | str]:
+def audit_pieces(figures: Audit) -> list[Table | str]:
     """Return what the audit says (:func:`audit_figures`) as a paragraph and a table."""
     text = f"Audit: people have judged {figures['judged']:,} of {counted(figures['drawn'], 'passage')} drawn at random."
     if figures["judged"] < figures["drawn"]:
@@ -230,7 +270,7 @@ def audit_pieces(figures: Mapping[str, Any]) -> list[Table | str]:
     )
     heads = ("", "passages", "judge", "people", "interval", "audited", "judge wrong")
     rows = [
-        (row["of"], row["passages"], *(percent(row[name]) for name in ("judge", "estimate")), interval(row),
+        (row["of"], row["passages"], percent(row["judge"]), percent(row["estimate"]), interval(row),
          row["audited"], row["wrong"]) for row in figures["shares"]
     ]  # fmt: skip
     return [text, Table("Share of label 2, judge and people", heads, rows, note=note)]

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from quit.common.arithmetic import sum_in_order
 from quit.common.ids import draw
-from quit.common.rows import first_by, grouped, tuples
+from quit.common.rows import Row, first_by, grouped, tuples
 from quit.engine.workspace import Workspace
 from quit.settings import Review
 from quit.text.answers import answer_key
@@ -155,7 +155,7 @@ def _second_verdicts(workspace: Workspace) -> _Second:
     return grouped(((identity, key), (correct, probability)) for identity, key, correct, probability in verdicts)
 
 
-def _item(question: dict, hints: list[str], rows: list[dict], second: _Second, threshold: float) -> ReviewItem:
+def _item(question: Row, hints: list[str], rows: list[Row], second: _Second, threshold: float) -> ReviewItem:
     identity = question["question_id"]
     gold = first_by((answer_key(form), form) for form in question["answers"])
     answers = []

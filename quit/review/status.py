@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.arithmetic import sum_in_order
-from quit.common.rows import grouped, tuples
+from quit.common.rows import Row, grouped, tuples
 from quit.engine.questions import decision_counts, fitting_rows
 from quit.engine.workspace import Workspace
 from quit.review.apply import Changes, change_counts
@@ -19,6 +19,7 @@ from quit.review.people import absent_people, without_absent
 from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.stages.labelling.verdicts import (
+    Coverage,
     annotations_of,
     coverage,
     decide,
@@ -77,7 +78,7 @@ class ReviewFigures(TypedDict):
     controls: list[ControlScore]
     decided: int
     open: int
-    coverage: dict[str, dict[str, Any]]
+    coverage: dict[str, Coverage]
     applied: Applied
 
 
@@ -87,8 +88,8 @@ class ReviewStatus(ReviewFigures, AuditFigures):
     what to do."""
 
     project: ProjectStatus
-    unclear: list[dict[str, Any]]
-    disagreements: list[dict[str, Any]]
+    unclear: list[Row]
+    disagreements: list[Row]
     problems: list[str]
 
 
@@ -111,7 +112,7 @@ def review_status(workspace: Workspace, settings: Review) -> ReviewStatus:
     changed_questions = workspace.read("questions", columns=["question_id"], question_ids=ids)
     seconds = grouped((name, value or 0.0) for name, value in tuples(headers, "annotator", "lead_seconds"))
     project, sync = store.project, store.sync
-    tasks = project.get("tasks") or ()
+    tasks = project.get("tasks", ())
     decided, undecided = decision_counts(workspace, decisions, settings)
     return {
         "project": {
@@ -153,7 +154,7 @@ def review_status(workspace: Workspace, settings: Review) -> ReviewStatus:
     }
 
 
-def _coverage(workspace: Workspace, decisions: pa.Table, settings: Review) -> dict[str, dict[str, Any]]:
+def _coverage(workspace: Workspace, decisions: pa.Table, settings: Review) -> dict[str, Coverage]:
     """Return split under review -> how far people judged it, if these decisions were applied."""
     splits = workspace.read("splits", runs=["split"])
     verdicts = workspace.read("verdicts", runs=["judge"])

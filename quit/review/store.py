@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from quit import contracts
 from quit.common.files import read_json
-from quit.common.state_files import read_state
+from quit.common.rows import Row
+from quit.common.state_files import PullState, ReviewProject, read_state
 from quit.engine.logs import Log, applied_reviews
 from quit.engine.parts import log_number
 from quit.engine.workspace import Workspace
@@ -53,7 +53,7 @@ class ReviewStore:
         """Return the number of the next pull that brings something, from 1."""
         return log_number(self._log.next_part())
 
-    def append(self, rows: Sequence[dict[str, Any]]) -> str | None:
+    def append(self, rows: Sequence[Row]) -> str | None:
         """Append rows as one new part and return its name (None for no rows). Nothing that exists is touched.
 
         Raises :class:`WorkspaceError` where another pull wrote the same part meanwhile, or the disk refuses.
@@ -81,36 +81,32 @@ class ReviewStore:
     # The project and the last pull
 
     @property
-    def project(self) -> dict[str, Any]:
-        """``key``, and where it was last seen: ``url``, ``id``, ``folder``. Empty before the first push.
+    def project(self) -> ReviewProject:
+        """The project, empty before the first push. Without its file, the key of the newest review and no ``id``."""
+        project = read_state(self.folder / "project.json", {})
+        if not project and self.parts:
+            return {"key": self.read(self.parts[-1:]).column("project")[-1].as_py(), "id": None}
+        return project
 
-        Without the file, the key of the newest review and no ``id``.
-        """
-        note = read_state(self.folder / "project.json", {})
-        if not note and self.parts:
-            note = {"key": self.read(self.parts[-1:]).column("project")[-1].as_py(), "id": None}
-        return note
-
-    def set_project(self, values: dict[str, Any]) -> None:
+    def set_project(self, project: ReviewProject) -> None:
         """Remember the project, and that it is this folder's."""
-        values = {**values, "folder": str(self.workspace.path.resolve())}
-        if values != self.project:
-            self.workspace.put_json("reviews/project.json", values)
+        project = {**project, "folder": str(self.workspace.path.resolve())}
+        if project != self.project:
+            self.workspace.put_json("reviews/project.json", project)
 
     @property
     def original(self) -> Path | None:
         """The folder of which this workspace is a copy, where that has the project still; a moved one is no copy."""
-        here, note = self.workspace.path.resolve(), self.project
-        former = Path(note.get("folder") or here)
-        its_note = read_json(former / "reviews" / "project.json") or {}
-        return former if former != here and its_note.get("key") == note.get("key") else None
+        here, project = self.workspace.path.resolve(), self.project
+        former = Path(project.get("folder") or here)
+        of_former = read_json(former / "reviews" / "project.json") or {}
+        return former if former != here and of_former.get("key") == project.get("key") else None
 
     @property
-    def sync(self) -> dict[str, Any]:
-        """How far the last pull got: ``project`` (key and number), ``seen`` (task -> when it was last changed, and its
-        annotations), ``tasks``, ``done``, ``problems``."""
+    def sync(self) -> PullState:
+        """How far the last pull got; empty before the first."""
         return read_state(self.folder / "sync.json", {})
 
-    def set_sync(self, values: dict[str, Any]) -> None:
+    def set_sync(self, state: PullState) -> None:
         """Remember how far a pull got."""
-        self.workspace.put_json("reviews/sync.json", values)
+        self.workspace.put_json("reviews/sync.json", state)

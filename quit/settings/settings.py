@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pydantic import Field, model_validator
 
 from quit.settings.card import Card
@@ -138,14 +136,6 @@ class Settings(Section):
         """Return the price of so many tokens (:meth:`LanguageModel.cost`), in batches where its server takes them."""
         cost, server = spec.cost(prompt, cached, completion), self.batch_server(spec)
         return cost * server.batch_price if server and cost is not None else cost
-
-    def spent(self, spec: LanguageModel, counts: Mapping[str, float]) -> float | None:
-        """Return what requests have cost by their counts (:class:`quit.models.generation.meter.Count`).
-
-        Replies that did not come, or did not say what they cost, count as their worst case.
-        """
-        cost = self.cost(spec, *(counts[f"{name}_tokens"] for name in ("prompt", "cached", "completion")))
-        return None if cost is None else cost + counts["assumed_cost"]
 
     def server(self, name: str) -> ServerSettings:
         """Return a server by name."""

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 import pyarrow as pa
 
 from quit.common import ids
-from quit.common.rows import first_by
+from quit.common.rows import Row, first_by
 from quit.contracts import table
 from quit.errors import InputError
 from quit.models.convergence_scored import source_convergence
@@ -54,7 +54,7 @@ class _Gathered:
 
 _Usable = tuple[list[RawQuestion], list[tuple[RawQuestion, RawHint]]]
 """The records of a question, and its distinct hints with their records."""
-_Rows = dict[str, list[dict]]
+_Rows = dict[str, list[Row]]
 """Rows of some questions for each table of :data:`TABLES` except ``rejects``."""
 
 

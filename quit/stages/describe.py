@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.cache import cache_folder
+from quit.common.rows import Row
 from quit.models.limits import QUESTION_TYPE, note
 from quit.models.protocols import Encoder
 from quit.models.question_type import QuestionTypeClassifier
@@ -93,7 +93,7 @@ def describe(
     }
 
 
-def _with_hints(questions: Sequence[Mapping[str, Any]], ranked_hints: pa.Table) -> dict[str, str]:
+def _with_hints(questions: Sequence[Row], ranked_hints: pa.Table) -> dict[str, str]:
     """Return question id -> the question and its hints as one text: long enough to tell the language."""
     texts = {question["question_id"]: [question["question"]] for question in questions}
     for hint in ranked_hints.select(["question_id", "hint"]).to_pylist():

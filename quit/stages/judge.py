@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
 from quit import contracts
-from quit.common.rows import tuples
+from quit.common.rows import Row, tuples
 from quit.models.judges import rule
 from quit.models.protocols import Judge, JudgeItem
 from quit.stages.labelling.answers import Answers, answers_of
@@ -56,7 +55,7 @@ class DistinctAnswers:
         items = [JudgeItem(key[0], row_of[key[0]][0], tuple(row_of[key[0]][1]), forms[key]) for key in keys]
         return cls([key for _, key in keys], items, [passages[key] for key in keys])
 
-    def rows(self, judge: Judge) -> list[dict[str, Any]]:
+    def rows(self, judge: Judge) -> list[Row]:
         """Return the rows of ``verdicts`` that hold a judge's rulings."""
         rulings = rule(self.items, judge)
         return [

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
-from quit.common.rows import grouped, tuples
+from quit.common.rows import Row, grouped, tuples
 from quit.models.convergence_scored import LLMConvergence, source_convergence
 from quit.models.limits import ENCODER, note
 from quit.models.protocols import CandidateSource, ConvergenceModel, HintSet
@@ -153,7 +152,7 @@ def _note(unread: int | None, question: str, hint: str, text: str) -> str | None
     return note(text, [("question", question, ENCODER), ("hint", hint, ENCODER)])
 
 
-def published(hints: Sequence[dict], scores: pa.Table, settings: Convergence) -> dict[str, tuple[float, str]]:
+def published(hints: Sequence[Row], scores: pa.Table, settings: Convergence) -> dict[str, tuple[float, str]]:
     """Return hint id -> (convergence, producer) of the hints whose source says it, or gives scores."""
     scores_of: dict[str, list[int]] = grouped(tuples(scores.sort_by("position"), "hint_id", "score"))
     values = (
@@ -166,14 +165,14 @@ def published(hints: Sequence[dict], scores: pa.Table, settings: Convergence) ->
 def _add_computed(
     values: dict[str, tuple[float, str]],
     questions: pa.Table,
-    by_question: Mapping[str, list[dict]],
-    hints: Sequence[dict],
+    by_question: Mapping[str, list[Row]],
+    hints: Sequence[Row],
     candidates: pa.Table,
     model: ConvergenceModel,
     types: Callable[[pa.Table], Sequence[Typed]],
     pool: Callable[[], CandidateSource],
     settings: Convergence,
-) -> tuple[list[dict], dict[str, int]]:
+) -> tuple[list[Row], dict[str, int]]:
     """Have the model value the hints without a value, each together with all hints of its question.
 
     Returns the candidates drawn for it, and of a language model hint id -> candidates without a score.
@@ -206,7 +205,7 @@ def _add_computed(
 
 def _distractors(
     questions: pa.Table, candidates: pa.Table, pool: Callable[[], CandidateSource]
-) -> tuple[dict[str, list[str]], list[dict]]:
+) -> tuple[dict[str, list[str]], list[Row]]:
     """Return question id -> wrong answers, and the rows of ``drawn_candidates`` for questions whose source has none."""
     candidates_of = _by_question(candidate for candidate in candidates.to_pylist() if not candidate["is_gold"])
     rows = questions.to_pylist()
@@ -220,7 +219,7 @@ def _distractors(
     return distractors, rows_of_pool
 
 
-def drawn_rows(questions: Sequence[Mapping[str, Any]], pool: CandidateSource) -> list[dict]:
+def drawn_rows(questions: Sequence[Row], pool: CandidateSource) -> list[Row]:
     """Return the rows of ``drawn_candidates`` for rows of ``questions``."""
     return [
         {
@@ -236,5 +235,5 @@ def drawn_rows(questions: Sequence[Mapping[str, Any]], pool: CandidateSource) ->
     ]
 
 
-def _by_question(rows: Iterable[dict]) -> dict[str, list[dict]]:
+def _by_question(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return grouped((row["question_id"], row) for row in rows)

@@ -23,7 +23,7 @@ from quit.common.arithmetic import products
 from quit.common.files import file_checksum
 from quit.common.ids import draw
 from quit.common.parquet import rows_of
-from quit.common.rows import grouped
+from quit.common.rows import Row, grouped
 from quit.errors import InputError, SettingsError
 from quit.evaluate.labels import SPLITS
 from quit.models.protocols import Encoder
@@ -92,7 +92,7 @@ def split_questions(questions: pa.Table, parametric: Mapping[str, bool], setting
     }
 
 
-def _assign(rows: list[dict], settings: Split) -> None:
+def _assign(rows: list[Row], settings: Split) -> None:
     """Set ``split`` of each row (None: not sampled); rows come pinned first, then by draw."""
     counts = {name: sum(row["pinned"] == name for row in rows) for name in SPLITS}
     for row in rows:
@@ -118,7 +118,7 @@ def _not_sampled(row: dict, settings: Split) -> str:
     return f"parametrically answerable, but not among those drawn for train ({rule})"
 
 
-def paraphrases(questions: pa.Table, encoder: Encoder) -> list[tuple[dict, dict]]:
+def paraphrases(questions: pa.Table, encoder: Encoder) -> list[tuple[Row, Row]]:
     """Return pairs of questions (question_id, question, answers) that share a gold answer and whose vectors are near:
     in two splits, one may tell the other's answer. Pairs of equal words are among them."""
     by_key = grouped((key, row) for row in questions.to_pylist() for key in {*map(answer_key, row["answers"])})
@@ -133,7 +133,7 @@ def paraphrases(questions: pa.Table, encoder: Encoder) -> list[tuple[dict, dict]
     return [pairs[key] for key in sorted(pairs)]
 
 
-def near_identical(rows: list[dict], threshold: float) -> list[tuple[dict, dict]]:
+def near_identical(rows: list[Row], threshold: float) -> list[tuple[Row, Row]]:
     """Return (the one to leave out, the other) for near-identical questions on both sides of train | dev, test.
 
     ``rows``: dicts with question, split (None: in none) and pinned; ``threshold``: Jaccard index of their words, above

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.cache import leak_store
 from quit.common.columns import is_in, plain
-from quit.common.rows import grouped, tuples
+from quit.common.rows import Row, grouped, tuples
 from quit.settings import Review
 from quit.stages.label import ValidAnswer, labels_of, valid_answers_of, valid_answers_table
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of, check_order
@@ -229,7 +229,7 @@ def _with_review(valid: pa.Table, settled: SettledDecisions) -> pa.Table:
     return valid_answers_table(rows)
 
 
-def _answer_changes(old: pa.Table, new: pa.Table, settled: SettledDecisions) -> list[dict[str, Any]]:
+def _answer_changes(old: pa.Table, new: pa.Table, settled: SettledDecisions) -> list[Row]:
     """Return the rows of ``changes`` for valid answers that came or went."""
     names = ("question_id", "answer", "answer_key")
     before, after = ({row[:2]: row[2] for row in tuples(table, *names)} for table in (old, new))
@@ -254,10 +254,10 @@ class _Removal:
 def _removals(
     tables: LabelTables,
     valid: pa.Table,
-    changes: Sequence[Mapping[str, Any]],
+    changes: Sequence[Row],
     settled: SettledDecisions,
     leaks: LeakCheck,
-) -> tuple[dict[str, _Removal], list[dict[str, Any]]]:
+) -> tuple[dict[str, _Removal], list[Row]]:
     """Return the questions that leave, sorted, and the leaks found. ``valid``: the valid answers of all questions.
 
     Leakage is looked for in the hints that make passages. Gold answers passed the same filter before; every other valid
@@ -272,7 +272,7 @@ def _removals(
     answered = {*valid.column("question_id").to_pylist()}
     for question in sorted(causes.keys() - answered - removed.keys()):
         removed[question] = _Removal("no_valid_answer", "people rejected every valid answer", sorted(causes[question]))
-    findings: list[dict[str, Any]] = []
+    findings: list[Row] = []
     labelled = {*tables.splits.column("question_id").to_pylist()} - removed.keys()
     for question, hint, leak in _leaks(tables, _accepted(valid, labelled), leaks):
         findings.append({"hint_id": hint, "question_id": question, **asdict(leak)})
@@ -347,7 +347,7 @@ def _label_changes(
     return pa.concat_tables(pieces) if pieces else schema.empty_table()
 
 
-def _column(rows: Iterable[Mapping[str, Any]], field: pa.Field) -> pa.Array:
+def _column(rows: Iterable[Row], field: pa.Field) -> pa.Array:
     return pa.array([row.get(field.name) for row in rows], field.type)
 
 

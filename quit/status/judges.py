@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from quit.common.rows import sql_rows
+from quit.common.rows import Row, sql_rows
 from quit.engine.reading import TableReader
 from quit.evaluate.agreement import kappas
 from quit.render.table import VERDICTS, Table, number, share
@@ -136,7 +136,7 @@ def _agreements(
         yield JudgeAgreement(first[0], second[0], by, part, *counts, *kappa)
 
 
-def disagreements(opened: TableReader) -> list[dict[str, Any]]:
+def disagreements(opened: TableReader) -> list[Row]:
     """Return the answers on which another judge disagrees with the judge, or the judge said nothing readable, most
     passages at stake first; ``second``: that other judge's name."""
     with opened.connect(tables=["verdicts", "second_verdicts", "questions"]) as connection:
@@ -172,7 +172,7 @@ def agreement_tables(agreements: Sequence[JudgeAgreement]) -> list[Table]:
     return tables
 
 
-def disagreement_table(rows: Sequence[Mapping[str, Any]], limit: int) -> Table:
+def disagreement_table(rows: Sequence[Row], limit: int) -> Table:
     """Return what :func:`disagreements` returns as a table of ``limit`` rows at most (0: all)."""
     cells = [
         (f"{row['passages']:,}", VERDICTS[row["correct"]],

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quit.common.endpoints import address
+from quit.common.rows import Row, sql_rows
 from quit.engine.reading import TableReader, settings_of
 from quit.engine.usage import origins, totals
 from quit.engine.workspace import Workspace
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
     from quit.engine.pipeline import Pipeline
 
 
-def left_out(workspace: Workspace) -> list[dict[str, Any]]:
+def left_out(workspace: Workspace) -> list[Row]:
     """Return every row of ``rejects``: stage, kind, reason, detail, file, position, record_id, question_id, hint_id."""
-    names = ("stage", "kind", "reason", "detail", "file", "position", "record_id", "question_id", "hint_id")
-    rows = workspace.rows(f"SELECT {', '.join(names)} FROM rejects ORDER BY ALL", ["rejects"])
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    columns = "stage, kind, reason, detail, file, position, record_id, question_id, hint_id"
+    with workspace.connect(tables=["rejects"]) as connection:
+        return sql_rows(connection, f"SELECT {columns} FROM rejects ORDER BY ALL")
 
 
 def ways_out(rejects: Iterable[Mapping[str, Any]], workspace: object = None) -> str | None:
@@ -74,10 +75,14 @@ def funnel(workspace: Workspace) -> list[tuple[str, int]]:
     return [*steps, *((f"in {split}", splits.get(split, 0)) for split in SPLITS)]
 
 
-def labels_by_hints(workspace: TableReader) -> list[tuple[int, int, int]]:
-    """Return (number of hints, passages, passages labelled 2), ascending."""
-    sql = "SELECT length(permutation), count(*), count(*) FILTER (label = 2) FROM labels GROUP BY 1 ORDER BY 1"
-    return workspace.rows(sql, ["labels"])
+def labels_by_hints(workspace: TableReader) -> list[Row]:
+    """Return ``hints``, ``passages`` with as many, and those of ``label_2``, ascending."""
+    with workspace.connect(tables=["labels"]) as connection:
+        return sql_rows(
+            connection,
+            """SELECT length(permutation) AS hints, count(*) AS passages, count(*) FILTER (label = 2) AS label_2
+               FROM labels GROUP BY 1 ORDER BY 1""",
+        )
 
 
 def type_agreement(workspace: TableReader) -> tuple[int, int, int]:
@@ -173,11 +178,11 @@ def usage_table(workspace: TableReader) -> Table:
     """
     rows = []
     for name, usage in totals(workspace.path).items():
-        rate = f"{usage['requests'] / usage['seconds']:.1f}" if usage["seconds"] else ""
-        share = f"{usage['cached_tokens'] / usage['prompt_tokens']:.0%}" if usage["cached_tokens"] else ""
-        counts = (f"{int(usage[field]):,}" for field in ("requests", "cached", "retries", "prompt_tokens"))
-        thoughts = f" ({int(usage['thought_tokens']):,} thoughts)" if usage["thought_tokens"] else ""
-        rows.append((name, *counts, share, f"{int(usage['completion_tokens']):,}{thoughts}", rate))
+        rate = f"{usage.requests / usage.seconds:.1f}" if usage.seconds else ""
+        share = f"{usage.cached_tokens / usage.prompt_tokens:.0%}" if usage.cached_tokens else ""
+        counts = (f"{int(count):,}" for count in (usage.requests, usage.cached, usage.retries, usage.prompt_tokens))
+        thoughts = f" ({int(usage.thought_tokens):,} thoughts)" if usage.thought_tokens else ""
+        rows.append((name, *counts, share, f"{int(usage.completion_tokens):,}{thoughts}", rate))
     heads = ("language model", "asked", "kept", "again", "prompt", "cached", "reply", "a second")
     return Table("Asked, all runs", heads, rows)
 
@@ -227,7 +232,7 @@ def type_sentence(typed: int, coarse: int, fine: int) -> str:
 
 def summary(workspace: Workspace) -> list[Table | str]:
     """Return what a build made, as tables and sentences."""
-    hints = [(hints, passages, right, share(right, passages)) for hints, passages, right in labels_by_hints(workspace)]
+    hints = [(*row.values(), share(row["label_2"], row["passages"])) for row in labels_by_hints(workspace)]
     readers, types = readers_table(workspace), type_agreement(workspace)
     return [
         stages_table(workspace),
@@ -265,13 +270,10 @@ def as_dict(workspace: Workspace, pipeline: Pipeline | None = None) -> dict[str,
         "question_types": dict(
             zip(("typed_by_source", "coarse_agrees", "fine_agrees"), type_agreement(workspace), strict=True)
         ),
-        "labels_by_hints": [
-            {"hints": hints, "passages": passages, "label_2": right}
-            for hints, passages, right in labels_by_hints(workspace)
-        ],
+        "labels_by_hints": labels_by_hints(workspace),
         "readers": [{"reader": name, **counts._asdict()} for name, counts in readers_table(workspace).items()],
         "asked": partly_asked(workspace),
-        "language_models": totals(workspace.path),
+        "language_models": {name: asdict(usage) for name, usage in totals(workspace.path).items()},
         "origins": origins(workspace.path),
         "judges": [*map(asdict, judge_agreements(workspace))],
     }

@@ -8,7 +8,7 @@ import pytest
 
 from quit.common.files import files_to_read
 from quit.common.folders import aside, put_in_place
-from quit.engine import damage
+from quit.engine import repair
 from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, QuitError
@@ -71,14 +71,14 @@ def _stale(folder: Path, workspace: Workspace) -> None:
 def _damaged(folder: Path, workspace: Workspace) -> None:
     part = next(folder.rglob("part-*.parquet"), None) or next((folder / "verdicts").glob("part-*.parquet"))
     part.write_bytes(part.read_bytes() + b"x")
-    damage.discard_damaged(workspace, folder, ["verdicts"])
+    repair.discard_damaged(workspace, folder, ["verdicts"])
 
 
 REMOVERS: dict[str, Callable[[Path, Workspace], object]] = {
     "garbage": lambda folder, workspace: workspace.discard(folder),
     "stale tables": _stale,
     "damaged parts": _damaged,
-    "fresh replies": lambda folder, workspace: damage.discard_to_compare(workspace, folder),
+    "fresh replies": lambda folder, workspace: repair.discard_to_compare(workspace, folder),
     "a folder in its place": _replaced,
     "published": lambda folder, _: published_files(folder),
 }

@@ -19,7 +19,7 @@ from quit.export import export
 from quit.export.files import is_exported
 from quit.qa.benchmark.task import release_task
 from quit.qa.corpora.release import read as corpus_of_release
-from tests.engine.test_damage import flip
+from tests.engine.test_repair import flip
 from tests.release import small
 from tests.rows import tuples
 

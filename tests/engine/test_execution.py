@@ -16,7 +16,7 @@ from quit.engine import execution as module
 from quit.engine.execution import Execution, Threads
 from quit.engine.usage import entries, origins, record, totals
 from quit.errors import InputError, Stopped
-from quit.models.generation.meter import Meter
+from quit.models.generation.meter import Meter, Usage
 from quit.settings import load
 from tests.building import plan_build
 from tests.paths import starter_file
@@ -58,13 +58,13 @@ def test_the_use_of_language_models_is_logged_while_a_shard_is_at_work(tmp_path:
     def ask(*_: object) -> None:
         for count in (1, 2):
             pipeline.models.meter.add("m", requests=1, prompt_tokens=10)
-            until(lambda count=count: totals(path).get("m", {}).get("requests") == count, seconds=20, every=0.01)
+            until(lambda count=count: totals(path).get("m", Usage()).requests == count, seconds=20, every=0.01)
 
     monkeypatch.setattr(pipeline, "run_shard", ask)
     with Execution(pipeline) as carry_out:
         carry_out._work_on(deque([(run, WHOLE)]))
         carry_out._record_usage()
-    assert (totals(path)["m"]["requests"], totals(path)["m"]["prompt_tokens"]) == (2, 20)
+    assert (totals(path)["m"].requests, totals(path)["m"].prompt_tokens) == (2, 20)
 
 
 def test_a_record_amid_a_request_loses_neither_its_seconds_nor_the_origins_that_come_after_the_replies(
@@ -81,5 +81,5 @@ def test_a_record_amid_a_request_loses_neither_its_seconds_nor_the_origins_that_
     snapshots.append(meter.snapshot())
     for before, after in pairwise([*snapshots, snapshots[-1]]):
         record(tmp_path, "judge", before, after, load().settings)
-    assert totals(tmp_path)["m"]["requests"] == 1 and totals(tmp_path)["m"]["seconds"] >= 0.05
+    assert totals(tmp_path)["m"].requests == 1 and totals(tmp_path)["m"].seconds >= 0.05
     assert origins(tmp_path) == {"m": {"server": 1}} and len(entries(tmp_path)) == 3

@@ -3,7 +3,6 @@
 import json
 import shutil
 import threading
-from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,9 +13,10 @@ from quit.common.progress import listening
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import check_buildable, last_build, locked_build, locked_last_build
 from quit.engine.reading import as_built
-from quit.engine.usage import FIELDS, record
+from quit.engine.usage import record
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError, WorkspaceError
+from quit.models.generation.meter import Count
 from quit.review.store import ReviewStore
 from quit.settings import load
 from quit.sources import parse_source
@@ -152,9 +152,7 @@ def test_questions_of_a_source_that_is_no_longer_named_stay_where_something_rest
         (workspace.path / "releases/v1/tables").mkdir(parents=True)
         pq.write_table(workspace.read("questions"), workspace.path / "releases/v1/tables/questions.parquet")
     else:
-        record(
-            workspace.path, "read:llm", {}, {"llm": {**dict.fromkeys(FIELDS, 7), "origins": Counter()}}, load().settings
-        )
+        record(workspace.path, "read:llm", {}, {"llm": Count(requests=7)}, load().settings)
     before = _questions(reviewed)
     with pytest.raises(WorkspaceError, match=r"jsonl:three.jsonl with 3 questions would leave.*--add.*--replace"):
         _collected(reviewed, reviewed / "other.jsonl")

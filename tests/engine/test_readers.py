@@ -57,7 +57,7 @@ def test_a_reader_is_released_when_it_is_finished_and_its_kept_replies_are_read_
         assert _loaded(pipeline) == set()
     pipeline = _pipeline(tmp_path)
     assert _build(pipeline) == [(run, set()) for run in RUNS]
-    assert all(counts["requests"] == 0 < counts["cached"] for counts in pipeline.models.meter.snapshot().values())
+    assert all(count.requests == 0 < count.cached for count in pipeline.models.meter.snapshot().values())
     assert {*pipeline.models.meter.snapshot()} == {*READERS}
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.arithmetic import products
 from quit.common.columns import plain
-from quit.common.rows import grouped
+from quit.common.rows import Row, grouped
 from quit.errors import SettingsError
 from quit.models.protocols import Encoder
 from quit.settings import PassageDesign
@@ -67,7 +66,7 @@ def cosines(encoder: Encoder, questions: Sequence[str], hints: Sequence[Sequence
 
 def design_passages(
     design: PassageDesign,
-    questions: Mapping[str, Sequence[dict[str, Any]]],
+    questions: Mapping[str, Sequence[Row]],
     by_cosine: Callable[[str, Sequence[Subset]], Iterable[int]] | None = None,
 ) -> pa.Table:
     """Return the table ``passages``. ``questions``: of :func:`hints_of`; ``by_cosine``: the places of the sets that a
@@ -81,7 +80,7 @@ def design_passages(
     return pa.concat_tables(pieces)
 
 
-def hints_of(ids: pa.Array, hints: pa.Table, ranked_hints: pa.Table) -> dict[str, list[dict[str, Any]]]:
+def hints_of(ids: pa.Array, hints: pa.Table, ranked_hints: pa.Table) -> dict[str, list[Row]]:
     """Return question id -> its rows of ``ranked_hints`` that make passages, in rank order, with ``position``: the
     hint's place in the source (from ``hints``)."""
     selected = ranked_hints.filter(ranked_hints["selected"]).sort_by("rank")
@@ -94,7 +93,7 @@ def hints_of(ids: pa.Array, hints: pa.Table, ranked_hints: pa.Table) -> dict[str
 def _table(
     design: PassageDesign,
     question_id: str,
-    hints: Sequence[dict[str, Any]],
+    hints: Sequence[Row],
     by_cosine: Callable[[str, Sequence[Subset]], Iterable[int]] | None,
 ) -> PermutationTable:
     source: Subset = ()

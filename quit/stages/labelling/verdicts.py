@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.columns import first_matches, is_in, plain, rows_hash
 from quit.common.ids import content_hash
-from quit.common.rows import cursor, grouped, sql_rows, tuples
+from quit.common.rows import Row, cursor, grouped, sql_rows, tuples
 from quit.models.protocols import NO_ANSWER
 from quit.settings import Review
 from quit.text.answers import answer_key
@@ -118,7 +118,7 @@ def rows_of_pages(live: pa.Table, blind: bool) -> pa.Table:
     return live.filter(pc.equal(pc.fill_null(live.column("blind"), False), blind))
 
 
-def unclear_annotations(reviews: pa.Table) -> list[dict]:
+def unclear_annotations(reviews: pa.Table) -> list[Row]:
     """Return the annotations about which their annotators have to be asked, by annotator and question.
 
     Keys: ``annotator``, ``question_id``, ``project``, ``task``, ``ask`` (``empty``, ``both`` or ``gold``: see the
@@ -236,9 +236,19 @@ def settled_rows(decisions: pa.Table) -> pa.Table:
     return decisions.filter(decisions["decision"].is_valid())
 
 
-def coverage(verdicts: Iterable[pa.Table], splits: pa.Table, among: Sequence[str]) -> dict[str, Any]:
-    """Return how far people judged the distinct answers of the splits ``among``: ``answers``, ``judged``, ``share``,
-    ``questions``, ``reviewed``.
+class Coverage(TypedDict):
+    """How far people judged the distinct answers of some splits; ``share``: judged ones; ``reviewed``: questions."""
+
+    splits: list[str]
+    answers: int
+    judged: int
+    share: float
+    questions: int
+    reviewed: int
+
+
+def coverage(verdicts: Iterable[pa.Table], splits: pa.Table, among: Sequence[str]) -> Coverage:
+    """Return how far people judged the splits ``among``.
 
     ``verdicts``: columns of :data:`COVERAGE`; the basis of people's is ``review``. Gold answers count
     where a reader gave them; NO ANSWER does not. A question is reviewed when people judged all its answers, and it has
@@ -269,7 +279,7 @@ def decisions_hash(decisions: pa.Table) -> str:
     return rows_hash(settled_rows(decisions), lambda piece: ["reviews", piece.to_pydict()], size=8)
 
 
-def disagreements(decisions: pa.Table) -> list[dict]:
+def disagreements(decisions: pa.Table) -> list[Row]:
     """Return the open decisions as rows, those with most voters first: the queue of the adjudicator."""
     rows = decisions.filter(pc.is_in(decisions.column("basis"), pa.array(["tie", "waiting"]))).to_pylist()
     return sorted(rows, key=lambda row: (-(row["yes"] + row["no"]), row["question_id"], row["kind"], row["key"]))

@@ -6,13 +6,14 @@ same fine type, nearest to the gold answer first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from quit.common.rows import Row
 from quit.models.convergence_scored import SAME_ANSWER
 from quit.models.protocols import CandidateSource, Drawn, Encoder, Equivalence, Pair
 from quit.models.question_type import QuestionTypeClassifier
@@ -78,7 +79,7 @@ class CandidatePool:
         self._members = {fine: [forms[key] for key in sorted(forms)] for fine, forms in members.items()}
         self.identity = f"{CANDIDATES_IDENTITY}/equivalent={SAME_ANSWER:g}+{equivalence.identity}+{encoder.identity}"
 
-    def draw(self, questions: Sequence[Mapping[str, Any]]) -> list[list[Drawn]]:
+    def draw(self, questions: Sequence[Row]) -> list[list[Drawn]]:
         """Return for each row of ``questions`` at most ``candidate_cap - 1`` candidates, nearest first.
 
         There are none where no other answer has the fine type. A candidate which the equivalence model takes for one of
@@ -93,7 +94,7 @@ class CandidatePool:
                 question.take(count, probabilities, SAME_ANSWER)
         return [question.drawn[:count] for question in drawing]
 
-    def _nearest(self, question: Mapping[str, Any]) -> _Drawing:
+    def _nearest(self, question: Row) -> _Drawing:
         fine, answers = self._fine[question["question_id"]], question["answers"]
         gold_keys = {answer_key(answer) for answer in answers}
         others = [answer for answer in self._members.get(fine, ()) if answer_key(answer) not in gold_keys]

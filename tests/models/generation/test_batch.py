@@ -90,7 +90,7 @@ def test_the_tokens_of_all_replies_that_were_paid_are_counted() -> None:
     meter = Meter()
     with batch_server(_faulty) as server:
         _until_done(server, meter=meter)
-        assert meter.snapshot()["r"]["prompt_tokens"] == 100 * sum(server.charged.values()) == 800
+        assert meter.snapshot()["r"].prompt_tokens == 100 * sum(server.charged.values()) == 800
 
 
 def test_replies_that_came_with_a_part_of_the_batches_are_asked_again_once_they_are_dropped() -> None:

@@ -185,7 +185,7 @@ def test_nothing_is_asked_twice(cache: GenerationCache) -> None:
     assert [reply.text for reply in first] == ["to a", "to b", "to c", "to a", "to b"]
     assert _ask(counting, cache, "bd") == ["to b", "to d"]
     assert counting.asked == ["a", "b", "c", "d"], "in order, each once"
-    assert meter.snapshot()["counting"]["requests"] == 3
+    assert meter.snapshot()["counting"].requests == 3
 
 
 def test_two_shards_that_ask_the_same_at_once_pay_once(cache: GenerationCache) -> None:

@@ -109,7 +109,7 @@ def test_a_fault_that_passes_costs_one_more_attempt_and_nothing_else(name: str) 
     with RudeServer([None, FAULTS[name]], reply=_question) as server:
         replies = _ask(4, server.base_url, concurrency=1, api_key_env=ACCESS, meter=meter)
     assert replies == {n: f"Q{n}?" for n in range(4)}
-    assert len(server.requests) == 5 and meter.snapshot()["r"]["retries"] == 1
+    assert len(server.requests) == 5 and meter.snapshot()["r"].retries == 1
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_an_answer_is_taken_whatever_its_counts_and_characters(reply, text: str)
     meter = Meter()
     with RudeServer(lambda *_: reply) as server:
         assert _ask(1, server.base_url, api_key_env=ACCESS, meter=meter) == {0: text}
-    assert len(server.requests) == 1 and meter.snapshot()["r"]["retries"] == 0
+    assert len(server.requests) == 1 and meter.snapshot()["r"].retries == 0
 
 
 def test_a_slow_server_is_waited_for_and_a_hanging_one_asked_again() -> None:
@@ -147,8 +147,8 @@ def test_the_tokens_of_an_empty_reply_that_is_asked_for_again_count() -> None:
     meter, usage = Meter(), {"prompt_tokens": 40, "completion_tokens": 9, "total_tokens": 49}
     with RudeServer([rude.Fault(content="", usage=usage)]) as server:
         _ask(1, server.base_url, meter=meter)
-    counts = meter.snapshot()["r"]
-    assert (counts["retries"], counts["prompt_tokens"], counts["completion_tokens"]) == (1, 40, 9)
+    count = meter.snapshot()["r"]
+    assert (count.retries, count.prompt_tokens, count.completion_tokens) == (1, 40, 9)
 
 
 _REFUSAL = b'{"choices": [{"finish_reason": "stop", "message": {"content": null, "refusal": "I cannot help."}}]}'
@@ -568,7 +568,7 @@ def test_a_server_that_is_gone_opens_the_circuit_with_a_clear_message() -> None:
     gone._server.server_close()
     with pytest.raises(ServerError, match="did not answer: .*Start it .* Then run the same command again"):
         _ask(500, gone.base_url, concurrency=8, meter=meter)
-    assert 5 <= meter.snapshot()["r"]["retries"] < 5 + 8, "those in flight, not five hundred requests eight times each"
+    assert 5 <= meter.snapshot()["r"].retries < 5 + 8, "those in flight, not five hundred requests eight times each"
 
 
 def test_an_interrupt_ends_the_wait_for_a_server_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:

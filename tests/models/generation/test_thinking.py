@@ -87,7 +87,7 @@ def test_every_row_of_the_page_reads(model: str, texts: str) -> None:
         generator = CachedGenerator(_client(server.base_url, options, flavour=flavour, attempts=1), None, meter)
         [reply] = generator.complete([ChatRequest(load_prompt("probe"), {"question": "Where?"}, 32)])
     assert reply.text == "Paris"
-    assert meter.snapshot()["r"]["thought_tokens"] == 40 * thinks
+    assert meter.snapshot()["r"].thought_tokens == 40 * thinks
     [payload] = server.answered
     assert payload[options.token_field] == 32 + 2000 * thinks
 
@@ -163,7 +163,7 @@ def test_a_judge_thinks_at_vllm(capsys: pytest.CaptureFixture[str]) -> None:
 
     def judged(name: str, constrained: bool = False, **options: Any) -> tuple[list[tuple[bool | None, str]], int]:
         verdicts = GptEvalJudge(name, asked(name, **options), prompt, constrained=constrained).verdicts(items)
-        return [(verdict.correct, verdict.raw) for verdict in verdicts], meter.snapshot()[name]["thought_tokens"]
+        return [(verdict.correct, verdict.raw) for verdict in verdicts], meter.snapshot()[name].thought_tokens
 
     more = ("--reasoning-parser", "qwen3")
     with VllmServer(model, "thinker", cache_tokens=4096, max_len=512, max_seqs=4, more=more) as server:

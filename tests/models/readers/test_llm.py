@@ -79,8 +79,8 @@ def test_kept_replies_are_cleaned_anew_and_not_asked_for_again(tmp_path: Path, m
         replies = judging.answer(QUESTIONS)
         assert [reply.answer for reply in replies] == ["It is a creature that lies in the", "Paris"]
         assert [reply.ended for reply in replies] == ["length", "length"]
-        counts = meter.snapshot()["scripted"]
-        assert (counts["requests"], counts["cached"]) == (2, 4)
+        count = meter.snapshot()["scripted"]
+        assert (count.requests, count.cached) == (2, 4)
 
 
 def test_a_reply_ends_before_a_stop_string_also_where_the_server_knows_none(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from quit.qa.indexes.vectors import encode_corpus
 from quit.qa.settings import Corpora, FirstStages, Graph
 from tests.comparing import files_of
 from tests.conftest import Notes
-from tests.engine.test_damage import flip
+from tests.engine.test_repair import flip
 from tests.qa.corpora.worlds import Given, built, corpus_of, entries, unit, use
 from tests.release import small
 

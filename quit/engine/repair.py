@@ -7,7 +7,7 @@ from pathlib import Path
 
 from quit.common.files import files_below, read_json, write_json
 from quit.common.state_files import Manifest, Part, read_state
-from quit.engine.parts import damage
+from quit.engine.parts import fault_of
 from quit.engine.workspace import Workspace, parts_of
 from quit.errors import WorkspaceError
 
@@ -21,7 +21,7 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
 
     The caller holds the workspace. A complete run that lost a part is unfinished from then on and keeps its other
     parts. A run with the manifest of another run keeps none. Parts of an unfinished run, or one that lost its
-    manifest, have none: each page is compared with its own checksum (:func:`quit.engine.parts.damage`).
+    manifest, have none: each page is compared with its own checksum (:func:`quit.engine.parts.fault_of`).
     """
     messages: list[str] = []
     try:
@@ -37,7 +37,7 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
         parts = [(path, None) for name in outputs for path in sorted((folder / name).glob("part-*.parquet"))]
     else:
         parts = parts_of(folder, manifest)
-    faults = {path: fault for path, part in parts if (fault := damage(path, part)) is not None}
+    faults = {path: fault for path, part in parts if (fault := fault_of(path, part)) is not None}
     if faults and manifest is not None:
         _set_aside(workspace, folder, manifest)
     workspace.remove(folder, faults)

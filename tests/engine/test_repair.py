@@ -4,7 +4,6 @@ kept."""
 import json
 import os
 import shutil
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,16 +15,18 @@ from quit import contracts
 from quit.common.files import temporary_of
 from quit.common.ranges import WHOLE
 from quit.engine import parts
-from quit.engine.damage import discard_damaged
 from quit.engine.execution import Execution
 from quit.engine.location import CHANGING
 from quit.engine.logs import Log
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import locked_last_build
-from quit.engine.usage import FIELDS, record, totals
+from quit.engine.repair import discard_damaged
+from quit.engine.usage import record, totals
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
+from quit.models.generation.meter import Count
 from quit.report.data import gather
+from quit.review.audit import draw_audit
 from quit.review.overrides import Decision, add
 from quit.review.store import ReviewStore
 from quit.settings import load
@@ -311,6 +312,9 @@ WRONG = {
     "workspace.json": ["[]", '{"format": "1"}', '{"format": true}', "{", '{"format": 1e999}'],
     "tables/10_label/f0/manifest.json": ["[]", '{"tables": []}', '{"tables": {"labels": {"parts": [3]}}}'],
     "reviews/applied.json": ["[]", '{"parts": 3}'],
+    "reviews/project.json": ['{"id": 3}', '{"key": "k", "folder": 3}', '{"key": "k", "tasks": 4}'],
+    "reviews/sync.json": ["[]", '{"problems": 3}', '{"seen": {"1": 2}}'],
+    "reviews/audit.json": ['{"size": 5}', '{"size": 5, "numbers": 3, "versions": {}, "labelers": [], "sample": [{}]}'],
     "usage.jsonl": ["[]", '{"requests": 3}', '{"model": "m", "requests": "many"}', '{"model": "m", "seconds": 1e999}'],
 }
 
@@ -319,7 +323,9 @@ WRONG = {
 def test_a_small_file_of_the_wrong_shape_is_one_line_that_names_it(workspace: Workspace, name: str) -> None:
     def read_all() -> None:
         opened = Workspace.open(workspace.path)
-        _ = opened.build, opened.state, opened.current(), ReviewStore(opened).applied, totals(opened.path)
+        store, settings = ReviewStore(opened), load("embedded", ["review.audit=5"]).settings
+        _ = opened.build, opened.state, opened.current(), store.applied, store.project, store.sync, totals(opened.path)
+        draw_audit(opened, settings)
 
     for text in WRONG[name]:
         (workspace.path / name).write_text(text + "\n")
@@ -333,13 +339,13 @@ def test_a_small_file_of_the_wrong_shape_is_one_line_that_names_it(workspace: Wo
 
 
 def test_use_is_counted_after_a_line_that_was_cut_short(tmp_path: Path) -> None:
-    counts = {"m": {**dict.fromkeys(FIELDS, 1), "origins": Counter()}}
+    counts = {"m": Count(requests=1)}
     for _ in range(2):
         record(tmp_path, "read:m", {}, counts, load().settings)
     path = tmp_path / "usage.jsonl"
     path.write_bytes(path.read_bytes()[:-9])
     record(tmp_path, "read:m", {}, counts, load().settings)
-    assert totals(tmp_path)["m"]["requests"] == 2 and path.read_text().count("\n") == 3
+    assert totals(tmp_path)["m"].requests == 2 and path.read_text().count("\n") == 3
 
 
 # Sources that change while they are read
