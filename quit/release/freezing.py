@@ -86,9 +86,9 @@ def check_target(target: Path, name: str) -> None:
             f"{name!r} cannot name a release: use letters, digits, dots, dashes and underscores, such as v1."
         )
     if target.is_symlink() or (target.exists() and not target.is_dir()):
-        raise InputError(f"{target} exists and is not a folder: choose another place.")
+        raise InputError(f"{target} exists and is not a folder: choose another path.")
     if target.is_dir() and any(target.iterdir()) and not is_release(target):
-        raise InputError(f"{target} exists and is not a release: choose another place, or remove it first.")
+        raise InputError(f"{target} exists and is not a release: choose another path, or remove it first.")
 
 
 def _same(target: Path, facts: Mapping[str, Any]) -> Release:

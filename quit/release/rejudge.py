@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +21,7 @@ from quit import contracts
 from quit.common.files import replacing, write_json, writing
 from quit.common.folders import locked
 from quit.common.progress import advance, note
+from quit.common.rows import Row
 from quit.dataset.files import write_table
 from quit.dataset.release import Release
 from quit.dataset.workspace import without_folder
@@ -55,14 +56,33 @@ def _judge_folder(source: Release | Workspace, name: str) -> Path:
     return source.judges / name
 
 
-def rejudge(place: str | Path, name: str, settings: Settings) -> dict[str, Any]:
+class JudgeFacts(TypedDict):
+    """What verdicts rest on: nothing of servers or this machine's folders. ``prompt``: its name, hash and turns."""
+
+    judge: str
+    producer: str
+    prompt: dict[str, Any] | None
+    settings: dict[str, Any]
+    program_version: str
+
+
+class Rejudged(JudgeFacts):
+    """Verdicts in the folder ``path`` on so many distinct ``answers``; ``new``: made now; ``unread``: of those
+    ``by_the_judge``."""
+
+    path: str
+    new: bool
+    answers: int
+    by_the_judge: int
+    unread: int
+
+
+def rejudge(place: str | Path, name: str, settings: Settings) -> Rejudged:
     """Have a judge of ``settings`` judge the distinct answers, and keep its verdicts beside the release or workspace.
 
-    Returns judge, producer, prompt and settings; ``path`` (the folder); ``new``: whether the verdicts were made now;
-    ``answers``, of these ``by_the_judge``, of these ``unread``. What was asked before is in the cache of replies, so a
-    killed run goes on. Raises ``SettingsError`` for a name that is no judge of the settings, or that another judge has
-    here; ``InputError`` for tables without verdicts and a file that was changed; and what asking a model raises:
-    ``CapReached``, ``Waiting`` for a batch, ``ServerError``.
+    What was asked before is in the cache of replies, so a killed run goes on. Raises ``SettingsError`` for a name that
+    is no judge of the settings, or that another judge has here; ``InputError`` for tables without verdicts and a file
+    that was changed; and what asking a model raises: ``CapReached``, ``Waiting`` for a batch, ``ServerError``.
     """
     source = open_to_read(place)
     folder = _judge_folder(source, name)
@@ -71,17 +91,18 @@ def rejudge(place: str | Path, name: str, settings: Settings) -> dict[str, Any]:
     facts = _facts(judge, settings)
     rows = _verdicts_of(source, name)
     if is_new := not len(rows):
-        rows = contracts.table("second_verdicts").from_rows(
-            _ask(folder, _distinct_answers(source), judge, models, settings)
-        )
+        verdicts = _ask(folder, _distinct_answers(source), judge, models, settings)
+        rows = contracts.table("second_verdicts").from_rows(verdicts)
         path = folder / "verdicts.parquet"
         with writing(path), replacing(path) as temporary:
             write_table(temporary, "second_verdicts", [rows])
         manifest = {"content_id": source.judged, **facts, "file": describe(path, "second_verdicts")}
         write_json(folder / "manifest.json", manifest)
     by_model = rows.filter(pc.equal(rows["basis"], "model"))["correct"]
-    counts = {"answers": len(rows), "by_the_judge": len(by_model), "unread": by_model.null_count}
-    return {"path": str(folder if folder.is_dir() else source.path), "new": is_new, **facts, **counts}
+    return {
+        "path": str(folder if folder.is_dir() else source.path), "new": is_new, **facts, "answers": len(rows),
+        "by_the_judge": len(by_model), "unread": by_model.null_count,
+    }  # fmt: skip
 
 
 def _verdicts_of(source: Release | Workspace, name: str, table: str = "second_verdicts") -> pa.Table:
@@ -130,9 +151,7 @@ class _Progress(Meter):
             advance("replies of the judge", replies, self.snapshot()[name].expected)
 
 
-def _ask(
-    folder: Path, answers: DistinctAnswers, judge: Judge, models: Models, settings: Settings
-) -> list[dict[str, Any]]:
+def _ask(folder: Path, answers: DistinctAnswers, judge: Judge, models: Models, settings: Settings) -> list[Row]:
     """Return the rows of ``verdicts`` (:meth:`DistinctAnswers.rows`), after a note on what is asked and may cost.
 
     ``folder``: where what is spent is counted, under the cap.
@@ -163,8 +182,7 @@ def _ask(
             record(folder, "rejudge", {}, models.meter.snapshot(), settings)
 
 
-def _facts(judge: Judge, settings: Settings) -> dict[str, Any]:
-    """Return what the verdicts rest on: nothing of servers or this machine's folders."""
+def _facts(judge: Judge, settings: Settings) -> JudgeFacts:
     values = settings.judge.model_dump(mode="json", exclude={"server", "name"})
     values |= {key: without_folder(values[key]) for key in ("model", "prompt") if values[key]}
     if judge.name != settings.judge.name:  # the equivalence model, beside it

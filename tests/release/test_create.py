@@ -104,7 +104,7 @@ def test_targets_that_must_not_be_overwritten(workspace: Workspace, tmp_path: Pa
     (tmp_path / "full" / "mine.txt").write_text("x")
     (tmp_path / "file").write_text("x")
     for target in (tmp_path / "full", tmp_path / "file"):
-        with pytest.raises(InputError, match="choose another place"):
+        with pytest.raises(InputError, match="choose another path"):
             _create(workspace, "v1", target)
     with pytest.raises(SettingsError, match="cannot name a release"):
         _create(workspace, "../v1")
