@@ -6,7 +6,7 @@ Lists are JSON in one cell. A cell that a spreadsheet would take for a formula b
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +15,13 @@ from pyarrow import csv
 
 from quit.common.safe import CELL_RULE, json_text, safe_cells
 from quit.dataset.dataset import FULLY, SPLITS, Dataset
-from quit.export.files import ExportFolder, Options
+from quit.export.files import ExportFolder, FormatFacts, Options
 from quit.export.lines import Lines, PassageIds
 
 _MARK = b"\xef\xbb\xbf"  # without it Excel takes UTF-8 for another encoding
 
 
-def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
+def write(dataset: Dataset, folder: ExportFolder, options: Options) -> FormatFacts:
     """Write both tables of each split; return rows by table and split, and how many cells were changed."""
     lines = Lines(PassageIds(dataset, escaped=False))
     rows: dict[str, dict[str, int]] = {"questions": {}, "passages": {}}
@@ -85,7 +85,7 @@ class _Sheet:
     def __enter__(self) -> _Sheet:
         return self
 
-    def write(self, columns: dict[str, Any]) -> None:
+    def write(self, columns: dict[str, pa.Array]) -> None:
         """Write rows; the first ones with a line of heads before them."""
         safe = {}
         for name, column in columns.items():

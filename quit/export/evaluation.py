@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from quit.common.rows import Row
 from quit.common.safe import json_text
 from quit.dataset.dataset import FULLY, SPLITS, Dataset
 from quit.errors import InputError
 from quit.export.card_facts import title
-from quit.export.files import ExportFolder, Options
+from quit.export.files import ExportFolder, FormatFacts, Options
 from quit.export.lines import PassageIds, PassageTexts
 from quit.export.parquet_shards import ParquetShard, Shard
 from quit.export.templates import fill_template
@@ -35,7 +36,7 @@ TARGETS = {"quit": "answers", "quit_first_answer": "answer"}
 """Group of tasks of lm-evaluation-harness -> the column with what counts; the second counts what Inspect does."""
 
 
-def write(dataset: Dataset, folder: ExportFolder, options: Options) -> tuple[list[Shard], dict[str, Any]]:
+def write(dataset: Dataset, folder: ExportFolder, options: Options) -> tuple[list[Shard], FormatFacts]:
     """Write the config and the tasks' files; return its shards and the manifest's facts.
 
     A question's passage is, of those of label 2 that the labelers were asked about, the first in the order of a keyed
@@ -70,7 +71,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> tuple[lis
     return shards, {"left_out": left_out, "seed": options.fine_tuning.seed}
 
 
-def _rows(selection: Selection, texts: PassageTexts, positions: np.ndarray) -> Iterator[dict[str, Any]]:
+def _rows(selection: Selection, texts: PassageTexts, positions: np.ndarray) -> Iterator[Row]:
     dataset, ids = selection.dataset, PassageIds(selection.dataset, escaped=False)
     fully = dataset.rows.take(positions).by_question(dataset.labels_of(positions) == FULLY)
     for position, right, hints in zip(positions.tolist(), fully, dataset.hint_lists(positions), strict=True):

@@ -31,6 +31,8 @@ from quit.version import __version__
 MANIFEST = "manifest.json"
 CANARY = "CANARY.txt"
 MADE_BY = "QUIT builder"
+FormatFacts = Mapping[str, Any]
+"""What a manifest says of a format: keys of its own, such as which model stands behind which key."""
 FLUSHED = 1 << 28
 """Bytes after which a large file is flushed, so that the disk works while the rest is made."""
 
@@ -76,7 +78,7 @@ class Format:
     module: str = ""
     version: int = 1
 
-    def writer(self) -> Callable[..., Mapping[str, Any]]:
+    def writer(self) -> Callable[..., FormatFacts]:
         """Return ``write_NAME`` of ``module``, or ``write`` of the format's own: (dataset, folder, options) -> facts of
         the manifest."""
         name = self.name.replace("-", "_")
@@ -116,14 +118,14 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What an export holds. ``facts`` are the format's own, such as which model stands behind which key."""
+    """What an export holds. ``facts`` are the format's own."""
 
     format: str
     format_version: int
     program_version: str
     release_fingerprint: str
     embedded: bool
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: FormatFacts = field(default_factory=dict)
     files: tuple[FileEntry, ...] = ()
     made_by: str = MADE_BY
 
@@ -156,7 +158,7 @@ def export(
     publication = Publication(Path(out), dataset.fingerprint, dataset.embedded, overwrite, renew)
     publication.check(names)
 
-    def write(name: str, folder: ExportFolder) -> Mapping[str, Any]:
+    def write(name: str, folder: ExportFolder) -> FormatFacts:
         _check_labels(dataset, FORMATS[name])
         dataset.writing = name
         folder.text(CANARY, f"{dataset.canary}\n")
@@ -219,7 +221,7 @@ class Publication:
     def write(
         self,
         formats: Sequence[str],
-        write: Callable[[str, ExportFolder], Mapping[str, Any]],
+        write: Callable[[str, ExportFolder], FormatFacts],
         versions: Mapping[str, int],
     ) -> list[Manifest]:
         """Write each format that can be written: ``write`` gets its name and folder and returns the manifest's facts.
@@ -248,7 +250,7 @@ class Publication:
             raise fault
         return manifests
 
-    def _write_one(self, name: str, write: Callable[[str, ExportFolder], Mapping[str, Any]], version: int) -> Manifest:
+    def _write_one(self, name: str, write: Callable[[str, ExportFolder], FormatFacts], version: int) -> Manifest:
         target = self.out / name
         with aside(target) as path:
             with ExportFolder(path) as folder:

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +36,7 @@ from quit.export.baselines import read_baselines
 from quit.export.card import card
 from quit.export.card_facts import CardFacts, Example
 from quit.export.croissant import croissant
-from quit.export.files import ExportFolder, Options
+from quit.export.files import ExportFolder, FormatFacts, Options
 from quit.export.lines import PassageIds, question_shards
 from quit.export.parquet_shards import QRELS, ParquetShard, Shard, fully_relevant_qrels, row_groups
 from quit.stages.labelling.passages import iter_passage_texts
@@ -102,7 +101,7 @@ ASKED = pa.schema({"asked": pa.bool_()})  # of answers, where not every reader w
 _DISTINCT = ("id", "text", "question", "hint", "passage_id", "corpus-id")
 
 
-def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
+def write(dataset: Dataset, folder: ExportFolder, options: Options) -> FormatFacts:
     """Write all configs, the card, settings.json and croissant.json; return rows by config and split, readers,
     statistics and what is unjudged.
 
@@ -141,7 +140,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     folder.text("settings.json", json_bytes(settings).decode())
     files = [entry for entry in folder.entries() if entry.path.endswith(".parquet")]
     folder.text("croissant.json", json_bytes(croissant(facts, files)).decode())
-    return _manifest_facts(dataset, facts) | more
+    return {**_manifest_facts(dataset, facts), **more}
 
 
 def _schemas(dataset: Dataset) -> dict[str, pa.Schema]:
@@ -156,7 +155,7 @@ def _schemas(dataset: Dataset) -> dict[str, pa.Schema]:
     return configs | {"passages": pa.schema([*fields, *[*dataset.given.schema][1:]])}
 
 
-def _manifest_facts(dataset: Dataset, facts: CardFacts) -> dict[str, Any]:
+def _manifest_facts(dataset: Dataset, facts: CardFacts) -> FormatFacts:
     rows: dict[str, dict[str, int]] = {}
     for shard in facts.shards:
         of_config = rows.setdefault(shard.config, {})

@@ -10,7 +10,6 @@ escapes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,7 @@ import yaml
 
 from quit.dataset.dataset import SPLITS, Dataset
 from quit.export.card_facts import CITATION, source_list, title
-from quit.export.files import ExportFolder, Options
+from quit.export.files import ExportFolder, FormatFacts, Options
 from quit.export.licences import licence_header
 from quit.export.lines import Lines, PassageIds, question_shards
 from quit.export.parquet_shards import QRELS, ParquetShard, fully_relevant_qrels, row_groups
@@ -37,7 +36,7 @@ CONFIGS: dict[str, pa.Schema] = {
 }
 
 
-def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
+def write(dataset: Dataset, folder: ExportFolder, options: Options) -> FormatFacts:
     """Write the files of the configs and the card; return rows by config and split."""
     lines = Lines(PassageIds(dataset, escaped=False))
     files: dict[str, dict[str, list[str]]] = {config: {} for config in CONFIGS}

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from quit.common.progress import advance
 from quit.dataset.dataset import SPLITS, Block, Dataset
-from quit.export.files import ExportFolder, Options
+from quit.export.files import ExportFolder, FormatFacts, Options
 from quit.export.lines import buffer_of
 from quit.export.release_json import PublishedNames, names_facts, nested_order, published_names, reader_keys
 from quit.stages.labelling.passages import ranges
@@ -34,7 +34,7 @@ BYTES_AT_ONCE = 1 << 27
 time; and of long hints less, because an Arrow array holds 2 GB at most."""
 
 
-def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
+def write(dataset: Dataset, folder: ExportFolder, options: Options) -> FormatFacts:
     """Write the seven files; return which evaluation reader stands behind which key of ``rag_answers``.
 
     Raises ``SettingsError`` as the release JSON does, where ``paper_keys`` is asked for and the readers are not three

@@ -20,15 +20,16 @@ import numpy as np
 from quit.common.safe import json_text
 from quit.dataset.dataset import SPLITS, Dataset
 from quit.dataset.paper_names import paper_ids, subset_mask
+from quit.dataset.release import ReaderInfo
 from quit.errors import SettingsError
-from quit.export.files import ExportFolder, Options
+from quit.export.files import ExportFolder, FormatFacts, Options
 from quit.stages.labelling.passages import PermutationTable
 
 PAPER_LABELERS = ("gemma-3-1b", "qwen-3-4b", "llama-31-8b")
 PAPER_READERS = ("llama-32-1b", "gemma-3-4b", "qwen-3-8b")
 
 
-def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
+def write(dataset: Dataset, folder: ExportFolder, options: Options) -> FormatFacts:
     """Write the three splits and the corpus; return which reader stands behind which key.
 
     Raises ``SettingsError`` when ``paper_keys`` is asked for without exactly three labelers and three readers.
@@ -45,8 +46,8 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     }
 
 
-def reader_keys(dataset: Dataset, paper_keys: bool) -> dict[str, Any]:
-    """Return key -> ``ReaderInfo`` in the order of the file, labelers first. Raises as ``write`` does."""
+def reader_keys(dataset: Dataset, paper_keys: bool) -> dict[str, ReaderInfo]:
+    """Return key -> the reader in the order of the file, labelers first. Raises as ``write`` does."""
     readers = dataset.ordered_readers
     if not paper_keys:
         return {info.name: info for info in readers}
@@ -80,7 +81,7 @@ def published_names(dataset: Dataset, paper_keys: bool) -> PublishedNames:
     return PublishedNames(paper_ids(dataset.ids) if paper_keys else dataset.ids, subsets)
 
 
-def names_facts(dataset: Dataset, names: PublishedNames, paper_keys: bool) -> dict[str, Any]:
+def names_facts(dataset: Dataset, names: PublishedNames, paper_keys: bool) -> FormatFacts:
     """Return for the manifest whether names are the paper's, and id in the files -> question id, where they differ."""
     pairs = zip(names.ids, dataset.ids, strict=True)
     return {"paper_keys": paper_keys, "question_ids": {name: ours for name, ours in pairs if name != ours}}

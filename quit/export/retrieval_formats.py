@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from quit.common.safe import json_inside, json_text, one_line
 from quit.dataset.dataset import Dataset
-from quit.export.files import ExportFolder, Options
+from quit.export.files import ExportFolder, FormatFacts, Options
 from quit.export.lines import Lines, PassageIds, PassageLayout, QrelsLayout, write_texts
 from quit.retrieval.records import whole
 
@@ -34,11 +34,11 @@ class Collection(Protocol):
     def write_qrels(self, folder: ExportFolder, layout: QrelsLayout, name: str) -> int:
         """Write the labels of a set."""
 
-    def escapes(self, texts: bool) -> dict[str, Any]:
+    def escapes(self, texts: bool) -> FormatFacts:
         """Return what was escaped."""
 
 
-def write_beir(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
+def write_beir(dataset: Dataset, folder: ExportFolder, options: Options) -> FormatFacts:
     """Write the layout :func:`beir`; return rows and what was escaped.
 
     Titles are empty: BEIR's models read title and text together, and anything that names the question would give the
@@ -47,7 +47,7 @@ def write_beir(dataset: Dataset, folder: ExportFolder, options: Options) -> dict
     return beir(Lines(PassageIds(dataset)), folder)
 
 
-def beir(collection: Collection, folder: ExportFolder) -> dict[str, Any]:
+def beir(collection: Collection, folder: ExportFolder) -> FormatFacts:
     """Write ``corpus.jsonl``, ``queries.jsonl`` and, of each set with labels, ``qrels/<set>.tsv`` (Thakur et al.
     2021)."""
     layout = PassageLayout('{"_id": "', '", "title": "', '"}', '{}", "text": "{}'.format, json_inside)
@@ -59,24 +59,24 @@ def beir(collection: Collection, folder: ExportFolder) -> dict[str, Any]:
     return {"passages": passages, "queries": count, "qrels": qrels, "escaped": collection.escapes(texts=False)}
 
 
-def write_trec(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
+def write_trec(dataset: Dataset, folder: ExportFolder, options: Options) -> FormatFacts:
     """Write the layout :func:`trec`; return rows and what was escaped."""
     return trec(Lines(PassageIds(dataset)), folder)
 
 
-def trec(collection: Collection, folder: ExportFolder) -> dict[str, Any]:
+def trec(collection: Collection, folder: ExportFolder) -> FormatFacts:
     """Write ``collection.tsv`` (``docid <tab> title and text``), and of each set ``topics.<set>.tsv`` (``qid <tab>
     question``) and ``qrels.<set>.txt`` (``qid 0 docid label``)."""
     passages = collection.write_passages(folder, "collection.tsv", COLLECTION)
     return {"passages": passages, **_topics_and_qrels(collection, folder)}
 
 
-def write_pyserini(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
+def write_pyserini(dataset: Dataset, folder: ExportFolder, options: Options) -> FormatFacts:
     """Write the layout :func:`pyserini`; return rows and what was escaped."""
     return pyserini(Lines(PassageIds(dataset)), folder)
 
 
-def pyserini(collection: Collection, folder: ExportFolder) -> dict[str, Any]:
+def pyserini(collection: Collection, folder: ExportFolder) -> FormatFacts:
     """Write the collection ``corpus/docs*.jsonl`` of ``{"id", "contents"}``, ``topics.<set>.tsv`` and
     ``qrels.<set>.txt`` for Pyserini and Anserini. A title is the first line of ``contents``.
 
@@ -90,7 +90,7 @@ def pyserini(collection: Collection, folder: ExportFolder) -> dict[str, Any]:
     return {"passages": passages, **_topics_and_qrels(collection, folder)}
 
 
-def _topics_and_qrels(collection: Collection, folder: ExportFolder) -> dict[str, Any]:
+def _topics_and_qrels(collection: Collection, folder: ExportFolder) -> FormatFacts:
     topics, qrels, layout = {}, {}, QrelsLayout("qrels.{}.txt", " 0 ", " ")
     for name in collection.sets:
         lines = (f"{query_id}\t{one_line(text)}\n" for query_id, text, _ in collection.queries(name))

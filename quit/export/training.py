@@ -78,7 +78,7 @@ class Selection:
 
     dataset: Dataset
     options: FineTuning
-    counts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.dataset.check_own_passages("Fine-tuning")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import starmap
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +14,13 @@ from quit.common.safe import json_inside, json_text, one_line
 from quit.dataset.dataset import SPLITS, Dataset
 from quit.dataset.paper_names import paper_id
 from quit.export import training
-from quit.export.files import ExportFolder, Options
+from quit.export.files import ExportFolder, FormatFacts, Options
 from quit.export.lines import Lines, PassageIds, PassageTexts, QrelsLayout, write_arrays, write_texts
 from quit.export.retrieval_formats import COLLECTION
 from quit.export.training import PAIRS, Selection
 
 
-def write_tevatron(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
+def write_tevatron(dataset: Dataset, folder: ExportFolder, options: Options) -> FormatFacts:
     """Write ``train.jsonl`` and ``dev.jsonl`` with pairs of a positive and a negative, ``corpus.jsonl`` and the queries
     of each split (Gao et al. 2022); return the choices.
 
@@ -62,7 +61,7 @@ def write_tevatron(dataset: Dataset, folder: ExportFolder, options: Options) -> 
     return {**facts, "passages": passages, "escaped": lines.escapes(texts=False)}
 
 
-def write_monot5(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
+def write_monot5(dataset: Dataset, folder: ExportFolder, options: Options) -> FormatFacts:
     """Write ``train.tsv`` and ``dev.tsv`` of ``query <tab> positive <tab> negative``, as texts (Nogueira et al. 2020);
     return the choices and what was escaped."""
     lines = Lines(PassageIds(dataset))
@@ -76,7 +75,7 @@ def write_monot5(dataset: Dataset, folder: ExportFolder, options: Options) -> di
     return {**facts, "escaped": lines.escapes(texts=True)}
 
 
-def write_colbert(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
+def write_colbert(dataset: Dataset, folder: ExportFolder, options: Options) -> FormatFacts:
     """Write ``collection.tsv``, ``queries.<split>.tsv``, ``triples.<split>.jsonl`` and ``qrels.<split>.tsv`` with
     integer ids (Khattab and Zaharia 2020); return the choices and what was escaped.
 
@@ -112,7 +111,7 @@ class _Numbers(PassageIds):
 
 def _write_pairs(
     selection: Selection, folder: ExportFolder, file: str, line: Callable[[int, int, int, int], str]
-) -> dict[str, Any]:
+) -> FormatFacts:
     """Write a ``line`` of each pair of train and dev: of the question's place, the pair's, and the places of its
     positive and its negative. Return the choices. ``file``: name with room for the split."""
     counts = {}
