@@ -4,7 +4,7 @@ trusted."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -43,12 +43,12 @@ def write_part(target: Path, rows: pa.Table, schema: pa.Schema) -> None:
 def describe(path: Path, table: str) -> Part:
     """Return what a manifest says of a part. Raises :class:`WorkspaceError` for one that cannot be read."""
     with opened(path, ["question_id"], _NEW) as parquet:
-        rows, bounds = parquet.metadata.num_rows, {}
+        part: dict[str, Any] = {"file": path.name, "rows": parquet.metadata.num_rows, "bytes": path.stat().st_size}
         if "question_id" in parquet.schema_arrow.names and table != "rejects":
             # No order is assumed: whatever a stage's row order, these bound the part's questions.
             bounds = pc.min_max(plain(parquet.read(["question_id"]).column(0).unique())).as_py()
-    part: Part = {"file": path.name, "rows": rows, "bytes": path.stat().st_size, "sha256": file_checksum(path)}
-    return {**part, "first": bounds["min"], "last": bounds["max"]} if bounds else part
+            part |= {"first": bounds["min"], "last": bounds["max"]}
+    return cast(Part, {**part, "sha256": file_checksum(path)})
 
 
 def fault_of(path: Path, part: FileState | None) -> str | None:

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import duckdb
 import pyarrow as pa
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from quit.annotation.reports import PullReport, PushReport
-    from quit.report.facts import Facts
     from quit.review.apply import ApplyReport
     from quit.review.status import ReviewStatus
     from quit.status.story import Story
@@ -248,11 +247,11 @@ class Tables:
             write(render(gather(opened, chosen, [*map(Path, as_list(releases))]), chosen.pages.rows), target)
         return target
 
-    def figures(self, *, releases: Paths = (), settings: Overrides | None = None) -> Facts:
+    def figures(self, *, releases: Paths = (), settings: Overrides | None = None) -> dict[str, Any]:
         """Return what the report shows as JSON-like values. Arguments and errors: as of :meth:`report`."""
         from quit.report.data import gather
 
-        return gather(self._opened, self._page_settings(settings), [*map(Path, as_list(releases))])
+        return {**gather(self._opened, self._page_settings(settings), [*map(Path, as_list(releases))])}
 
     def _page_settings(self, settings: Overrides | None) -> Settings:
         from quit.engine.reading import settings_of

@@ -93,9 +93,8 @@ def _write(
         "prompts": _prompts(pipeline.settings),
         "reviews": _reviews(pipeline, frozen),
     }
-    beside = {"card": pipeline.settings.card.given, "verification": verification_of(pipeline)}
-    beside["replies"] = origins(pipeline.workspace.path)
-    return facts_of(name, content, frozen, results, encoder, beside)
+    beside = {"verification": verification_of(pipeline), "replies": origins(pipeline.workspace.path)}
+    return facts_of(name, content, frozen, results, encoder, card=pipeline.settings.card.given, **beside)
 
 
 def _prompts(settings: Settings) -> dict[str, dict[str, str]]:

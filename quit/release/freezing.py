@@ -134,7 +134,7 @@ def facts_of(
     files: TableFiles,
     results: Sequence[GateResult],
     encoder: Encoder | None,
-    beside: Mapping[str, Mapping[str, Any]] | None = None,
+    **beside: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return ``release.json``; ``encoder``: measures the semantic similarity; ``beside``: what is no part of the
     content, ``card`` (what the publisher said), ``verification`` (what annotators did) and ``replies`` (which servers
@@ -149,7 +149,7 @@ def facts_of(
         "counts": _counts(files),
         "statistics": _statistics(files, encoder),
         "gates": [result.to_dict() for result in results],
-        **{key: dict(value) for key, value in (beside or {}).items() if value},
+        **{key: dict(value) for key, value in beside.items() if value},
     }
     return {**facts, "checksum": checksum_of(facts)}
 

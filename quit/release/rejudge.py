@@ -43,10 +43,10 @@ from quit.text.words import counted
 from quit.version import __version__
 
 
-def settings_for(place: str | Path, profile: str | None, overrides: Sequence[str]) -> Settings:
+def settings_for(workspace: str | Path, profile: str | None, overrides: Sequence[str]) -> Settings:
     """Return the settings of a profile; without one, those of a workspace's last build under ``overrides``."""
     arguments = ((), profile, overrides) if profile else ((), None, None, overrides)
-    return as_built(Workspace(place), *arguments, files=["-p"]).settings
+    return as_built(Workspace(workspace), *arguments, files=["-p"]).settings
 
 
 def _judge_folder(source: Release | Workspace, name: str) -> Path:
@@ -77,14 +77,14 @@ class Rejudged(JudgeFacts):
     unread: int
 
 
-def rejudge(place: str | Path, name: str, settings: Settings) -> Rejudged:
+def rejudge(path: str | Path, name: str, settings: Settings) -> Rejudged:
     """Have a judge of ``settings`` judge the distinct answers, and keep its verdicts beside the release or workspace.
 
     What was asked before is in the cache of replies, so a killed run goes on. Raises ``SettingsError`` for a name that
     is no judge of the settings, or that another judge has here; ``InputError`` for tables without verdicts and a file
     that was changed; and what asking a model raises: ``CapReached``, ``Waiting`` for a batch, ``ServerError``.
     """
-    source = open_to_read(place)
+    source = open_to_read(path)
     folder = _judge_folder(source, name)
     models, judge = _judge_of(settings, name)
     _refuse_others(source, judge)
@@ -93,10 +93,10 @@ def rejudge(place: str | Path, name: str, settings: Settings) -> Rejudged:
     if is_new := not len(rows):
         verdicts = _ask(folder, _distinct_answers(source), judge, models, settings)
         rows = contracts.table("second_verdicts").from_rows(verdicts)
-        path = folder / "verdicts.parquet"
-        with writing(path), replacing(path) as temporary:
+        file = folder / "verdicts.parquet"
+        with writing(file), replacing(file) as temporary:
             write_table(temporary, "second_verdicts", [rows])
-        manifest = {"content_id": source.judged, **facts, "file": describe(path, "second_verdicts")}
+        manifest = {"content_id": source.judged, **facts, "file": describe(file, "second_verdicts")}
         write_json(folder / "manifest.json", manifest)
     by_model = rows.filter(pc.equal(rows["basis"], "model"))["correct"]
     return {

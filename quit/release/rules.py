@@ -78,10 +78,10 @@ class Effect(TypedDict):
 
 @dataclass(frozen=True)
 class Rule:
-    """A label rule: 2 where at least ``least`` of these labelers answer correctly. ``title``: in words."""
+    """A label rule: 2 where at least ``min_right`` of these labelers answer correctly. ``title``: in words."""
 
     labelers: Sequence[str]
-    least: int
+    min_right: int
     title: str
 
 
@@ -112,30 +112,30 @@ class Answered:
         self._starts = np.concatenate([[0], np.cumsum(np.concatenate(counts))])  # of questions' passages
         self._right = {name: np.concatenate([part[name] for part in right], axis=1) for name in right[0]}
 
-    def rule(self, labelers: Sequence[str] = (), without: Sequence[str] = (), least: int = 1) -> Rule:
+    def rule(self, labelers: Sequence[str] = (), without: Sequence[str] = (), min_right: int = 1) -> Rule:
         """Return the paper's rule with these changes. Raises ``SettingsError`` for a labeler that is none, and where
         fewer are left than must be right."""
         if unknown := {*labelers, *without} - {*self._right}:
             raise SettingsError(f"{min(unknown)!r} is no labeler here. Labelers: {', '.join(self._right)}.")
-        left = [name for name in self._right if name in (labelers or self._right) and name not in without]
-        if len(left) < least:
-            who = counted(least, "labeler")
-            raise SettingsError(f"{who} must be right of {len(left)}: name more labelers, or lower --least.")
-        return Rule(left, least, f"at least {least} of {', '.join(left)}{self._by}")
+        chosen = [name for name in self._right if name in (labelers or self._right) and name not in without]
+        if len(chosen) < min_right:
+            who = counted(min_right, "labeler")
+            raise SettingsError(f"{who} must be right of {len(chosen)}: name more labelers, or lower --least.")
+        return Rule(chosen, min_right, f"at least {min_right} of {', '.join(chosen)}{self._by}")
 
     def standard_rules(self) -> list[Rule]:
         """Return the rules that leave one labeler out, and the one that asks for two."""
         names = [*self._right]
         rules = [Rule([other for other in names if other != name], 1, f"without {name}") for name in names]
         rules.append(Rule(names, 2, "two labelers right"))
-        return [rule for rule in rules if len(rule.labelers) >= rule.least]
+        return [rule for rule in rules if len(rule.labelers) >= rule.min_right]
 
     def label_2(self, rule: Rule) -> np.ndarray:
         """Return which passages have label 2, at least and at most: bool, shape (2, passages)."""
         return np.concatenate([self._label_2(rule, rows) for rows, _ in self._chunks()], axis=1)
 
     def _label_2(self, rule: Rule, rows: slice) -> np.ndarray:
-        return np.count_nonzero([self._right[name][:, rows] for name in rule.labelers], axis=0) >= rule.least
+        return np.count_nonzero([self._right[name][:, rows] for name in rule.labelers], axis=0) >= rule.min_right
 
     def _chunks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield the passages of some questions at a time, and where in these each question begins."""
@@ -167,7 +167,7 @@ class Answered:
         ]  # fmt: skip
         by_hints = [({"hints": size}, figures) for size, figures in zip(groups, of_groups, strict=True)]
         return {
-            "title": rule.title, "labelers": [*rule.labelers], "least": rule.least, "labels": self._rows(by_hints),
+            "title": rule.title, "labelers": [*rule.labelers], "least": rule.min_right, "labels": self._rows(by_hints),
             "questions": self._rows([({}, of_questions)]), "changed": changed,
         }  # fmt: skip
 
@@ -183,9 +183,9 @@ class Answered:
         return cast(list[Figures], [row for row in rows if row["count"]])
 
 
-def opened(place: str | Path, judge: str | None = None) -> Answered:
+def opened(path: str | Path, judge: str | None = None) -> Answered:
     """Open a release or a finished workspace. Raises as ``verify``, ``last_build`` and :func:`answered_of` do."""
-    source = open_to_read(place)
+    source = open_to_read(path)
     return answered_of(subject_from(source), judge, source.read("second_verdicts") if judge else None)
 
 
@@ -230,13 +230,13 @@ def _flags(label_2: np.ndarray) -> np.ndarray:
 
 
 _COUNTS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
-    "count": lambda now, least, most: np.ones_like(now),
-    "label_2": lambda now, least, most: now,
-    "then_least": lambda now, least, most: least,
-    "then_most": lambda now, least, most: most,
-    "to_1_least": lambda now, least, most: now & ~most,
-    "to_1_most": lambda now, least, most: now & ~least,
-    "to_2_least": lambda now, least, most: ~now & least,
-    "to_2_most": lambda now, least, most: ~now & most,
+    "count": lambda now, low, high: np.ones_like(now),
+    "label_2": lambda now, low, high: now,
+    "then_least": lambda now, low, high: low,
+    "then_most": lambda now, low, high: high,
+    "to_1_least": lambda now, low, high: now & ~high,
+    "to_1_most": lambda now, low, high: now & ~low,
+    "to_2_least": lambda now, low, high: ~now & low,
+    "to_2_most": lambda now, low, high: ~now & high,
 }
-"""Count of :class:`Figures` -> which items it counts, by whether they have label 2 now, and then at least or most."""
+"""Count of :class:`Figures` -> which items it counts, by whether they have label 2 now, then at least and at most."""

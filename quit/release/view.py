@@ -12,10 +12,10 @@ from quit.settings import ReaderSettings, Settings
 from quit.text.vendors import family
 
 
-def open_to_read(place: str | Path) -> Workspace | Release:
+def open_to_read(path: str | Path) -> Workspace | Release:
     """Open a workspace or a release. Raises as ``Workspace.open`` and ``verify`` do: of what lies in a folder
     ``releases``, that it is no release."""
-    return verify(place) if is_release(place) or Path(place).parent.name == FOLDER else Workspace.open(place)
+    return verify(path) if is_release(path) or Path(path).parent.name == FOLDER else Workspace.open(path)
 
 
 def shown_releases(opened: Workspace | Release) -> Sequence[Release]:

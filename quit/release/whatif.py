@@ -18,13 +18,13 @@ _HEADS = ("passages", "label 2", "then", "to 1", "to 2", "flip")
 _AUDITED = ("", "now", "then", "people", "interval")
 
 
-def shares_of_people(place: str | Path, effect: Effect) -> list[AuditedShare]:
+def shares_of_people(path: str | Path, effect: Effect) -> list[AuditedShare]:
     """Return the shares of label 2 now and under a rule beside those that people's audit comes to
     (:func:`quit.review.audit.audit_figures`); none without one."""
-    if is_release(place):
-        people = open_release(place).facts.get("verification") or {}
+    if is_release(path):
+        people = open_release(path).facts.get("verification") or {}
     else:
-        people = verification_of(last_build(Workspace.open(place)))
+        people = verification_of(last_build(Workspace.open(path)))
     figures = {}
     for row in effect["labels"]:
         if row["hints"] is None or row["split"] == ALL:
@@ -77,10 +77,10 @@ def summary(effects: Sequence[Effect]) -> Table:
 
 def _cells(row: Figures) -> tuple[int | str, ...]:
     """Return the figures under ``_HEADS``."""
-    least = (row["then_least"], row["to_1_least"], row["to_2_least"])
-    most = (row["then_most"], row["to_1_most"], row["to_2_most"])
-    ranges = (_range(f"{low:,}", f"{high:,}") for low, high in zip(least, most, strict=True))
-    flips = (percent(sum(changes[1:]) / row["count"]) for changes in (least, most))
+    low = (row["then_least"], row["to_1_least"], row["to_2_least"])
+    high = (row["then_most"], row["to_1_most"], row["to_2_most"])
+    ranges = (_range(f"{least:,}", f"{most:,}") for least, most in zip(low, high, strict=True))
+    flips = (percent(sum(changes[1:]) / row["count"]) for changes in (low, high))
     return row["count"], row["label_2"], *ranges, _range(*flips)
 
 

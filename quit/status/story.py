@@ -139,7 +139,7 @@ class Labelling(TypedDict):
 
 class Story(Labelling):
     """A question with its rows of every table. A row has the columns of the table that it is named after, without
-    ``question_id``."""
+    ``question_id``; ``labelers``: readers whose answers decide labels."""
 
     question_id: str
     question: Row | None

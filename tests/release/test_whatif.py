@@ -77,11 +77,11 @@ def counted(rows: list[dict], end: str) -> dict:
 def test_effects_are_those_of_a_loop_over_passages(tmp_path: Path, seed: int) -> None:
     right = drawn(seed)
     answered = answered_of(subject(tmp_path, right))
-    rules = [answered.rule(NAMES[:2], least=2), answered.rule(without=["b"]), answered.rule(["c"], least=1)]
-    rules += [answered.rule(least=3), answered.rule(["c", "a"], ["a"])]
+    rules = [answered.rule(NAMES[:2], min_right=2), answered.rule(without=["b"]), answered.rule(["c"], min_right=1)]
+    rules += [answered.rule(min_right=3), answered.rule(["c", "a"], ["a"])]
     effects = answered.effects(rules)
     for rule, effect in zip(rules, effects, strict=True):
-        truth = literal(right, right, list(rule.labelers), rule.least)
+        truth = literal(right, right, list(rule.labelers), rule.min_right)
         assert counted(effect["labels"], "least") == counted(effect["labels"], "most") == truth["labels"]
         for loses, wanted in ((True, truth["lost"]), (False, truth["gained"])):
             assert {row["question_id"] for row in effect["changed"] if row["loses"] is loses} == wanted
@@ -104,7 +104,7 @@ def test_bounds_contain_the_truth_whatever_was_not_asked(tmp_path: Path, seed: i
         left = [name for name in NAMES if name != without]
         if least > len(left):
             continue
-        effect = answered.effects([answered.rule(left, least=least)])[0]
+        effect = answered.effects([answered.rule(left, min_right=least)])[0]
         truth = literal(right, right, left, least)
         low, high = (counted(effect["labels"], end) for end in ("least", "most"))
         for key, wanted in truth["labels"].items():
@@ -155,7 +155,7 @@ def test_another_judge_decides_where_people_do_not(tmp_path: Path) -> None:
     [
         ({"labelers": ["a", "d"]}, "'d' is no labeler here. Labelers: a, b, c"),
         ({"without": ["a", "b", "c"]}, "1 labeler must be right of 0"),
-        ({"without": ["a"], "least": 3}, "3 labelers must be right of 2"),
+        ({"without": ["a"], "min_right": 3}, "3 labelers must be right of 2"),
     ],
 )
 def test_a_rule_that_cannot_be(tmp_path: Path, options: dict, message: str) -> None:
