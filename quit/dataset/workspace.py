@@ -91,18 +91,12 @@ def without_folder(name: str) -> str:
 
 def provenance_of(pipeline: Pipeline) -> dict[str, Any]:
     """Return settings, fingerprints, sources and program version of a finished build: nothing of machines or people."""
-    sources = []
-    for fact in pipeline.workspace.current()["collect"].manifest["sources"]:
-        source = SOURCES[fact["kind"]]
-        sources.append(
-            {
-                "name": source.name,
-                "file": fact["file"],
-                "checksum": fact["sha256"],
-                "licence": source.licence,
-                "citation": source.citation,
-            }
-        )
+    facts = pipeline.workspace.current()["collect"].manifest["sources"]
+    sources = [
+        {"name": source.name, "file": fact["file"], "checksum": fact["sha256"], "licence": source.licence,
+         "citation": source.citation}
+        for fact, source in ((fact, SOURCES[fact["kind"]]) for fact in facts)
+    ]  # fmt: skip
     settings = {
         name: value for name, value in pipeline.settings.model_dump(mode="json").items() if name in _CONSTRUCTION
     }

@@ -280,16 +280,10 @@ def _usage(workspace: TableReader, settings: Settings) -> Usage:
     costs = []
     for name, usage in totals(workspace.path).items():
         spec, replies = prices.get(name), usage.requests + usage.cached
-        costs.append(
-            {
-                "model": name,
-                "replies": int(replies),
-                "asked": int(usage.requests),
-                "kept": int(usage.cached),
-                "kept_share": usage.cached / replies if replies else 0.0,
-                "cost": spec and spent(settings, spec, usage),
-            }
-        )
+        costs.append({
+            "model": name, "replies": int(replies), "asked": int(usage.requests), "kept": int(usage.cached),
+            "kept_share": usage.cached / replies if replies else 0.0, "cost": spec and spent(settings, spec, usage),
+        })  # fmt: skip
     table = usage_table(workspace)
     return {"heads": list(table.heads), "rows": [list(row) for row in table.rows], "costs": costs}
 

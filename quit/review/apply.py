@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import TypedDict, cast
 
+from quit.common.rows import sql_rows
 from quit.engine.pipeline import Pipeline
 from quit.engine.questions import decision_counts
 from quit.engine.workspace import Workspace
@@ -88,32 +89,22 @@ def report(pipeline: Pipeline, ran: bool) -> ApplyReport:
 def change_counts(workspace: Workspace) -> Changes:
     """Return what reviews changed in the current label update, by kind: not what the second leakage filter alone left
     out."""
-    [(questions, up, down, added, removed)] = workspace.rows(
-        """
-        SELECT count(DISTINCT question_id) FILTER (len(reviews) > 0),
-               count(*) FILTER (change = 'label' AND after > before),
-               count(*) FILTER (change = 'label' AND after < before), count(*) FILTER (change = 'answer_added'),
-               count(*) FILTER (change = 'answer_removed')
-        FROM changes
-        """,
-        ["changes"],
-    )
-    removed_questions = workspace.rows(
-        """
-        SELECT reason, count(*) FROM rejects WHERE stage = 'update' AND question_id IN (
-            SELECT question_id FROM changes WHERE change = 'question_removed' AND len(reviews) > 0)
-        GROUP BY 1 ORDER BY 1
-        """,
-        ["changes", "rejects"],
-    )
-    return {
-        "questions": questions,
-        "labels_up": up,
-        "labels_down": down,
-        "answers_added": added,
-        "answers_removed": removed,
-        "questions_removed": dict(removed_questions),
-    }
+    with workspace.connect(tables=["changes", "rejects"]) as connection:
+        [sums] = sql_rows(
+            connection,
+            """
+            SELECT count(DISTINCT question_id) FILTER (len(reviews) > 0) AS questions,
+                   count(*) FILTER (change = 'label' AND after > before) AS labels_up,
+                   count(*) FILTER (change = 'label' AND after < before) AS labels_down,
+                   count(*) FILTER (change = 'answer_added') AS answers_added,
+                   count(*) FILTER (change = 'answer_removed') AS answers_removed FROM changes
+            """,
+        )
+        reasons = """
+            SELECT reason, count(*) FROM rejects WHERE stage = 'update' AND question_id IN (
+                SELECT question_id FROM changes WHERE change = 'question_removed' AND len(reviews) > 0)
+            GROUP BY 1 ORDER BY 1"""
+        return cast(Changes, {**sums, "questions_removed": dict(connection.execute(reasons).fetchall())})
 
 
 def difference(before: ApplyReport, after: ApplyReport) -> dict[str, int]:

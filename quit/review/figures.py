@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import asdict
 from statistics import median
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.arithmetic import sum_in_order
-from quit.common.rows import tuples
+from quit.common.rows import Row, tuples
 from quit.evaluate.agreement import alpha_of, cohen_kappa, pair_agreements
 from quit.review.controls import Controls, control_scores
 from quit.stages.labelling.verdicts import FLAGS, annotations_of, rows_of_pages, votes
@@ -34,7 +34,7 @@ class AnswerAgreement(TypedDict):
 
     items: int
     alpha: float | None
-    pairs: list[dict[str, Any]]
+    pairs: list[Row]
     annotators: list[AnnotatorAgreement]
 
 
@@ -82,11 +82,10 @@ def agreement(live: pa.Table) -> AnswerAgreement:
         for other, theirs in judged.items():
             if other != annotator:
                 shared.update((verdicts[item], theirs[item]) for item in verdicts.keys() & theirs.keys())
-        people.append(
-            AnnotatorAgreement(
-                annotator=annotator, answers=len(verdicts), shared=shared.total(), kappa_with_others=cohen_kappa(shared)
-            )
-        )
+        people.append({
+            "annotator": annotator, "answers": len(verdicts), "shared": shared.total(),
+            "kappa_with_others": cohen_kappa(shared),
+        })  # fmt: skip
     return {
         "items": sum(count > 1 for count in counts.values()),
         "alpha": alpha_of(judged),

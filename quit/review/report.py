@@ -62,21 +62,21 @@ def described(status: ReviewFigures, max_rows: int = 0) -> list[Table | str]:
 def _tables(status: ReviewFigures) -> tuple[Table, ...]:
     """Return kinds of pages, annotators, pairs of them, and flags."""
     kinds = [
-        ("yes" if row["blind"] else "no", f"{row['annotators']:,}", f"{row['annotations']:,}",
-         f"{row['questions']:,}", f"{row['twice']:,}", number(row["seconds"], ",.0f"), number(row["alike"], ".1%"),
-         number(row["alpha"]), _right(row["controls_right"], row["controls"]))
+        ("yes" if row["blind"] else "no", row["annotators"], row["annotations"], row["questions"], row["twice"],
+         number(row["seconds"], ",.0f"), percent(row["alike"]), row["alpha"],
+         _right(row["controls_right"], row["controls"]))
         for row in status["kinds"]
     ]  # fmt: skip
     agreements = {row["annotator"]: row for row in status["agreement"]["annotators"]}
     scores = {row["annotator"]: (row["right"], row["asked"]) for row in status["controls"]}
     people = [
-        (name, f"{row['questions']:,}", f"{agreements[name]['answers'] if name in agreements else 0:,}",
-         f"{row['seconds'] / 60:,.0f}", number(agreements[name]["kappa_with_others"] if name in agreements else None),
+        (name, row["questions"], agreements[name]["answers"] if name in agreements else 0,
+         f"{row['seconds'] / 60:,.0f}", agreements[name]["kappa_with_others"] if name in agreements else None,
          _right(*scores.get(name, (0, 0))))
         for row in status["annotators"] if (name := row["annotator"])
     ]  # fmt: skip
     pairs = [
-        (f"{row['first']}, {row['second']}", f"{row['items']:,}", percent(row["agreement"]), number(row["kappa"]))
+        (f"{row['first']}, {row['second']}", row["items"], percent(row["agreement"]), row["kappa"])
         for row in status["agreement"]["pairs"]
     ]
     flagged = [
