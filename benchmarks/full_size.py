@@ -31,7 +31,7 @@ from benchmarks.synthetic import carry_out, make
 from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.export import FORMATS
-from quit.report.lookup import Lookup
+from quit.report.lookup import Lookup, Search
 
 
 def measured(name: str, command: Sequence[str], wrote: Sequence[Path], count: int) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def run_alone(what: str, workspace: Path) -> None:
             with pq.ParquetFile(path, read_dictionary=["question_id", "permutation"]) as part:
                 part.read(["question_id", "permutation", "number"])
     elif what == "browse":
-        Lookup(Workspace.open(workspace), labelers=3).search()
+        Lookup(Workspace.open(workspace), labelers=3).search(Search())
     else:
         pipeline = last_build(Workspace.open(workspace))
         run, state = pipeline.stage_run(what), pipeline.workspace.state

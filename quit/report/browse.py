@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -33,11 +33,11 @@ from quit.errors import InputError, QuitError, SettingsError
 from quit.release.view import shown_readers
 from quit.render.html import TEMPLATES, environment
 from quit.report.data import gather, last_changed
-from quit.report.lookup import COLUMNS, FILTERS, Lookup
+from quit.report.lookup import COLUMNS, FILTERS, Lookup, Search
 from quit.report.page import render
 from quit.settings import Settings
 from quit.stages.labelling.passages import passage_hints
-from quit.status.story import story
+from quit.status.story import Story, story
 from quit.status.summary import ways_out
 from quit.text.answers import answer_key
 
@@ -110,14 +110,14 @@ class Pages:
 
     def search(self, request: Request) -> Response:
         """Return a page of results. What narrows them is in the address, and nothing else is, so that it can be passed
-        on. Raises as :meth:`Lookup.search` does, ``HTTPException`` for another parameter."""
+        on. Raises as :meth:`Search.sql` does, ``HTTPException`` for another parameter."""
         parameters = request.query_params
         pairs = [(name, value) for name, value in parameters.multi_items() if value and (name, value) not in _DEFAULTS]
         if len(pairs) < len(parameters.multi_items()):  # a form sends its empty fields too
             return RedirectResponse("/?" + urlencode(pairs) if pairs else "/", 303, _headers("'self'"))
         search = _search(parameters)
         page, size = int(parameters.get("page", "1")[:9]), _RESULTS
-        results = self._lookup.search(page=page, size=size, **search)
+        results = self._lookup.search(search, page, size)
         pages = max(1, -(-results.total // size))
         page = min(max(page, 1), pages)
         search_pairs = [(name, value) for name, value in parameters.multi_items() if name != "page"]
@@ -141,7 +141,7 @@ class Pages:
         row = self._lookup.row(identity)
         if row is None:
             raise HTTPException(404, f"There is no question {identity!r} in this workspace.")
-        before, after = self._lookup.neighbours(identity, **search)
+        before, after = self._lookup.neighbours(identity, search)
         query = f"?{request.url.query}" if request.url.query else ""
         life = story(self._workspace, identity)
         return self._html(
@@ -175,19 +175,19 @@ class Pages:
         return _answer(environment().get_template(template).render(workspace=name, links=_LINKS, **values).lstrip())
 
 
-def _search(parameters: QueryParams) -> dict[str, Any]:
-    """Return the arguments of ``Lookup.search`` in an address. Raises ``HTTPException`` (400) for another parameter."""
+def _search(parameters: QueryParams) -> Search:
+    """Return the search in an address. Raises ``HTTPException`` (400) for another parameter."""
     names = ("q", *FILTERS, "order", "check", "page")
     if unknown := [name for name in parameters if name not in names]:
         raise HTTPException(400, f"There is no parameter {unknown[0]!r}. Known: {', '.join(names)}.")
     if not parameters.get("page", "1").isdecimal() and parameters["page"]:
         raise HTTPException(400, f"{parameters['page'][:40]!r} is not the number of a page.")
-    return {
-        "text": parameters.get("q", "")[:1000],
-        "filters": {name: parameters.get(name, "") for name in FILTERS},
-        "order": parameters.get("order") or "id",
-        "checks": list(filter(None, parameters.getlist("check"))),
-    }
+    return Search(
+        parameters.get("q", "")[:1000],
+        {name: parameters.get(name, "") for name in FILTERS},
+        parameters.get("order") or "id",
+        list(filter(None, parameters.getlist("check"))),
+    )
 
 
 def _headers(styles: str) -> dict[str, str]:
@@ -228,10 +228,10 @@ class Node:
     fully: int = 0
 
 
-def tree(story: Mapping[str, Any], labelers: Sequence[str], readers: Sequence[str]) -> list[Node]:
+def tree(story: Story, labelers: Sequence[str], readers: Sequence[str]) -> list[Node]:
     """Return the passages that continue no other, each with those that continue it, in hint order.
 
-    ``story``: of :func:`quit.status.story.story`. ``labelers`` come first among a passage's answers, then ``readers``,
+    ``labelers`` come first among a passage's answers, then ``readers``,
     then any others.
     """
     hints = [hint["hint"] for hint in story["hints"] if hint["selected"]]

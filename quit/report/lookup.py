@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
@@ -93,15 +93,49 @@ _OVERVIEW = """
 """
 
 
+Choices = Mapping[str, list[tuple[str, int]]]
+"""Filter -> (value, questions of the collection)."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """Questions with every word of ``text`` in id, question, answers or hints (case and accents do not matter).
+
+    ``filters``: name of :data:`FILTERS` -> value, or empty; ``order``: a name of :data:`ORDERS`; ``checks``: names of
+    :data:`CHECKS` that must all hold.
+    """
+
+    text: str = ""
+    filters: Mapping[str, str] = field(default_factory=dict)
+    order: str = "id"
+    checks: Sequence[str] = ()
+
+    def sql(self, choices: Choices) -> tuple[str, list[str]]:
+        """Return FROM and WHERE, and their values. Raises ``InputError`` for a name or value that there is not."""
+        filters = {name: value for name, value in self.filters.items() if value}
+        options = [("order", self.order, list(ORDERS)), *(("check", name, list(CHECKS)) for name in self.checks)]
+        options += [(name, value, [choice for choice, _ in choices[name]]) for name, value in filters.items()]
+        for name, value, names in options:
+            if value not in names:
+                raise InputError(f"There is no {name} {value!r}. Known: {', '.join(names) or 'none'}.")
+        words = self.text.split()
+        where = [
+            "true",
+            *(CHECKS[name] for name in self.checks),
+            *("contains(haystack, lower(strip_accents(?)))" for _ in words),
+            *(f"{FILTERS[name]} = ?" for name in filters),
+        ]
+        return f"FROM overview WHERE {' AND '.join(where)}", [*words, *filters.values()]
+
+
 @dataclass(frozen=True)
 class Results:
-    """``rows``: one page of questions; ``total``: how many there are; ``choices``: filter -> (value, questions of the
-    collection); ``checks``: name of :data:`CHECKS` -> questions of the collection; ``columns``: those of
-    :data:`COLUMNS` that are not 0 for every question."""
+    """``rows``: one page of questions; ``total``: how many there are; ``checks``: name of :data:`CHECKS` -> questions
+    of the collection; ``columns``: those of :data:`COLUMNS` that are not 0 for every question."""
 
     rows: list[Row]
     total: int
-    choices: Mapping[str, list[tuple[str, int]]]
+    choices: Choices
     checks: Mapping[str, int]
     columns: list[str]
 
@@ -117,48 +151,33 @@ class Lookup:
         self._version: Any = None
         self._connection: duckdb.DuckDBPyConnection | None = None
 
-    def search(
-        self,
-        text: str = "",
-        filters: Mapping[str, str] | None = None,
-        order: str = "id",
-        page: int = 1,
-        size: int = 50,
-        checks: Sequence[str] = (),
-    ) -> Results:
-        """Return the questions with every word of ``text`` in id, question, answers or hints (case and accents do not
-        matter).
-
-        ``filters``: name of :data:`FILTERS` -> value; ``order``: a name of :data:`ORDERS`; ``page`` from 1; ``checks``:
-        names of :data:`CHECKS` that must all hold. Raises ``InputError`` for another name or value.
-        """
+    def search(self, search: Search, page: int = 1, size: int = 50) -> Results:
+        """Return one ``page`` (from 1) of results. Raises as :meth:`Search.sql` does."""
         cursor = self._cursor()
         choices = self._choices(cursor)
-        matching, values = _matching(text, filters or {}, order, checks, choices)
+        matching, values = search.sql(choices)
         total = cursor.execute(f"SELECT count(*) {matching}", values).fetchall()[0][0]
         page = min(max(page, 1), max(1, -(-total // size)))
-        query = f"SELECT * EXCLUDE (haystack) {matching} ORDER BY {ORDERS[order]} LIMIT ? OFFSET ?"
+        query = f"SELECT * EXCLUDE (haystack) {matching} ORDER BY {ORDERS[search.order]} LIMIT ? OFFSET ?"
         rows = sql_rows(cursor, query, [*values, size, (page - 1) * size])
         counts = _cells(cursor, "count(*) FILTER ({})", CHECKS)
         figures = _cells(cursor, "count(*) FILTER ({} > 0)", {column: column for column in COLUMNS})
         return Results(rows, total, choices, counts, [column for column, count in figures.items() if count])
 
-    def neighbours(
-        self, question_id: str, text: str, filters: Mapping[str, str], order: str, checks: Sequence[str]
-    ) -> tuple[str | None, str | None]:
+    def neighbours(self, question_id: str, search: Search) -> tuple[str | None, str | None]:
         """Return the ids before and after a question in the results of a search; None at their ends. Raises as
-        :meth:`search` does."""
+        :meth:`Search.sql` does."""
         cursor = self._cursor()
-        matching, values = _matching(text, filters, order, checks, self._choices(cursor))
+        matching, values = search.sql(self._choices(cursor))
         rows = cursor.execute(
             f"""SELECT before, after FROM (
                 SELECT question_id, lag(question_id) OVER found AS before, lead(question_id) OVER found AS after
-                {matching} WINDOW found AS (ORDER BY {ORDERS[order]})) WHERE question_id = ?""",
+                {matching} WINDOW found AS (ORDER BY {ORDERS[search.order]})) WHERE question_id = ?""",
             [*values, question_id],
         ).fetchall()
         return rows[0] if rows else (None, None)
 
-    def _choices(self, cursor: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[str, int]]]:
+    def _choices(self, cursor: duckdb.DuckDBPyConnection) -> Choices:
         return {
             name: cursor.execute(
                 f"SELECT {column}, count(*) FROM overview WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1"
@@ -223,27 +242,3 @@ def _cells(cursor: duckdb.DuckDBPyConnection, aggregate: str, columns: Mapping[s
     """Return name -> an aggregate of a column, or of a condition, over all questions."""
     cells = ", ".join(map(aggregate.format, columns.values()))
     return dict(zip(columns, cursor.execute(f"SELECT {cells} FROM overview").fetchall()[0], strict=True))
-
-
-def _matching(
-    text: str,
-    filters: Mapping[str, str],
-    order: str,
-    checks: Sequence[str],
-    choices: Mapping[str, list[tuple[str, int]]],
-) -> tuple[str, list[str]]:
-    """Return the FROM and WHERE of a search and its values; raise ``InputError`` as :meth:`Lookup.search` does."""
-    filters = {name: value for name, value in filters.items() if value}
-    options = [("order", order, list(ORDERS)), *(("check", name, list(CHECKS)) for name in checks)]
-    options += [(name, value, [choice for choice, _ in choices[name]]) for name, value in filters.items()]
-    for name, value, names in options:
-        if value not in names:
-            raise InputError(f"There is no {name} {value!r}. Known: {', '.join(names) or 'none'}.")
-    words = text.split()
-    where = [
-        "true",
-        *(CHECKS[name] for name in checks),
-        *("contains(haystack, lower(strip_accents(?)))" for _ in words),
-        *(f"{FILTERS[name]} = ?" for name in filters),
-    ]
-    return f"FROM overview WHERE {' AND '.join(where)}", [*words, *filters.values()]
