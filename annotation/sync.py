@@ -17,7 +17,7 @@ from quit.annotation.client import Server, person_of
 from quit.annotation.project import absent_adjudicator, edited, known_project
 from quit.annotation.push import review_lock, task_key
 from quit.annotation.reports import PullReport
-from quit.annotation.tasks import ANNOTATION_FIELDS, Reading, intact, is_copy, read_result
+from quit.annotation.tasks import ANNOTATION_FIELDS, Reading, TaskData, intact, is_copy, read_result
 from quit.annotation.versions import Versions
 from quit.annotation.words import about_deleted, about_deleted_tasks, about_uncounted, questions_to_annotators
 from quit.common.state_files import PullState
@@ -158,7 +158,7 @@ class TaskReader:
                     )
         return problems
 
-    def _read(self, task: int, question: str, data: Mapping[str, Any], annotation: Mapping[str, Any]) -> None:
+    def _read(self, task: int, question: str, data: TaskData, annotation: Mapping[str, Any]) -> None:
         number, lead = int(annotation["id"]), annotation.get("lead_time")
         if max(number, task) >= 2**63 or not math.isfinite(lead or 0):
             raise ValueError("a number in it is none that a table can hold")

@@ -32,7 +32,11 @@ NONE = "none"
 """Alias of the first choice of a page: that none of its answers is correct."""
 LAYOUT = 2
 """Version of how tasks look; part of their digest."""
-_NO_HISTORY: Mapping[str, Any] = {"version": 0, "answers": [], "ticked": {}, "seen": {}, "blind": []}
+TaskData = Mapping[str, Any]
+"""What a task holds: ``key`` (the question's id), ``version`` (a text), ``question``, ``gold``, ``hints_html`` and
+``candidates``, as the page shows them; and of all versions ``answers`` (alias, key, answer, gold, since, until), and by
+version ``ticked`` (aliases), ``seen`` (two hashes) and ``blind`` (a list of versions)."""
+_NO_HISTORY: TaskData = {"version": 0, "answers": [], "ticked": {}, "seen": {}, "blind": []}
 """What a task's data hold of its versions, before the first."""
 
 
@@ -84,11 +88,11 @@ def intact(task: Any) -> bool:
     return task.meta.get("history") == _history(task.data)
 
 
-def _history(data: Mapping[str, Any]) -> str:
+def _history(data: TaskData) -> str:
     return content_hash([data.get(name) for name in _NO_HISTORY], size=8)
 
 
-def make_task(item: ReviewItem, former: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def make_task(item: ReviewItem, former: TaskData | None = None) -> dict[str, Any]:
     """Return ``data``, ``meta`` and ``predictions`` of a task; ``former`` is the data of its last version, if it had
     one.
 
@@ -211,7 +215,7 @@ class Reading:
         return self.ask == "empty" and not self.missing and not self.flags
 
 
-def read_result(result: list[dict[str, Any]], data: Mapping[str, Any], former: int | None = None) -> Reading:
+def read_result(result: list[dict[str, Any]], data: TaskData, former: int | None = None) -> Reading:
     """Return what an annotation's ``result`` says about the task with this ``data``.
 
     ``former``: the version of the page as which it was read before. What another program wrote names no version: it is
@@ -270,7 +274,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _verdicts(
-    data: Mapping[str, Any], version: int, ticked: set[str], gold_is_wrong: bool
+    data: TaskData, version: int, ticked: set[str], gold_is_wrong: bool
 ) -> tuple[tuple[Verdict, ...], str | None]:
     """Return ``answers`` and ``ask`` of a :class:`Reading`."""
     page_rows = [
