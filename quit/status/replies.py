@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -71,14 +71,6 @@ class ReplyCounts:
     by_hints: list[HintCounts]
     patterns: list[tuple[int, int, int]]
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> ReplyCounts:
-        """Return the counts in what :meth:`to_dict` gave. Raises ``ValidationError``, a ``ValueError``, for others."""
-        return TypeAdapter(cls).validate_python(values)
-
 
 def reply_counts(workspace: TableReader, readers: Sequence[str] | None = None) -> tuple[list[HintCounts], Patterns]:
     """Return counts per reader and number of hints, and how many passages of the questions in ``splits`` have which
@@ -99,13 +91,13 @@ def _cached_counts(workspace: TableReader) -> ReplyCounts:
     versions = workspace.versions
     path, key = workspace.path / "replies.json", content_hash(versions, [*workspace.state], __version__)
     if versions:
-        with suppress(WorkspaceError, ValueError):
+        with suppress(WorkspaceError, ValueError):  # a file with other values
             if (cached := read_state(path, {})).get("key") == key:
-                return ReplyCounts.from_dict(cached)
+                return TypeAdapter(ReplyCounts).validate_python(cached)
     counts = _all_counts(workspace)
     if versions and workspace.versions == versions:  # not while another process builds
         with suppress(WorkspaceError):  # a folder that cannot be written to
-            write_json(path, {"key": key, **counts.to_dict()})
+            write_json(path, {"key": key, **asdict(counts)})
     return counts
 
 
@@ -192,7 +184,7 @@ def _patterns(asked_bits: np.ndarray, right_bits: np.ndarray) -> Patterns:
 
 def readers_table(workspace: TableReader) -> dict[str, Replies]:
     """Return the counts of each reader of the current answers."""
-    rows = grouped((reader, counts) for reader, _, counts in reply_counts(workspace)[0])
+    rows = grouped((reader, counts) for reader, _, counts in _cached_counts(workspace).by_hints)
     return {reader: Replies(*map(sum, zip(*counts, strict=True))) for reader, counts in rows.items()}
 
 
