@@ -26,8 +26,9 @@ from quit.common.cache import VARIABLE
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun, models_of
 from quit.errors import QuitError, ServerError, WorkspaceError
-from quit.models.factory import Models, generator_identity
+from quit.models.factory import Models
 from quit.models.generation.base import ChatRequest, Completion
+from quit.models.language_models import generator_identity
 from quit.settings import JudgeSettings, ReaderSettings, Settings, parse
 from quit.stages.order import STAGES
 from quit.stages.stage import Context, Stage, Tables

@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import totals
 from quit.models.convergence_scored import TOKENS_A_CANDIDATE
-from quit.models.factory import judge_prompt, language_reader, reader_prompts
 from quit.models.generation.base import cache_key
 from quit.models.generation.cache import GenerationCache
 from quit.models.generation.meter import Usage
+from quit.models.language_models import judge_prompt, language_reader, reader_prompts
 from quit.models.prompting import CHARACTERS_A_TOKEN, load_prompt
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader

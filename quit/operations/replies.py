@@ -13,8 +13,8 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.engine.repair import discard_to_compare
 from quit.errors import ServerError, SettingsError
-from quit.models.factory import generator_identity, language_reader
 from quit.models.generation.serving import model_names, refuses_key
+from quit.models.language_models import generator_identity, language_reader
 from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.models.user_classes import check_given, is_absent
 from quit.operations.plan import planned_questions

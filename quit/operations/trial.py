@@ -7,9 +7,9 @@ from typing import Any
 
 from quit.engine.usage import spent
 from quit.errors import QuitError
-from quit.models.factory import language_judge, language_reader, make_generator
 from quit.models.generation import CachedGenerator, Meter
 from quit.models.generation.ledger import Ledger
+from quit.models.language_models import language_judge, language_reader, make_generator
 from quit.models.protocols import JudgeItem, Prompt
 from quit.settings import JudgeSettings, ReaderSettings, Settings
 from quit.sources import SourceRef, read_source

@@ -20,7 +20,7 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.questions import decision_counts
 from quit.engine.usage import origins
 from quit.errors import WorkspaceError, shell_word
-from quit.models.factory import judge_prompt, reader_prompts
+from quit.models.language_models import judge_prompt, reader_prompts
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.protocols import Encoder
 from quit.release.freezing import Created, check_target, entry_of, facts_of, put, refuse_failed, table_path

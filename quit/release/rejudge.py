@@ -30,10 +30,11 @@ from quit.engine.reading import as_built
 from quit.engine.usage import capped, record
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError, WorkspaceError
-from quit.models.factory import Models, judge_prompt
+from quit.models.factory import Models
 from quit.models.generation import Meter
 from quit.models.generation.base import cache_key
 from quit.models.judges import GptEvalJudge, basis_of
+from quit.models.language_models import judge_prompt
 from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.models.protocols import Judge
 from quit.release.view import open_to_read

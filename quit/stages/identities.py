@@ -16,7 +16,7 @@ from quit.common.files import file_checksum
 from quit.models import convergence, convergence_scored, yes_no
 from quit.models.equivalence import embedded
 from quit.models.equivalence.bem import checkpoint_identity
-from quit.models.factory import generator_identity, language_judge, language_reader
+from quit.models.language_models import generator_identity, language_judge, language_reader
 from quit.models.minilm.encoder import minilm_identity
 from quit.models.prompting import load_prompt
 from quit.models.readers import embedded_method

@@ -18,7 +18,7 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.engine.workers import Task, requests_task, run_task, stage_task
 from quit.errors import QuitError, WorkspaceError
-from quit.models.factory import language_judge
+from quit.models.language_models import language_judge
 from quit.models.prompting import PROMPTS
 from quit.models.protocols import JudgeItem
 from quit.settings import load

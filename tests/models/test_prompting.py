@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from quit.errors import SettingsError
-from quit.models.factory import reader_prompts
+from quit.models.language_models import reader_prompts
 from quit.models.prompting import load_prompt
 from quit.settings import ReaderSettings
 

@@ -17,9 +17,9 @@ import quit
 from quit.engine.planning import as_looked_at
 from quit.errors import InputError, ServerError, SettingsError, Stopped
 from quit.models import user_classes, user_models
-from quit.models.factory import language_judge, language_reader, make_generator
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.generation.ledger import Ledger
+from quit.models.language_models import language_judge, language_reader, make_generator
 from quit.models.protocols import JudgeItem, Prompt, Reply, Verdict
 from quit.models.user_classes import register_models
 from quit.models.user_models import AT_ONCE

@@ -7,7 +7,7 @@ import pytest
 
 from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
-from quit.models.factory import reader_prompts
+from quit.models.language_models import reader_prompts
 from quit.operations.plan import plan
 from quit.settings import parse
 from quit.sources import parse_source

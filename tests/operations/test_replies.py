@@ -8,10 +8,10 @@ import pytest
 from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
 from quit.errors import ServerError, SettingsError
-from quit.models.factory import generator_identity, language_reader
 from quit.models.generation import Completion
 from quit.models.generation.base import cache_key
 from quit.models.generation.cache import Entry
+from quit.models.language_models import generator_identity, language_reader
 from quit.operations.plan import planned_questions
 from quit.operations.replies import check_servers, forget_replies
 from quit.settings import parse

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from quit.common.arithmetic import arithmetic
-from quit.models.factory import Models, generator_identity
+from quit.models.factory import Models
+from quit.models.language_models import generator_identity
 from quit.settings import load
 from quit.stages.identities import identities, reader_identity
 

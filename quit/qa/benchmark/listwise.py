@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from quit.errors import SettingsError
-from quit.models.factory import generator_identity
 from quit.models.generation.base import ChatRequest
+from quit.models.language_models import generator_identity
 from quit.models.prompting import load_prompt
 from quit.qa.benchmark.plugins import PluginContext
 from quit.qa.opening import language_model_settings

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from quit.errors import SettingsError
-from quit.models.factory import options_of
 from quit.models.generation import CachedGenerator, ChatRequest, GenerationCache, Meter
 from quit.models.generation.base import ModelOptions
 from quit.models.generation.reply import answer_of
 from quit.models.generation.server import ServerGenerator
 from quit.models.judges import GptEvalJudge
+from quit.models.language_models import options_of
 from quit.models.prompting import load_prompt
 from quit.models.protocols import JudgeItem
 from quit.settings import ReaderSettings, ServerSettings
