@@ -22,7 +22,7 @@ import numpy as np
 from quit.errors import InputError, SettingsError, check_known, did_you_mean
 from quit.text.normalize import squad_normalised
 
-POLICIES = ("zero", "skip")
+POLICIES = {"zero": "counts as 0", "skip": "left out"}
 RANKING = ("Hit", "Recall", "MRR", "nDCG", "nDCG(exp)")
 READING = ("EM", "F1", "cover-EM")
 _MEASURE = re.compile(r"(?P<name>[A-Za-z]+(\(exp\))?)(\(rel=(?P<least>\d+)\))?@(?P<depth>\d+)")

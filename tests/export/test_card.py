@@ -155,7 +155,7 @@ def benchmark(folder, figures=FIGURES):
     rows = [{**row, "reranker": "", "strategy": "norm" if row["reader"] else ""} for row in rows]
     folder.mkdir()
     facts = {"release": "v1 (content id c0ffee)", "questions": "2 of split test"}
-    run = {"facts": {**facts, "without a relevant passage": "counts as 0"}, "circular": {}}
+    run = {"facts": facts, "content_id": "c0ffee", "settings": {"without_relevant": "zero"}, "circular": {}}
     (folder / "run.json").write_text(json.dumps(run))
     (folder / "results.json").write_text(json.dumps(rows))
     return folder

@@ -30,7 +30,7 @@ from quit.dataset.dataset import Dataset
 from quit.engine.plan import check_labelers
 from quit.errors import SettingsError
 from quit.evaluate.circularity import CORPUS, Circularity
-from quit.evaluate.metrics import READING, Measure
+from quit.evaluate.metrics import POLICIES, READING, Measure
 from quit.models.factory import Models
 from quit.qa.benchmark.figures import figures
 from quit.qa.benchmark.independent import task_without
@@ -279,6 +279,7 @@ def _write(
     write_json(
         run_file,
         {
+            "content_id": runner.dataset.provenance["content_id"],
             "facts": facts,
             "runs": runs,
             "systems": {f"{system.task.name}: {system.name}": system.identity for system in systems},
@@ -305,7 +306,7 @@ def described_run(request: BenchmarkRequest, runner: Runner, task: Task) -> dict
         "questions": f"{len(task.queries)} of split {request.split}",
         "passages": f"{len(task.passages):,}",
         "labelled by": f"{labelers}.{embedded}",
-        "without a relevant passage": {"zero": "counts as 0", "skip": "left out"}[settings.benchmark.without_relevant],
+        "without a relevant passage": POLICIES[settings.benchmark.without_relevant],
         "program": f"QUIT builder {__version__}",
     }
     if request.corpora:

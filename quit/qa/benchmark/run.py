@@ -37,6 +37,7 @@ from quit.qa.benchmark.plugins import (
 from quit.qa.benchmark.stages import CheckpointedTables
 from quit.qa.benchmark.task import BenchmarkQuery, ReleaseTask, Relevance, Task
 from quit.qa.contracts.benchmark import ANSWERS, RANKINGS, RELABELLED
+from quit.qa.settings import Benchmark
 from quit.retrieval.protocols import Ranking, Scorer
 from quit.text.words import counted
 
@@ -101,7 +102,8 @@ class Runner:
     _plugins: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False)
 
     @property
-    def settings(self) -> Any:
+    def settings(self) -> Benchmark:
+        """The section ``benchmark``."""
         return self.context.settings.benchmark
 
     def _plugin(self, make: Callable[[str, PluginContext], Any], name: str, passages: Passages) -> Any:

@@ -23,11 +23,10 @@ def list_(as_json: options.Json = False) -> None:
 
     Example: `quit papers list`
     """
-    from quit.qa.papers.comparison import as_json as described
     from quit.qa.papers.items import items
 
-    rows = [(item.id, item.title, ". ".join(filter(None, (item.here, item.note)))) for item in items()]
-    show([described(item, ()) for item in items()], as_json, [Table("", ("id", "what", "here"), rows, text=(1, 2))])
+    rows = [(item.id, item.title, item.about) for item in items()]
+    show([item.facts for item in items()], as_json, [Table("", ("id", "title", "here"), rows, text=(1, 2))])
 
 
 @app.command()
@@ -50,7 +49,8 @@ def table(item_id: str, results: Results = None, as_json: options.Json = False) 
     folders = [_placed(text) for text in results or ()]
     rows = comparison.compare(paper_table, folders)
     commands = [] if folders else [each.command for each in paper_table.runs]
-    show(comparison.as_json(paper_table, rows), as_json, [*comparison.pieces(paper_table, rows), *commands])
+    facts = {**paper_table.facts, "rows": comparison.row_facts(paper_table, rows)}
+    show(facts, as_json, [*comparison.pieces(paper_table, rows), *commands])
 
 
 def _placed(text: str) -> tuple[str, Path]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -57,10 +57,13 @@ class LateEncoder(TextEncoder[list[np.ndarray]], Protocol):
     """One unit vector per token: shapes (tokens, dimension), float32."""
 
 
-def encoder_kind(name: str) -> str:
-    """Return what an encoder's name asks for: ``bm25``, ``sparse``, ``late`` or ``dense``."""
-    prefixed = (kind for kind in ("sparse", "late") if name.startswith(f"{kind}:"))
-    return next(prefixed, "bm25" if name == "bm25" else "dense")
+def encoder_kind(name: str) -> Literal["bm25", "sparse", "late", "dense"]:
+    """Return what an encoder's name asks for."""
+    if name.startswith("sparse:"):
+        return "sparse"
+    if name.startswith("late:"):
+        return "late"
+    return "bm25" if name == "bm25" else "dense"
 
 
 def dense_encoder(name: str, settings: FirstStages) -> DenseEncoder:

@@ -160,11 +160,14 @@ def _facts(corpus: BuiltCorpus, name: str, settings: FirstStages) -> dict[str, A
 
 def encoder_identity(name: str, settings: FirstStages) -> str:
     """Return the identity of the encoder that a first stage has; empty for BM25."""
-    return "" if encoder_kind(name) == "bm25" else _encoder(name, settings).identity
+    kind = encoder_kind(name)
+    encoder = sparse_encoder if kind == "sparse" else dense_encoder
+    return "" if kind == "bm25" else encoder(name, settings).identity
 
 
-def _encoder(name: str, settings: FirstStages) -> DenseEncoder | SparseEncoder:
-    return sparse_encoder(name, settings) if encoder_kind(name) == "sparse" else dense_encoder(name, settings)
+def index_encoder(folder: Path) -> str:
+    """Return the name of the encoder of an index that can be opened."""
+    return read_json(folder / MANIFEST)["encoder"]
 
 
 def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstStages) -> FirstStage:
@@ -190,16 +193,17 @@ def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstSta
             f"The index {folder} was made of another corpus than {corpus.path} now is. Make it again (a dense encoder "
             f"encodes new documents alone): {again}"
         )
-    name = facts["encoder"]
+    name, kind = facts["encoder"], encoder_kind(facts["encoder"])
     encoder_settings = settings.model_copy(update=facts["settings"])
-    if encoder_kind(name) == "bm25":
+    if kind == "bm25":
         k1, b = encoder_settings.bm25_k1, encoder_settings.bm25_b
         return Bm25Stage(Bm25.load(folder / "bm25"), f"bm25/{VERSION}/k1={k1}/b={b}@{corpus.identity[:12]}")
-    encoder: Any = _encoder(name, encoder_settings)
-    if facts.get("identity") != encoder.identity:
-        raise InputError(f"The vectors of {folder} are not those of {encoder.identity}. Run: {again}")
-    if encoder_kind(name) == "sparse":
-        identity = content_hash("sparse", encoder.identity, corpus.identity, size=8)
-        return SparseStage(Postings.load(folder / "postings"), encoder, identity)
-    stored: Any = open_vectors(folder / "vectors")
-    return DenseStage(stored, encoder, encoder_settings, f"dense:{encoder.identity}@{corpus.identity[:12]}")
+    encoder = encoder_identity(name, encoder_settings)
+    stored = open_vectors(folder / "vectors")
+    if facts.get("identity") != encoder or (kind == "dense" and stored is None):
+        raise InputError(f"The vectors of {folder} are not those of {encoder}. Run: {again}")
+    if stored is None:
+        identity = content_hash("sparse", encoder, corpus.identity, size=8)
+        return SparseStage(Postings.load(folder / "postings"), sparse_encoder(name, encoder_settings), identity)
+    identity = f"dense:{encoder}@{corpus.identity[:12]}"
+    return DenseStage(stored, dense_encoder(name, encoder_settings), encoder_settings, identity)

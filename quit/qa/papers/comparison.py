@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import chain, product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from quit.common.files import read_json
 from quit.common.parquet import rows_of
@@ -123,32 +123,38 @@ def _decimals(text: str) -> int:
     return len(text.partition(" ")[0].partition(".")[2]) if text else 3
 
 
-def as_json(item: Item, rows: Sequence[ComparedRow]) -> dict[str, Any]:
-    """Return the comparison for scripts: labels of each row, and of each column what is published, ours, and the
-    difference."""
-    listed = [
-        {"labels": list(compared.row.labels), "missing": compared.missing, "values": _values(item, compared)}
-        for compared in rows
-    ]
-    commands = [run.command for run in item.runs]
-    described = {"id": item.id, "title": item.title, "here": item.here, "note": item.note}
-    return {**described, "commands": commands, "rows": listed}
+class ComparedCell(TypedDict):
+    """A value as published, ours, and the difference (:meth:`ComparedRow.differences`)."""
+
+    published: str
+    here: float | None
+    difference: float | None
 
 
-def _values(item: Item, compared: ComparedRow) -> dict[str, dict[str, Any]]:
-    columns = (compared.row.published, compared.here, compared.differences())
+class RowFacts(TypedDict):
+    """A compared row for scripts. ``values``: by the column's head."""
+
+    labels: list[str]
+    missing: str
+    values: dict[str, ComparedCell]
+
+
+def row_facts(item: Item, rows: Sequence[ComparedRow]) -> list[RowFacts]:
+    """Return the comparison for scripts."""
     heads = item.heads[len(item.heads) - len(item.columns) :]
-    cells = (
-        dict(zip(("published", "here", "difference"), values, strict=True)) for values in zip(*columns, strict=True)
-    )
-    return dict(zip(heads, cells, strict=True))
+    facts: list[RowFacts] = []
+    for compared in rows:
+        columns = zip(heads, compared.row.published, compared.here, compared.differences(), strict=True)
+        values = {head: ComparedCell(published=text, here=here, difference=by) for head, text, here, by in columns}
+        facts.append({"labels": [*compared.row.labels], "missing": compared.missing, "values": values})
+    return facts
 
 
 def pieces(item: Item, rows: Sequence[ComparedRow]) -> list[Table | str]:
     """Return the table in the paper's shape, ours and the difference below what is published, and which rows lack ours,
     with the reason."""
     if not rows:
-        return [". ".join(filter(None, (f"{item.id}: {item.title}", item.here, item.note)))]
+        return [f"{item.id}: {item.title}. {item.about}"]
     count = len(item.heads) - len(item.columns)
     lines: list[tuple[str, ...]] = []
     missing: dict[str, list[str]] = {}

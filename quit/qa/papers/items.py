@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from quit.errors import SettingsError, did_you_mean
 
@@ -44,6 +44,16 @@ class Row:
     why: str
 
 
+class ItemFacts(TypedDict):
+    """A table or figure for scripts. ``here``: :attr:`Item.here`; ``commands``: of its runs."""
+
+    id: str
+    title: str
+    here: str
+    note: str
+    commands: list[str]
+
+
 @dataclass(frozen=True)
 class Item:
     """A table or figure; one without numbers in print has no rows. ``heads``: of the labels, then of the ``columns``,
@@ -70,6 +80,17 @@ class Item:
         reasons = dict.fromkeys(row.why for row in self.rows if row.why)
         counts = f"{len(rows)} of {len(self.rows)} rows" if reasons else "run here"
         return "; ".join([counts, *(f"not run here: {why}" for why in reasons)])
+
+    @property
+    def about(self) -> str:
+        """What can be run here, and what else there is to know."""
+        return ". ".join(filter(None, (self.here, self.note)))
+
+    @property
+    def facts(self) -> ItemFacts:
+        """The table for scripts."""
+        commands = [run.command for run in self.runs]
+        return {"id": self.id, "title": self.title, "here": self.here, "note": self.note, "commands": commands}
 
 
 def item(name: str) -> Item:

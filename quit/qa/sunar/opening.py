@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from quit.common.files import read_json
 from quit.common.progress import note
 from quit.common.rows import tuples
 from quit.errors import InputError, SettingsError, shell_word
 from quit.models.factory import Models
 from quit.qa.corpora.graph import NeighbourhoodGraph
 from quit.qa.indexes.built import BuiltCorpus
-from quit.qa.indexes.first_stage import MANIFEST
+from quit.qa.indexes.first_stage import index_encoder
 from quit.qa.indexes.rankings import RankingStage, read_rankings
 from quit.qa.indexes.scorers import CrossEncoderScorer, LateScorer
 from quit.qa.opening import check_selection, open_collection, questions, select_questions
@@ -117,10 +116,10 @@ def _check_encoders(
     """Raise ``SettingsError`` unless index and graph of a corpus have the settings' encoders. ``indexes`` None:
     unknown."""
     encoder = "" if indexes is None else settings.sunar.first_encoder
-    encoders = [(read_json(index / MANIFEST) or {}).get("encoder") for index in indexes or ()] or ["bm25"]
+    encoders = [index_encoder(index) for index in indexes or ()] or ["bm25"]
     if encoder and encoder not in encoders:
         raise SettingsError(
-            f"sunar.first_encoder is {encoder!r}, and the index is of {', '.join(map(str, encoders))}. Make it: "
+            f"sunar.first_encoder is {encoder!r}, and the index is of {', '.join(encoders)}. Make it: "
             f"quit index build --corpus {shell_word(corpus)} --encoder {encoder} --out INDEX, then --index INDEX; or "
             "--set sunar.first_encoder="
         )
