@@ -15,7 +15,7 @@ from quit.qa.commands.options import load_settings
 from quit.text.words import split_names
 
 if TYPE_CHECKING:
-    from quit.qa.indexes.built import BuiltCorpus
+    from quit.qa.indexes.built import BuiltCorpus, CorpusManifest
     from quit.qa.settings import QaSettings
     from quit.retrieval.protocols import FirstStage
 
@@ -236,7 +236,7 @@ def _print_built(out: Path, new: bool, quiet: bool, lines: list[str]) -> None:
             echo(line)
 
 
-def _corpus_lines(manifest: dict[str, Any]) -> list[str]:
+def _corpus_lines(manifest: CorpusManifest) -> list[str]:
     counts = manifest["counts"]
     lines = [f"{counts['documents']:,} documents of {counts['paragraphs']:,} paragraphs ({manifest['identity'][:12]})"]
     for source in manifest["sources"]:

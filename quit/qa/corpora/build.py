@@ -1,4 +1,4 @@
-"""Build a corpus: merge the records of its sources, step by step, each step on disk before the next begins.
+"""A corpus from the records of its sources, merged step by step, each step on disk before the next begins.
 
 ::
 
@@ -15,31 +15,40 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from quit.common.files import read_json, remove_leftovers, replacing, write_json
-from quit.common.ids import content_hash, question_id
+from quit.common.ids import content_hash
 from quit.common.manifests import fault, write_manifest
 from quit.common.parquet import parquet_writer, rows_of, write_parquet
 from quit.common.progress import note
-from quit.common.rows import grouped
 from quit.common.steps import Steps, remove_steps
 from quit.errors import InputError, SettingsError
 from quit.qa.contracts.corpora import CORPUS_TABLES
+from quit.qa.corpora.merge import Additions, Known
 from quit.qa.corpora.sources import CorpusRef
-from quit.qa.indexes.built import ARROW, LAYOUT, MADE_BY, MANIFEST, BuiltCorpus, building, check_target, query_set
+from quit.qa.indexes.built import (
+    ARROW,
+    LAYOUT,
+    MADE_BY,
+    MANIFEST,
+    BuiltCorpus,
+    CorpusManifest,
+    SourceFile,
+    building,
+    check_target,
+    query_set,
+)
 from quit.qa.settings import Corpora
-from quit.retrieval.records import STAGE, CorpusRecord, RawQuery
+from quit.retrieval.records import CorpusRecord
 from quit.sources.fields import plain
-from quit.sources.records import Reject
 from quit.version import __version__
 
 VERSION = 7
@@ -49,7 +58,19 @@ BLOCK = 2000
 """Source records per step: a killed build resumes after its last whole step."""
 ROWS = 16_384
 """Documents per row group and a batch of the memory-mapped file."""
-Rows = dict[str, list[dict[str, Any]]]
+RARE = ("sub_questions_without_support", "repeated_queries")
+"""Counts that are left out where they are 0."""
+COUNTS = ("records", "paragraphs", "documents", "questions", "sub_questions", "qrels", *RARE)
+
+
+class StepFacts(TypedDict):
+    """A step: the number of its source, its records, what they added (:attr:`Additions.counts`), and how many parts of
+    them were rejected, by reason."""
+
+    source: int
+    records: int
+    counts: dict[str, int]
+    rejected: dict[str, int]
 
 
 def build(refs: Sequence[CorpusRef], out: Path, settings: Corpora) -> tuple[BuiltCorpus, bool]:
@@ -64,13 +85,14 @@ def build(refs: Sequence[CorpusRef], out: Path, settings: Corpora) -> tuple[Buil
         raise SettingsError("A corpus needs at least one --source KIND:PATH.")
     _check_target(out, refs)
     # Hashed once: a file that changes while it is read is the user's to answer for.
-    sources = [{"kind": ref.kind, "file": plain(ref.path.name), "checksum": ref.checksum()} for ref in refs]
+    sources: list[SourceFile] = [
+        {"kind": ref.kind, "file": plain(ref.path.name), "checksum": ref.checksum()} for ref in refs
+    ]
     made_of = settings.model_dump(exclude={"strict"})
     plan = {"version": VERSION, "sources": sources, "settings": made_of}
     fingerprint = content_hash("corpus", plan)
     with building(out, "corpus"):
-        manifest = BuiltCorpus.read_manifest(out) or {}
-        if manifest.get("fingerprint") == fingerprint and not (settings.strict and manifest["counts"]["rejected"]):
+        if _is_built(BuiltCorpus.read_manifest(out), fingerprint, settings.strict):
             if (problem := fault(out / MANIFEST)) is None:
                 remove_steps(out / PARTIAL)
                 remove_leftovers(out, "*")
@@ -82,11 +104,18 @@ def build(refs: Sequence[CorpusRef], out: Path, settings: Corpora) -> tuple[Buil
     return BuiltCorpus.open(out), True
 
 
+def _is_built(manifest: CorpusManifest | None, fingerprint: str, strict: bool) -> bool:
+    if manifest is None or manifest.get("fingerprint") != fingerprint:
+        return False
+    return not (strict and manifest["counts"]["rejected"])
+
+
 def _check_target(out: Path, refs: Sequence[CorpusRef]) -> None:
     check_target(out, "corpus")
-    manifest = BuiltCorpus.read_manifest(out) or {}
+    manifest = BuiltCorpus.read_manifest(out)
     names = {f"{ref.kind}:{plain(ref.path.name)}" for ref in refs}
-    earlier = {f"{source.get('kind')}:{source.get('file')}" for source in manifest.get("sources", ())}
+    sources = manifest.get("sources", ()) if manifest else ()
+    earlier = {f"{source.get('kind')}:{source.get('file')}" for source in sources}
     if absent := sorted(earlier - names):
         raise SettingsError(
             f"{out} holds a corpus of {', '.join(absent)}, which this one would replace: choose another "
@@ -97,25 +126,13 @@ def _check_target(out: Path, refs: Sequence[CorpusRef]) -> None:
 class _Work:
     """The steps of one build."""
 
-    def __init__(self, folder: Path, plan: dict[str, Any], refs: Sequence[CorpusRef], settings: Corpora) -> None:
+    def __init__(self, folder: Path, plan: Mapping[str, Any], refs: Sequence[CorpusRef], settings: Corpora) -> None:
         self.refs, self.settings = refs, settings
-        self.documents: set[bytes] = set()
-        self.queries: dict[bytes, bytes] = {}
-        self.parents: dict[bytes, str] = {}  # of each record: the id of its whole question
-        self.folders = Steps(folder, plan)
-        self.steps: list[dict[str, Any]] = []
+        self.known, self.folders = Known(), Steps(folder, plan)
+        self.steps: list[StepFacts] = []
         for number in range(self.folders.finished()):
             self.steps.append(read_json(self.folders[number] / "step.json"))
-            self._remember(self.folders[number])
-
-    def _remember(self, step: Path) -> None:
-        ids = rows_of(step / "documents.parquet", ["doc_id"])["doc_id"].to_pylist()
-        self.documents.update(map(bytes.fromhex, ids))
-        qrels = rows_of(step / "qrels.parquet").to_pylist()
-        judged = grouped((row["query_id"], (row["doc_id"], row["relevance"])) for row in qrels)
-        for row in rows_of(step / "queries.parquet").to_pylist():
-            self.queries[_key(row["query_id"])] = _query_digest(row, dict(judged.get(row["query_id"], ())))
-            self.parents[_key(row["source"], row["record_id"])] = row["parent_id"] or row["query_id"]
+            self.known.read(self.folders[number])
 
     def run(self) -> None:
         """Do the steps that are missing; the records of finished ones are read and skipped."""
@@ -130,75 +147,19 @@ class _Work:
                 note(f"{ref.kind}: {count:,} records")
 
     def _step(self, source: int, records: list[CorpusRecord]) -> None:
-        rows: Rows = {name: [] for name in CORPUS_TABLES}
-        counts: Counter[str] = Counter(records=len(records))
+        added = Additions(self.known, self.settings.sub_questions)
         for record in records:
-            self._add(record, rows, counts)
-        if self.settings.strict and rows["rejects"]:
-            first = rows["rejects"][0]
-            raise InputError(f"{first['file']}, {first['detail']} (corpora.strict is on)")
-        step = {"source": source, "records": len(records), "counts": dict(counts)}
+            added.add(record)
+        rejects = added.rows["rejects"]
+        if self.settings.strict and rejects:
+            raise InputError(f"{rejects[0]['file']}, {rejects[0]['detail']} (corpora.strict is on)")
+        rejected: Counter[str] = Counter(row["reason"] for row in rejects)
+        step: StepFacts = {"source": source, "records": len(records), "counts": added.counts, "rejected": rejected}
         with self.folders.adding(len(self.steps)) as folder:
-            for name, table_rows in rows.items():
+            for name, table_rows in added.rows.items():
                 write_parquet(folder / f"{name}.parquet", CORPUS_TABLES[name].from_rows(table_rows))
             write_json(folder / "step.json", step)
         self.steps.append(step)
-
-    def _add(self, record: CorpusRecord, rows: Rows, counts: Counter[str]) -> None:
-        ids = [raw.doc_id for raw in record.documents]
-        for raw, document_id in zip(record.documents, ids, strict=True):
-            key = bytes.fromhex(document_id)
-            if not raw.is_repeated:
-                counts["paragraphs"] += 1
-            if key not in self.documents:
-                self.documents.add(key)
-                counts["documents"] += 1
-                document = {"doc_id": document_id, "title": raw.title, "text": raw.text, "source": record.source}
-                rows["documents"].append(document)
-            origin = {name: getattr(record, name) for name in ("source", "file", "record_id")}
-            rows["origins"].append({"doc_id": document_id, **origin, "place": raw.place})
-        rejects = [*record.rejects, *self._add_queries(record, ids, rows, counts)]
-        counts.update(f"rejected:{reject.reason}" for reject in rejects)
-        rows["rejects"] += [asdict(reject) for reject in rejects]
-
-    def _add_queries(self, record: CorpusRecord, ids: list[str], rows: Rows, counts: Counter[str]) -> list[Reject]:
-        record_queries = record.queries if self.settings.sub_questions else record.queries[:1]
-        key = _key(record.source, record.record_id)
-        is_repeated = key in self.parents
-        parent = self.parents[key] if is_repeated else self._new_parent(record, record_queries)
-        query_rows = [_query_row(parent, query, record) for query in record_queries]
-        relevance = [_relevance(query, ids) for query in record_queries]
-        digests = list(map(_query_digest, query_rows, relevance))
-        if is_repeated:
-            if [self.queries.get(_key(row["query_id"])) for row in query_rows] == digests:
-                counts["repeated_queries"] += len(query_rows)
-                return []
-            detail = f"record {record.position + 1}: an earlier question has the id {record.record_id!r} and other "
-            detail += "words, answers, kind or relevant documents"
-            where = (record.source, record.file, record.position, record.record_id)
-            return [Reject(STAGE, "record", "duplicate_id", detail, *where)]
-        if query_rows:
-            self.parents[key] = parent
-        for row, best, digest in zip(query_rows, relevance, digests, strict=True):
-            self.queries[_key(row["query_id"])] = digest
-            rows["queries"].append(row)
-            counts["questions" if row["hop"] is None else "sub_questions"] += 1
-            if row["hop"] is not None and not best:
-                counts["sub_questions_without_support"] += 1
-            counts["qrels"] += len(best)
-            rows["qrels"] += [
-                {"query_id": row["query_id"], "doc_id": document_id, "relevance": grade}
-                for document_id, grade in best.items()
-            ]
-        return []
-
-    def _new_parent(self, record: CorpusRecord, queries: Sequence[RawQuery]) -> str:
-        """Return the id of a record's whole question; it ends in a hash where another id of the source, which differs
-        in punctuation alone, would give the same one."""
-        parent = record.record_id if record.source == "quit" else question_id(record.source, record.record_id)
-        if any(_key(_query_row(parent, query, record)["query_id"]) in self.queries for query in queries):
-            return f"{parent}-{content_hash(record.record_id, size=8)}"
-        return parent
 
     def tables(self, name: str) -> Iterator[pa.Table]:
         """Yield a table, one piece per step."""
@@ -207,50 +168,17 @@ class _Work:
 
     def counts(self, source: int | None = None) -> dict[str, Any]:
         """Return the counts of one source, or of all."""
-        total: Counter[str] = Counter()
-        for step in self.steps:
-            if source in (None, step["source"]):
-                total.update(step["counts"])
-        rejected = {key.partition(":")[2]: total[key] for key in sorted(total) if key.startswith("rejected:")}
-        names = ("records", "paragraphs", "documents", "questions", "sub_questions", "qrels")
-        extra = ("sub_questions_without_support", "repeated_queries")
-        return {
-            **{name: total[name] for name in names},
-            **{n: total[n] for n in extra if total[n]},
-            "rejected": rejected,
-        }
+        steps = [step for step in self.steps if source in (None, step["source"])]
+        total = Counter(records=sum(step["records"] for step in steps))
+        rejected = Counter[str]()
+        for step in steps:
+            total.update(step["counts"])
+            rejected.update(step["rejected"])
+        counts = {name: total[name] for name in COUNTS if total[name] or name not in RARE}
+        return {**counts, "rejected": dict(sorted(rejected.items()))}
 
 
-def _query_row(parent: str, query: RawQuery, record: CorpusRecord) -> dict[str, Any]:
-    return {
-        "query_id": parent if query.hop is None else f"{parent}-s{query.hop}",
-        "text": query.text,
-        "answers": list(query.answers),
-        "parent_id": None if query.hop is None else parent,
-        "hop": query.hop,
-        "kind": query.kind,
-        "source": record.source,
-        "record_id": record.record_id,
-    }
-
-
-def _key(*names: str) -> bytes:
-    return hashlib.blake2b("\0".join(names).encode(), digest_size=12).digest()
-
-
-def _relevance(query: RawQuery, ids: list[str]) -> dict[str, int]:
-    """Return the highest relevance of each relevant document, by its id."""
-    best: dict[str, int] = {}
-    for position, grade in query.relevant:
-        best[ids[position]] = max(grade, best.get(ids[position], 0))
-    return best
-
-
-def _query_digest(row: dict[str, Any], relevance: dict[str, int]) -> bytes:
-    return bytes.fromhex(content_hash(row["text"], row["answers"], row["kind"], row["source"], relevance, size=8))
-
-
-def _finish(out: Path, work: _Work, fingerprint: str, sources: list[dict[str, Any]], settings: dict[str, Any]) -> None:
+def _finish(out: Path, work: _Work, fingerprint: str, sources: list[SourceFile], settings: dict[str, Any]) -> None:
     """Put the steps together. The manifest of an earlier corpus goes first: files of two corpora never pass for one."""
     (out / MANIFEST).unlink(missing_ok=True)
     remove_leftovers(out, "*")
@@ -262,7 +190,7 @@ def _finish(out: Path, work: _Work, fingerprint: str, sources: list[dict[str, An
         else:
             with replacing(out / f"{name}.parquet") as parquet:
                 _write(work.tables(name), parquet, name)
-    manifest: dict[str, Any] = {
+    manifest: CorpusManifest = {
         "made_by": MADE_BY,
         "layout": LAYOUT,
         "program_version": __version__,

@@ -11,6 +11,7 @@ from quit.common.files import file_checksum
 from quit.dataset.release import open_release
 from quit.errors import InputError, SettingsError, check_known
 from quit.qa.corpora import beir, musique, questions, release, twowiki
+from quit.qa.indexes.built import SourceTerms
 from quit.qa.settings import Corpora
 from quit.retrieval import corpus
 from quit.retrieval.records import CorpusRecord
@@ -49,9 +50,9 @@ class CorpusRef:
         """Yield its records; raises ``InputError`` as its reader does."""
         return self.source.read(self.path, settings)
 
-    def terms(self) -> dict[str, str | None]:
-        """Return ``licence`` and ``citation``, None where nothing is stated, or where other data has the layout: of a
-        release those of its card, else of its sources, each once."""
+    def terms(self) -> SourceTerms:
+        """Return its terms, none where other data has the layout: of a release those of its card, else of its sources,
+        each once."""
         source = self.source
         if source.mark and source.mark not in self.first_fields:
             return {"licence": None, "citation": None}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,42 @@ LAYOUT = 1
 _TEXTS_AT_ONCE = 4096
 
 
+class SourceFile(TypedDict):
+    """A source of a corpus."""
+
+    kind: str
+    file: str
+    checksum: str
+
+
+class SourceTerms(TypedDict):
+    """None where nothing is stated."""
+
+    licence: str | None
+    citation: str | None
+
+
+class SourceFacts(SourceFile, SourceTerms):
+    """What a source has given."""
+
+    counts: dict[str, Any]
+
+
+class CorpusManifest(TypedDict):
+    """A corpus's ``manifest.json``, with its files and a checksum beside these. ``counts``: by name, and the parts that
+    were ``rejected`` by reason; ``datasets``: the sizes of each query set."""
+
+    made_by: str
+    layout: int
+    program_version: str
+    identity: str
+    fingerprint: str
+    settings: dict[str, Any]
+    counts: dict[str, Any]
+    sources: list[SourceFacts]
+    datasets: dict[str, dict[str, int]]
+
+
 class BuiltCorpus:
     """The documents, queries and qrels of ``quit corpus build``. Implements
     :class:`quit.retrieval.protocols.Documents`.
@@ -40,10 +76,10 @@ class BuiltCorpus:
     ``identity`` changes with any document or their order. Texts stay on disk until they are read.
     """
 
-    def __init__(self, path: Path, manifest: dict[str, Any], documents: pa.Table) -> None:
+    def __init__(self, path: Path, manifest: CorpusManifest, documents: pa.Table) -> None:
         self.path = path
         self.manifest = manifest
-        self.identity: str = manifest["identity"]
+        self.identity = manifest["identity"]
         self._documents = documents
 
     @classmethod
@@ -76,9 +112,9 @@ class BuiltCorpus:
         return cls(path, manifest, documents)
 
     @staticmethod
-    def read_manifest(path: Path) -> dict[str, Any] | None:
+    def read_manifest(path: Path) -> CorpusManifest | None:
         """Return the manifest in a folder, or None where there is none of ours."""
-        manifest = read_json(path / MANIFEST)
+        manifest: CorpusManifest | None = read_json(path / MANIFEST)
         return manifest if isinstance(manifest, dict) and manifest.get("made_by") == MADE_BY else None
 
     def __len__(self) -> int:

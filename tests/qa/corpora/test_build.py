@@ -4,7 +4,6 @@ import json
 import os
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,7 @@ from quit.errors import InputError, SettingsError
 from quit.qa.corpora import build as building
 from quit.qa.corpora import release
 from quit.qa.corpora.build import build
+from quit.qa.corpora.merge import Additions
 from quit.qa.corpora.sources import parse_corpus_source
 from quit.qa.indexes.built import BuiltCorpus
 from quit.qa.settings import Corpora
@@ -96,15 +96,15 @@ def test_a_question_again_with_other_relevant_documents_is_named(tmp_path: Path,
     records[1] = {**records[0], "paragraphs": records[0]["paragraphs"][::-1]}  # in another order: the same question
     path = write_lines(tmp_path / "many.jsonl", records)
     monkeypatch.setattr(building, "BLOCK", 1)
-    add = building._Work._add
+    add = Additions.add
 
-    def killed(work: building._Work, record: CorpusRecord, *more: Any) -> None:
+    def killed(additions: Additions, record: CorpusRecord) -> None:
         if record.position == 1:
             raise KeyboardInterrupt
-        add(work, record, *more)
+        add(additions, record)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(building._Work, "_add", killed)
+        patch.setattr(Additions, "add", killed)
         built(tmp_path / "C", f"musique:{path}")
     corpus = built(tmp_path / "C", f"musique:{path}")
     [reject] = corpus.rejects.to_pylist()
