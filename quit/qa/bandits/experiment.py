@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from operator import getitem
-from typing import Any, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,7 @@ RESAMPLES = 1000
 _NUMBERS = ("value", "run_sd", "low", "high", "difference", "difference_low", "difference_high")
 
 
-class TreeRow(TypedDict):
+class TreeRow(NamedTuple):
     """What a policy's tree gains over flat arms (table 4): means over requests; ``gain``: relative, None over 0;
     ``low``, ``high``: 95% bootstrap interval of tree - flat."""
 
@@ -117,7 +117,7 @@ class Grid:
             "documents_per_request": float(self.sizes.mean()),
             "settings": self.settings.model_dump(mode="json"),
             "alpha_ndcg": self.ndcg_rows(),
-            "trees": self.trees,
+            "trees": [row._asdict() for row in self.trees],
             "rows": self.rows(),
         }
 
@@ -141,18 +141,7 @@ class Grid:
                 flat_mean, tree_mean = float(flat.mean()), float(tree.mean())
                 gain = tree_mean / flat_mean - 1 if flat_mean else None
                 low, high = bounds[number, at, column].tolist()
-                rows.append(
-                    TreeRow(
-                        policy=policy.name,
-                        budget=budget,
-                        metric=metric,
-                        flat=flat_mean,
-                        tree=tree_mean,
-                        gain=gain,
-                        low=low,
-                        high=high,
-                    )
-                )
+                rows.append(TreeRow(policy.name, budget, metric, flat_mean, tree_mean, gain, low, high))
         return rows
 
     def _bounds(self, values: np.ndarray) -> np.ndarray:

@@ -281,9 +281,9 @@ def _tables(grid: Grid) -> list[Table | str]:
     pieces: list[Table | str] = [Table("Precision", ("budget", *(f"{share * 100:g}%" for share in shares)), rows)]
     trees = []
     for row in grid.trees:
-        if row["budget"] == min(budgets):
-            gain = "" if row["gain"] is None else f"{row['gain']:.1%}"
-            trees.append((row["policy"], row["metric"], f"{row['flat']:.3f}", f"{row['tree']:.3f}", gain))
+        if row.budget == min(budgets):
+            gain = "" if row.gain is None else f"{row.gain:.1%}"
+            trees.append((row.policy, row.metric, f"{row.flat:.3f}", f"{row.tree:.3f}", gain))
     if trees:
         title = f"Arms opened step by step against all at once, budget {min(budgets) * 100:g}%"
         pieces.append(Table(title, ("policy", "metric", "flat", "tree", "gain"), trees, text=(1,)))

@@ -112,18 +112,18 @@ def compare(
     """
     from quit.qa.sunar.compare import compare_runs
 
-    comparison = compare_runs(before, after, top)
+    gains, by_measure = compare_runs(before, after, top)
     differences = []
-    for measure, row in comparison["differences"].items():
-        interval = f"{row['low']:.4f} to {row['high']:.4f}"
-        values = (f"{row['before']:.4f}", f"{row['after']:.4f}", f"{row['difference']:+.4f}")
-        p_values = (number(row["p_randomisation"], ".4f"), number(row["p_t"], ".4f"))
-        differences.append((measure, *values, interval, *p_values, row["questions"]))
+    for measure, row in by_measure.items():
+        interval = f"{row.low:.4f} to {row.high:.4f}"
+        values = (f"{row.before:.4f}", f"{row.after:.4f}", f"{row.difference:+.4f}")
+        p_values = (number(row.p_randomisation, ".4f"), number(row.p_t, ".4f"))
+        differences.append((measure, *values, interval, *p_values, row.questions))
     kinds = []
-    for kind, recalls in comparison["kinds"].items():
+    for kind, recalls in gains["kinds"].items():
         shares = [f"{recall:.3f}" for recall in (*recalls["pool"], *recalls[f"top_{top}"])]
         kinds.append((kind or "all", recalls["questions"], *shares))
-    counts = [(name.replace("_", " "), value) for name, value in comparison.items() if not isinstance(value, dict)]
+    counts = [(name.replace("_", " "), value) for name, value in gains.items() if name != "kinds"]
     heads = ("measure", "before", "after", "difference", "95% interval", "p, randomisation", "p, t test", "questions")
     recalls_of = ("kind", "questions", "pool", "pool after", f"top {top}", f"top {top} after")
     pieces = [
@@ -131,7 +131,7 @@ def compare(
         Table("Relevant documents", ("", "count"), counts),
         Table("Recall by kind of question", recalls_of, kinds),
     ]
-    show(comparison, as_json, pieces)
+    show({**gains, "differences": {name: row._asdict() for name, row in by_measure.items()}}, as_json, pieces)
 
 
 @app.command()

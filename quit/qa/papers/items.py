@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from quit.errors import SettingsError, did_you_mean
 
@@ -42,16 +42,6 @@ class Row:
     published: tuple[str, ...]
     selector: Selector
     why: str
-
-
-class ItemFacts(TypedDict):
-    """A table or figure for scripts. ``here``: :attr:`Item.here`; ``commands``: of its runs."""
-
-    id: str
-    title: str
-    here: str
-    note: str
-    commands: list[str]
 
 
 @dataclass(frozen=True)
@@ -87,8 +77,8 @@ class Item:
         return ". ".join(filter(None, (self.here, self.note)))
 
     @property
-    def facts(self) -> ItemFacts:
-        """The table for scripts."""
+    def facts(self) -> dict[str, str | list[str]]:
+        """The table for scripts; ``commands``: of its runs."""
         commands = [run.command for run in self.runs]
         return {"id": self.id, "title": self.title, "here": self.here, "note": self.note, "commands": commands}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
@@ -40,7 +41,7 @@ class Gains(TypedDict):
     kinds: dict[str, dict[str, Any]]
 
 
-class MeasureRow(TypedDict):
+class MeasureRow(NamedTuple):
     """A measure's means before and after, over the ``questions`` that have it, and their
     :class:`quit.evaluate.significance.Comparison`; ``holm``: the randomisation's p, corrected for the measures."""
 
@@ -55,9 +56,10 @@ class MeasureRow(TypedDict):
     holm: float
 
 
-class RunComparison(Gains):
+class RunComparison(NamedTuple):
     """Two runs over the questions that both have answered. ``differences``: by measure."""
 
+    gains: Gains
     differences: dict[str, MeasureRow]
 
 
@@ -100,19 +102,10 @@ def significance(before: Sequence[Trace], after: Sequence[Trace], *, substring: 
     # One by one: where questions lack labels, the measures cover different questions.
     differences = [paired([(new, old)], RESAMPLES, 0)[0] for old, new in values.values()]
     holm_p = holm([difference.p_randomisation for difference in differences])
+    rows = zip(values.items(), differences, holm_p, strict=True)
     return {
-        name: {
-            "questions": len(old),
-            "before": float(old.mean()),
-            "after": float(new.mean()),
-            "difference": row.difference,
-            "low": row.low,
-            "high": row.high,
-            "p_randomisation": row.p_randomisation,
-            "p_t": row.p_t,
-            "holm": p,
-        }
-        for (name, (old, new)), row, p in zip(values.items(), differences, holm_p, strict=True)
+        name: MeasureRow(len(old), float(old.mean()), float(new.mean()), **{**asdict(difference), "holm": p})
+        for (name, (old, new)), difference, p in rows
     }
 
 
@@ -133,7 +126,7 @@ def compare_runs(before: Path, after: Path, top: int = 10) -> RunComparison:
         if (one["answers"], one["relevant"]) != (other["answers"], other["relevant"]):
             raise InputError(f"{before} and {after} differ in answers or relevant documents of {one['query_id']!r}.")
     differences = significance(earlier, later, substring=by_substring(after))
-    return {**compare(earlier, later, top), "differences": differences}
+    return RunComparison(compare(earlier, later, top), differences)
 
 
 class _Parent(NamedTuple):

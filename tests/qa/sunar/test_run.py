@@ -96,7 +96,7 @@ def test_a_run_of_another_version_is_not_called_altered(tmp_path: Path) -> None:
 def test_runs_that_are_judged_differently_are_not_compared(tmp_path: Path) -> None:
     for name, changed in (("before", {}), ("relevant", {"relevant": {}}), ("answers", {"answers": ()})):
         Run(tmp_path / name, {}).work(Echo(), [replace(QUERIES[0], **changed)], 1)  # type: ignore[arg-type]
-    assert compare_runs(tmp_path / "before", tmp_path / "before")["questions"] == 1
+    assert compare_runs(tmp_path / "before", tmp_path / "before").gains["questions"] == 1
     for name in ("relevant", "answers"):
         for one, other in ((name, "before"), ("before", name)):
             with pytest.raises(InputError, match="differ in answers or relevant documents of 'a'"):
@@ -187,21 +187,21 @@ def test_two_runs_differ_by_exact_paired_tests() -> None:
     after = _answered("It is Lima", "d1", "d2", questions=4) + before[4:]
     comparison = significance(before, after)
     row = comparison["cover_em"]
-    assert (row["questions"], row["before"], row["after"], row["difference"]) == (5, 0.0, 0.8, 0.8)
+    assert (row.questions, row.before, row.after, row.difference) == (5, 0.0, 0.8, 0.8)
     # Four of four differing questions on one side: both ends of 2^4 equally likely sign patterns.
-    assert row["p_randomisation"] == 2 / 16 and comparison["Recall@10"]["p_randomisation"] == 2 / 16
-    assert row["holm"] == 3 * 2 / 16 and row["p_t"] == pytest.approx(0.0161, abs=1e-4)  # t = 4 on 4 degrees of freedom
-    assert significance(before, before)["nDCG@10"]["p_randomisation"] == 1.0
+    assert row.p_randomisation == 2 / 16 and comparison["Recall@10"].p_randomisation == 2 / 16
+    assert row.holm == 3 * 2 / 16 and row.p_t == pytest.approx(0.0161, abs=1e-4)  # t = 4 on 4 degrees of freedom
+    assert significance(before, before)["nDCG@10"].p_randomisation == 1.0
     unjudged = [{**trace, "answers": [], "relevant": {}} for trace in before]
     assert significance(unjudged, unjudged) == {}
     unanswered = [[{**traces[0], "answers": []}, *traces[1:]] for traces in (before, after)]
     mixed = significance(*unanswered)
     row = mixed["cover_em"]  # over four questions, of which three differ; the other measures over five
-    assert (row["questions"], row["after"], row["p_randomisation"], row["holm"]) == (4, 0.75, 2 / 8, 3 * 2 / 16)
+    assert (row.questions, row.after, row.p_randomisation, row.holm) == (4, 0.75, 2 / 8, 3 * 2 / 16)
     assert mixed["nDCG@10"] == comparison["nDCG@10"]
     within = _answered("Limassol", "d1", questions=2)
     for part, covered in ((True, 1.0), (False, 0.0)):
-        assert significance(within, within, substring=part)["cover_em"]["before"] == covered
+        assert significance(within, within, substring=part)["cover_em"].before == covered
 
 
 def _own(qrels: dict[str, dict[int, int]]) -> list[Query]:

@@ -132,7 +132,7 @@ def test_run_and_comparison_grade_documents_alike() -> None:
     assert trace["evidence"][:2] == ["d0", "d1"]
     by_hand = (1 + 2 / log2(3)) / (2 + 1 / log2(3))
     assert scores([trace])["nDCG@10"] == pytest.approx(by_hand, abs=1e-6)
-    assert significance([trace], [trace])["nDCG@10"]["before"] == pytest.approx(by_hand)
+    assert significance([trace], [trace])["nDCG@10"].before == pytest.approx(by_hand)
 
 
 @pytest.mark.parametrize("kind", ["nar", "rerank", "prf", "first"])
