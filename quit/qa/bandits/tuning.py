@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from quit.qa.bandits.request import Request
 from quit.qa.settings.bandits import Bandits
 
 
-class Trial(TypedDict):
+class Trial(NamedTuple):
     """n, tau and lambda, the ``precision`` of the tree at the smallest budget, and its ``gain`` over flat arms."""
 
     expand_after: int
@@ -24,15 +24,8 @@ class Trial(TypedDict):
     gain: float
 
 
-class Tuning(TypedDict):
-    """``trials``: best first."""
-
-    policy: str
-    trials: list[Trial]
-
-
-def tuning(requests: Sequence[Request], policy: Policy, settings: Bandits) -> Tuning:
-    """Return ``settings.trials`` trials of a policy's tree.
+def trials_of(requests: Sequence[Request], policy: Policy, settings: Bandits) -> list[Trial]:
+    """Return ``settings.trials`` trials of a policy's tree, best first.
 
     The first trial has the settings' own values; the others are drawn evenly from 1 to N, 0 to 1 and 0.001 to 1. All
     share their random streams. Raises :class:`InputError` where no request is left, :class:`SettingsError` where no arm
@@ -51,6 +44,5 @@ def tuning(requests: Sequence[Request], policy: Policy, settings: Bandits) -> Tu
         grid = evaluate(requests, [policy], tried, hierarchical=True)
         budget = min(settings.budgets)
         flat, tree = (float(grid.value(policy.name, budget, structure=name).mean()) for name in grid.structures)
-        gain = tree - flat
-        trials.append({"expand_after": n, "expand_above": tau, "inheritance": share, "precision": tree, "gain": gain})
-    return {"policy": policy.name, "trials": sorted(trials, key=lambda trial: -trial["precision"])}
+        trials.append(Trial(n, tau, share, tree, tree - flat))
+    return sorted(trials, key=lambda trial: -trial.precision)

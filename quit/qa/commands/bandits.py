@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from quit.qa.bandits.policies import Policy
     from quit.qa.bandits.rank_relevance import RankRelevance
     from quit.qa.bandits.run import About, Measured
-    from quit.qa.bandits.tuning import Tuning
+    from quit.qa.bandits.tuning import Trial
     from quit.qa.settings import QaSettings
 
 app = Group("Choose which sub-query's ranking to read on (Petcu et al.).")
@@ -108,7 +108,7 @@ def run(
     from quit.qa.bandits.experiment import evaluate
     from quit.qa.bandits.policies import policies as named
     from quit.qa.bandits.rank_relevance import rank_relevance
-    from quit.qa.bandits.tuning import tuning
+    from quit.qa.bandits.tuning import trials_of
     from quit.qa.indexes.built import building
 
     settings = load_settings(profile, [*(set_ or ()), *filter(None, [budget, runs])])
@@ -117,11 +117,11 @@ def run(
     with working("bandits", as_json), building(out, "bandit run"):
         measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, selected)
         requests = measured.requests
-        best = tuning(requests, tuned, settings.bandits) if tuned else None
+        trials = trials_of(requests, tuned, settings.bandits) if tuned else []
         trees = any((request.parents >= 0).any() for request in requests)
         grid = evaluate(requests, selected, settings.bandits, hierarchical=trees)
         relevance_by_rank = rank_relevance(requests)
-        tried = {"tuned": best} if best else {}
+        tried = {"tuned": {"policy": tuned.name, "trials": [trial._asdict() for trial in trials]}} if tuned else {}
         summary = files.write(grid, out, {**measured.about, **tried, "rank_relevance": relevance_by_rank})
         names = [files.TABLE, files.SUMMARY]
         try:
@@ -130,7 +130,7 @@ def run(
                 names.append(files.plot(grid, out, metric, title).name)
         except MissingDependency as error:
             echo(str(error), err=True)
-    lines = [*_tables(grid), *_analysed(relevance_by_rank, best), *_replies(measured.about)]
+    lines = [*_tables(grid), *_analysed(relevance_by_rank, tune, trials), *_replies(measured.about)]
     show(summary, as_json, [*lines, f"{counted(len(grid.requests), 'request')}. {out}: {', '.join(names)}"])
 
 
@@ -233,19 +233,18 @@ def _report_tables(summary: Sequence[dict[str, Any]]) -> list[Table | str]:
     ]
 
 
-def _analysed(fit: RankRelevance, tuned: Tuning | None) -> list[str]:
-    """Return whether relevance falls with the rank, and the best trial of a tree."""
+def _analysed(fit: RankRelevance, policy: str | None, trials: Sequence[Trial]) -> list[str]:
+    """Return whether relevance falls with the rank, and the best trial of a policy's tree."""
     lines = []
     if fit["requests"]:
         lines.append(
             f"Relevance falls with the rank in {fit['negative']} of {fit['requests']} requests: mean slope "
             f"{fit['slope']:.4f}, mean reciprocal rank {fit['mrr']:.3f}"
         )
-    if tuned:
-        best = tuned["trials"][0]
+    for best in trials[:1]:
         lines.append(
-            f"Best of {len(tuned['trials'])} trees for {tuned['policy']}: n {best['expand_after']}, tau "
-            f"{best['expand_above']:g}, lambda {best['inheritance']:g}, precision {best['precision']:.3f}"
+            f"Best of {len(trials)} trees for {policy}: n {best.expand_after}, tau {best.expand_above:g}, lambda "
+            f"{best.inheritance:g}, precision {best.precision:.3f}"
         )
     return lines
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,7 @@ from quit.qa.commands.options import load_settings
 from quit.text.words import split_names
 
 if TYPE_CHECKING:
+    from quit.qa.corpora.graph import GraphFacts
     from quit.qa.indexes.built import BuiltCorpus, CorpusManifest
     from quit.qa.settings import QaSettings
     from quit.retrieval.protocols import FirstStage
@@ -261,7 +262,7 @@ def _corpus_lines(manifest: CorpusManifest) -> list[str]:
     ]
 
 
-def _graph_lines(facts: dict[str, Any]) -> list[str]:
+def _graph_lines(facts: GraphFacts) -> list[str]:
     plan, recall, statistics = facts["plan"], facts["recall"], facts["statistics"]
     if "file" in plan:
         quality = f"{plan['unknown_documents']:,} of the {plan['file_documents']:,} documents of {plan['file']} unknown"

@@ -14,10 +14,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -49,15 +49,41 @@ RECALL_SAMPLE, RECALL_SEED = 500, "quit"
 draw."""
 
 
+class RecallFacts(TypedDict):
+    """The share of a ``sample``'s true neighbours among the first ``at``; None where nobody knows the true ones.
+    ``against``: what says them."""
+
+    at: int
+    value: float | None
+    sample: int
+    against: str
+
+
+class GraphFacts(TypedDict):
+    """``graph.json``, with its files and a checksum beside these. ``plan``: what its edges depend on; ``first_stages``:
+    those of these settings that they may depend on."""
+
+    version: int
+    identity: str
+    corpus: str
+    documents: int
+    k: int
+    edges: int
+    recall: RecallFacts
+    statistics: dict[str, Any]
+    plan: dict[str, Any]
+    first_stages: Mapping[str, Any]
+
+
 @dataclass(frozen=True, eq=False)
 class NeighbourhoodGraph:
     """A graph on disk, memory-mapped. Implements :class:`quit.retrieval.protocols.NeighbourGraph`.
 
-    ``edges``: uint32, ``weights``: float16, shapes (documents, k). ``facts``: ``graph.json``.
+    ``edges``: uint32, ``weights``: float16, shapes (documents, k).
     """
 
     path: Path
-    facts: dict[str, Any]
+    facts: GraphFacts
     edges: np.ndarray
     weights: np.ndarray
 
@@ -162,7 +188,7 @@ def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tu
     return NeighbourhoodGraph.open(out, corpus), new
 
 
-def _again(facts: dict[str, Any], corpus: str, path: Path) -> str:
+def _again(facts: GraphFacts, corpus: str, path: Path) -> str:
     """Return the command that makes a graph again, with its settings."""
     plan = facts.get("plan", {})
     if "file" in plan:
@@ -211,7 +237,7 @@ def _finish(
     with replacing(out / IDS_FILE) as temporary:
         lookup.build(ids, temporary, return_self=False)
     _write_parquet(out / "edges.parquet", ids, edges, weights)
-    facts = {
+    facts: GraphFacts = {
         "version": VERSION,
         "identity": content_hash("graph", plan),
         "corpus": corpus.identity,
@@ -227,7 +253,7 @@ def _finish(
     write_json(out / META, _meta(facts))
 
 
-def _meta(facts: dict[str, Any]) -> dict[str, Any]:
+def _meta(facts: GraphFacts) -> dict[str, str | int]:
     meta = {"type": "corpus_graph", "format": "np_topk", "package_hint": "pyterrier-adaptive"}
     return {**meta, "doc_count": facts["documents"], "k": facts["k"]}
 
