@@ -38,7 +38,7 @@ def figures(scores: Sequence[Scores], systems: Sequence[System], policy: str) ->
     return FIGURES.from_rows([*rows, *_figure_5(scores[0]), *_figure_6(scores[0])])
 
 
-def _row(figure: str, key: Key, line: str, x: Any, y: float, passages: int = 0) -> dict[str, Any]:
+def _row(figure: str, key: Key, line: str, x: int | str, y: float, passages: int = 0) -> dict[str, Any]:
     return {"figure": figure, **key._asdict(), "line": line, "x": str(x), "y": y, "passages": passages}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from markupsafe import Markup
@@ -48,18 +48,26 @@ def page(
     )
 
 
-def _table(corpus: str, reader: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the systems of a corpus and reader with their rows by metric, and each metric's highest value of those
-    that are no bound."""
+class SystemTable(NamedTuple):
+    """The ``systems`` of a corpus and reader, by ``names``, with their rows by metric. ``best``: each metric's highest
+    value of those that are no bound."""
+
+    title: str
+    names: tuple[str, ...]
+    systems: Mapping[tuple[object, ...], Mapping[str, Mapping[str, Any]]]
+    best: Mapping[str, float]
+
+
+def _table(corpus: str, reader: str, rows: Sequence[Mapping[str, Any]]) -> SystemTable:
     names = ("retriever", "reranker", *(("strategy", "k") if reader else ()))
-    systems: dict[tuple[Any, ...], dict[str, Mapping[str, Any]]] = {}
+    systems: dict[tuple[object, ...], dict[str, Mapping[str, Any]]] = {}
     best: dict[str, float] = {}
     for row in rows:
         key, metric = tuple(row[name] for name in names), row["metric"]
         systems.setdefault(key, {})[metric] = row
         best[metric] = max(best.get(metric, 0.0), 0.0 if ORACLE in key else row["value"])
     title = f"Reader {reader}: {corpus}" if reader else f"Retrieval and reranking: {corpus}"
-    return {"title": title, "names": names, "systems": systems, "best": best}
+    return SystemTable(title, names, systems, best)
 
 
 def _plots(rows: Sequence[Mapping[str, Any]]) -> Iterable[Plot]:
@@ -103,7 +111,7 @@ def _comparisons(rows: Iterable[Mapping[str, Any]]) -> Table:
     return Table("Paired comparisons", _COMPARED, cells, text=(1, 2, 3, 4))
 
 
-def as_text(value: Any) -> str:
+def as_text(value: object) -> str:
     """Return a name for people: of a model's folder its last part."""
     return " + ".join(_short(part) for part in str(value).split(" + "))
 

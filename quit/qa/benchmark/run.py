@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +43,7 @@ from quit.text.words import counted
 
 VERSION = 1
 ORACLE_IDENTITY = "oracle/1"
+Plugin = TypeVar("Plugin")
 
 
 class ContextKind(NamedTuple):
@@ -106,7 +107,7 @@ class Runner:
         """The section ``benchmark``."""
         return self.context.settings.benchmark
 
-    def _plugin(self, make: Callable[[str, PluginContext], Any], name: str, passages: Passages) -> Any:
+    def _plugin(self, make: Callable[[str, PluginContext], Plugin], name: str, passages: Passages) -> Plugin:
         """Return a plugin of a task, made once: its model serves every system."""
         key = (make, name, passages.identity)
         if key not in self._plugins:

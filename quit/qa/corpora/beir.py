@@ -8,6 +8,7 @@ A line of ``queries.jsonl`` is {_id, text}; beside these or in ``metadata``: ``a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +39,13 @@ class _Judged(NamedTuple):
     relevance: int
 
 
+class _Query(NamedTuple):
+    """A line of queries, by its number: its fields and those of its ``metadata``, with its cleaned ``id``."""
+
+    line: int
+    fields: dict[str, Any]
+
+
 def read(folder: Path) -> Iterator[CorpusRecord]:
     """Yield one record per document, then one per whole question with its sub-questions and their relevant documents.
 
@@ -55,8 +63,8 @@ def read(folder: Path) -> Iterator[CorpusRecord]:
         if record.documents and record.record_id in relevant_ids:
             documents.setdefault(record.record_id, record.documents[0])
         yield record
-    whole: dict[str, tuple[int, dict[str, Any]]] = {}
-    steps: dict[str, list[tuple[int, dict[str, Any]]]] = {}
+    whole: dict[str, _Query] = {}
+    steps: dict[str, list[_Query]] = {}
     ids: set[str | tuple[str, int]] = set()
     for line, row in json_lines(queries_file, "JSON Lines of queries"):
         metadata = row.get("metadata")
@@ -70,20 +78,20 @@ def read(folder: Path) -> Iterator[CorpusRecord]:
             continue
         ids.add(identity)
         if parent is None:
-            whole[identity] = line, {**fields, "id": identity}
+            whole[identity] = _Query(line, {**fields, "id": identity})
         else:
             ids.add((parent, fields["hop"]))
-            steps.setdefault(parent, []).append((line, {**fields, "id": identity}))
-    for identity, (line, row) in whole.items():
-        rows = [row, *(step for _, step in sorted(steps.pop(identity, []), key=lambda step: step[1]["hop"]))]
-        yield _record(queries_file.name, line, identity, rows, judged, documents)
+            steps.setdefault(parent, []).append(_Query(line, {**fields, "id": identity}))
+    for identity, query in whole.items():
+        own_steps = sorted((step.fields for step in steps.pop(identity, [])), key=itemgetter("hop"))
+        yield _record(queries_file.name, query.line, identity, [query.fields, *own_steps], judged, documents)
     for parent, orphans in steps.items():
         for line, row in orphans:
             judged.pop(row["id"], None)
             yield _rejected(queries_file.name, line, "no_question", f"there is no query {parent!r}", row["id"])
-    for query, pairs in judged.items():
+    for name, pairs in judged.items():
         for pair in pairs:
-            yield _rejected(pair.file, pair.line, "no_question", f"there is no query {query!r}", query)
+            yield _rejected(pair.file, pair.line, "no_question", f"there is no query {name!r}", name)
 
 
 def _fault(

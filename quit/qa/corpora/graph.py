@@ -30,9 +30,9 @@ from quit.common.progress import note
 from quit.common.steps import remove_steps
 from quit.errors import InputError, SettingsError, importing, refuse_newer, shell_word
 from quit.qa.contracts.corpora import EDGES
-from quit.qa.corpora.neighbours import HIGHEST_HALF, make_neighbours, read_neighbours
+from quit.qa.corpora.neighbour_file import HIGHEST_HALF, read_neighbours
+from quit.qa.corpora.neighbours import Neighbours, Search, make_neighbours
 from quit.qa.indexes.built import BuiltCorpus, building, is_own
-from quit.qa.indexes.exact import Neighbours, Search
 from quit.qa.indexes.vectors import PARTIAL, checkpointed_batches, write_joined
 from quit.qa.settings import FirstStages, Graph
 from quit.settings.section import set_options
@@ -162,7 +162,7 @@ def import_graph(corpus: BuiltCorpus, file: Path, encoder: str, out: Path) -> tu
     """Write the graph that another program made of a corpus to the folder ``out``; return it, and whether anything had
     to be done.
 
-    ``file``: as :func:`quit.qa.corpora.neighbours.read_neighbours` reads it. ``encoder``: what made it, as
+    ``file``: as :func:`quit.qa.corpora.neighbour_file.read_neighbours` reads it. ``encoder``: what made it, as
     ``build_graph`` names it. Raises as both.
     """
     return _build(corpus, out, lambda: read_neighbours(corpus, file, encoder))

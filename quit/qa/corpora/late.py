@@ -29,7 +29,7 @@ class LateSearch:
     """Neighbours by MaxSim: of each document the ``k`` best of ``k * candidates`` by mean vectors.
 
     Token vectors are kept in ``out``; those that are missing are encoded. Implements
-    :class:`quit.qa.indexes.exact.Search`.
+    :class:`quit.qa.corpora.neighbours.Search`.
     """
 
     def __init__(

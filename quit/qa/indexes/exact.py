@@ -7,13 +7,10 @@ same everywhere and only a document that falls out of all these candidates is mi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-
-from quit.qa.indexes.built import BuiltCorpus
 
 LANES = 16
 """Columns of which one maximum is taken before selection: the k best lie in the k lanes with the highest maxima."""
@@ -50,36 +47,6 @@ class Exclusions:
         """Return (row - start, excluded row) of all rows from ``start`` up to ``stop``."""
         lists = [self.of(row) for row in range(start, stop)]
         return np.repeat(np.arange(len(lists)), [len(rows) for rows in lists]), np.concatenate(lists)
-
-
-class Search(Protocol):
-    """A way to the ``k`` nearest others of each document."""
-
-    def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return (neighbours: int64, -1 where there are fewer; weights: float32), shapes (stop - start, k)."""
-
-    def recall(self, rows: np.ndarray, neighbours: np.ndarray) -> float | None:
-        """Return the mean share of the true neighbours of ``rows`` among those given, shape (len(rows), k); None where
-        nobody knows the true ones."""
-
-
-@dataclass(frozen=True, eq=False)
-class Neighbours:
-    """The ``k`` nearest others of each document of ``corpus``, to be searched.
-
-    ``facts``: what the results depend on; ``first_stages``: those of these settings that they may depend on.
-    ``prepare`` encodes what is not encoded yet and returns the search; it raises :class:`quit.errors.InputError` for
-    NaN. ``truth``: what :meth:`Search.recall` compares with; ``most_sampled``: for how many documents at most (None: no
-    bound).
-    """
-
-    corpus: BuiltCorpus
-    k: int
-    facts: Mapping[str, Any]
-    first_stages: Mapping[str, Any]
-    prepare: Callable[[], Search]
-    truth: str
-    most_sampled: int | None = None
 
 
 class ExactSearch:
