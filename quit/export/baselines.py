@@ -10,7 +10,7 @@ from typing import Any
 
 from quit.errors import InputError
 from quit.evaluate.circularity import Circularity
-from quit.evaluate.metrics import with_largest_k
+from quit.evaluate.metrics import POLICIES, with_largest_k
 
 METRICS = ("Hit(rel=2)@1", "Hit(rel=2)@10", "MRR(rel=2)@100", "nDCG@10", "EM", "F1")
 """Metrics of a card's table, where a benchmark has one of them; else its first."""
@@ -36,14 +36,15 @@ def read_baselines(folder: Path, content_id: str | None) -> Baselines:
         run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         facts, circular = run["facts"], Circularity(**run["circular"])
         results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-        release, without_relevant = str(facts["release"]), str(facts["without a relevant passage"])
+        release, without_relevant = facts["release"], POLICIES[run["settings"]["without_relevant"]]
         questions = f"{facts['questions']}; one without a relevant passage {without_relevant}"
+        is_of_release = content_id is not None and run["content_id"] == content_id
         rows = _rows(results, circular)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{folder} holds no results of quit benchmark run, or damaged ones: name the folder of its --out."
         ) from error
-    if not content_id or content_id not in release:
+    if not is_of_release:
         raise InputError(
             f"The benchmark in {folder} ran on the release {release}, not on this "
             f"{f'one (content id {content_id})' if content_id else 'workspace: name a release'}."
