@@ -1,4 +1,4 @@
-"""What SUNAR's tests share: a graph by hand, an asker, rankings."""
+"""What SUNAR's tests share: a graph by hand, an asker, rankings, traces."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -7,6 +7,7 @@ import numpy as np
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import load_prompt
 from quit.qa.settings import Sunar
+from quit.qa.sunar.queries import Query
 from quit.qa.sunar.reading import Asker
 from quit.retrieval.protocols import Ranking
 from tests.qa.scripted import Scripted
@@ -38,3 +39,9 @@ def asker(prompt: str, reply: Callable[[ChatRequest], str]) -> tuple[Asker, Scri
 
 def ranking(*rows: int) -> Ranking:
     return Ranking(np.array(rows, dtype=np.int64), np.arange(len(rows), 0, -1, dtype=np.float32))
+
+
+def trace_of(query: Query, **more):
+    """A trace of a question whose prediction is its text; ``more``: its other parts."""
+    own = {"query_id": query.query_id, "prediction": query.text, "steps": [{}], "replies": {}, "kind": query.kind}
+    return {**own, "relevant": dict(query.relevant or {}), "answers": list(query.answers), **more}

@@ -8,14 +8,11 @@ import pytest
 
 from quit.common.files import temporary_of
 from quit.errors import InputError, WorkspaceError
-from quit.qa.opening import questions
-from quit.qa.sunar.compare import compare, compare_runs, significance
-from quit.qa.sunar.queries import Query, of_corpus, of_file
+from quit.qa.sunar.compare import compare_runs
+from quit.qa.sunar.queries import Query
 from quit.qa.sunar.run import Run, read_trace, runs_in, trace_ids, trace_path
-from quit.qa.sunar.scores import scores
 from quit.retrieval.trec import read_run
-from tests.qa.scripted import SmallCollection
-from tests.rows import cases
+from tests.qa.sunar.small import trace_of
 
 
 class Echo:
@@ -29,12 +26,7 @@ class Echo:
         if query.query_id == self._fails:
             raise InputError("this one fails")
         self.answered.append(query.query_id)
-        return _trace(query, pool=["d1", "d2"], evidence=["d2", "d1"])
-
-
-def _trace(query: Query, **more):
-    own = {"query_id": query.query_id, "prediction": query.text, "steps": [{}], "replies": {}, "kind": query.kind}
-    return {**own, "relevant": dict(query.relevant or {}), "answers": list(query.answers), **more}
+        return trace_of(query, pool=["d1", "d2"], evidence=["d2", "d1"])
 
 
 QUERIES = [
@@ -149,87 +141,3 @@ def test_figures_by_hand(tmp_path: Path) -> None:
     assert json.loads(first) == {"query_id": "a", "prediction": "It is Lima."}
     within = _ran(tmp_path / "s", {"settings": {"cover_em": "substring"}})
     assert within.finish(QUERIES, "echo")["cover_em"] == 1.0  # Lima in Limassol too
-
-
-@pytest.mark.parametrize(("relevant", "none"), [(None, None), ({"d": 1}, 0.0)])
-def test_a_run_over_nothing_that_could_be_judged_has_no_figures(relevant, none: float | None) -> None:
-    query = Query("q", "x", relevant=relevant)
-    figures = scores([_trace(query, pool=[], evidence=[])])
-    assert figures["cover_em"] is None
-    assert figures["Recall@10"] == figures["nDCG@10"] == figures["pool_recall"] == none
-
-
-def test_what_the_graph_gains_is_counted_by_its_parents() -> None:
-    query = Query("q", "x", relevant={"a": 1, "b": 1, "c": 1}, kind="2hop")
-    before = _trace(query, pool=["a", "c"], evidence=["c", "a"])
-    batches = [{"pool": "R", "documents": ["x", "a"]}, {"pool": "N", "documents": ["b"], "parents": ["a"]}]
-    after = _trace(query, pool=["x", "a", "b"], evidence=["b", "a", "x"]) | {"steps": [{"batches": batches}]}
-    comparison = compare([before], [after], top=2)
-    assert (comparison["relevant"], comparison["gained"], comparison["lost"], comparison["by_graph"]) == (3, 1, 1, 1)
-    assert (comparison["parent_relevant"], comparison["parent_rank"]) == (1, 2.0)
-    assert (comparison["gained_in_top"], comparison["lost_from_top"]) == (1, 1)
-    again = compare([before], [before | {"evidence": ["x", "c", "a"]}], top=2)  # c and a were in the pool before
-    there = compare([before | {"evidence": ["x", "c", "a"]}], [before], top=2)
-    assert (
-        (again["gained_in_top"], again["lost_from_top"]) == (0, 1) == (there["lost_from_top"], there["gained_in_top"])
-    )
-    assert comparison["kinds"] == {"2hop": {"questions": 1, "pool": [0.6667, 0.6667], "top_2": [0.6667, 0.6667]}}
-
-
-def _answered(prediction: str, *evidence: str, questions: int = 1) -> list[dict]:
-    """Traces of questions whose answer is Lima and whose relevant document is d1."""
-    queries = [Query(f"q{number}", prediction, ("Lima",), relevant={"d1": 1}) for number in range(questions)]
-    return [_trace(query, evidence=list(evidence)) for query in queries]
-
-
-def test_two_runs_differ_by_exact_paired_tests() -> None:
-    before = _answered("Quito", "d2", questions=5)
-    after = _answered("It is Lima", "d1", "d2", questions=4) + before[4:]
-    comparison = significance(before, after)
-    row = comparison["cover_em"]
-    assert (row.questions, row.before, row.after, row.difference) == (5, 0.0, 0.8, 0.8)
-    # Four of four differing questions on one side: both ends of 2^4 equally likely sign patterns.
-    assert row.p_randomisation == 2 / 16 and comparison["Recall@10"].p_randomisation == 2 / 16
-    assert row.holm == 3 * 2 / 16 and row.p_t == pytest.approx(0.0161, abs=1e-4)  # t = 4 on 4 degrees of freedom
-    assert significance(before, before)["nDCG@10"].p_randomisation == 1.0
-    unjudged = [{**trace, "answers": [], "relevant": {}} for trace in before]
-    assert significance(unjudged, unjudged) == {}
-    unanswered = [[{**traces[0], "answers": []}, *traces[1:]] for traces in (before, after)]
-    mixed = significance(*unanswered)
-    row = mixed["cover_em"]  # over four questions, of which three differ; the other measures over five
-    assert (row.questions, row.after, row.p_randomisation, row.holm) == (4, 0.75, 2 / 8, 3 * 2 / 16)
-    assert mixed["nDCG@10"] == comparison["nDCG@10"]
-    within = _answered("Limassol", "d1", questions=2)
-    for part, covered in ((True, 1.0), (False, 0.0)):
-        assert significance(within, within, substring=part)["cover_em"].before == covered
-
-
-def _own(qrels: dict[str, dict[int, int]]) -> list[Query]:
-    whole = {"query_id": "m:1", "text": "whole?", "answers": ["A"], "kind": "2hop"}
-    steps = [
-        {"query_id": f"m:1-s{hop}", "text": text, "answers": ["A"], "parent_id": "m:1", "hop": hop, "kind": "2hop"}
-        for hop, text in ((2, "two?"), (1, "one?"))
-    ]
-    collection = SmallCollection([("", "one"), ("", "two"), ("", "three")], [whole, *steps], qrels)
-    return of_corpus(collection, questions(collection))
-
-
-def test_questions_of_a_corpus_and_of_a_file_that_leans_on_it(tmp_path: Path) -> None:
-    """A corpus's parts are in the order of their hops."""
-    relevant = _own({"m:1": {0: 1, 1: 0}, "m:1-s1": {2: 1}})
-    assert relevant == [Query("m:1", "whole?", ("A",), ("one?", "two?"), {"d0": 1}, "2hop", (0,))]
-    path = tmp_path / "q.jsonl"
-    path.write_text('{"id": "m:1"}\n\n{"_id": 7, "question": " a  b? ", "answer": "C", "sub_questions": ["s"]}\n')
-    assert of_file(path, relevant) == [relevant[0], Query("7", "a b?", ("C",), ("s",))]
-    path.write_text(r'{"id": "\ud83d\ude00", "text": "a \\ud800?"}')  # a pair, and six characters
-    assert of_file(path) == [Query("\U0001f600", "a \\ud800?")]
-
-
-@pytest.mark.parametrize(("text", "said"), cases(__file__, "bad_queries.jsonl"))
-def test_a_bad_file_of_questions_is_said_line_by_line(tmp_path: Path, text: str, said: str) -> None:
-    path = tmp_path / "q.jsonl"
-    path.write_text(text)
-    with pytest.raises(InputError, match=said):
-        of_file(path)
-    with pytest.raises(InputError, match="absent.jsonl does not exist"):
-        of_file(tmp_path / "absent.jsonl")
