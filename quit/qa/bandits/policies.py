@@ -65,6 +65,9 @@ def _all(settings: Bandits) -> list[Policy]:
     def window(k: int) -> Callable[[Request], np.ndarray]:
         return lambda request: rewards.top_k(request.observed, request.lengths, k)
 
+    def ranked(request: Request) -> np.ndarray:
+        return rewards.rank_aware(request.observed)
+
     def retrieved(request: Request) -> np.ndarray:
         return rewards.normalised(request.scores, request.lengths)
 
@@ -74,6 +77,7 @@ def _all(settings: Bandits) -> list[Policy]:
     def concave(nearest: np.ndarray) -> np.ndarray:
         return rewards.concave_novelty(nearest, *CONCAVE)
 
+    full = (window(FULL_K), ucb, rewards.novelty, FULL_K)
     return [
         Policy("exploitation", "Exploitation only", "finish"),
         Policy("exploration", "Exploration only", "round-robin"),
@@ -84,25 +88,10 @@ def _all(settings: Bandits) -> list[Policy]:
         Policy("bernoulli-ucb", "Bernoulli UCB", "thompson", "beta", bonus=ucb),
         Policy("bernoulli-ucb-index", "Bernoulli UCB, index form", "index", "beta"),
         *(Policy(f"bernoulli-top-{k}", f"Bernoulli top-{k}", "thompson", "beta", window(k), window=k) for k in TOP_K),
-        Policy(
-            "bernoulli-rank-aware",
-            "Bernoulli rank-aware",
-            "thompson",
-            "beta",
-            lambda request: rewards.rank_aware(request.observed),
-        ),
+        Policy("bernoulli-rank-aware", "Bernoulli rank-aware", "thompson", "beta", ranked),
         Policy("gaussian", "Gaussian", "thompson", "gaussian", retrieved, window=0),
         Policy("gaussian-ing", "Gaussian ING", "thompson", "gaussian-ing", retrieved, window=0),
         Policy("diversity", "Diversity", "thompson", "beta", novelty=rewards.novelty),
         Policy("diversity-concave", "Diversity concave", "thompson", "beta", novelty=concave),
-        Policy(
-            "top-k-ucb-diversity",
-            "Top-k UCB diversity (Eq. 1)",
-            "thompson",
-            "beta",
-            window(FULL_K),
-            ucb,
-            rewards.novelty,
-            FULL_K,
-        ),
+        Policy("top-k-ucb-diversity", "Top-k UCB diversity (Eq. 1)", "thompson", "beta", *full),
     ]

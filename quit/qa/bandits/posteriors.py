@@ -167,13 +167,7 @@ class QuantileTable:
 
     def student(self, mu: float, variance: float, freedom: float) -> int:
         """Return the row of Student's t with ``freedom`` degrees, scaled by the root of ``variance``, around mu."""
-        return self._row(
-            "student",
-            lambda mu, variance, freedom: mu + np.sqrt(variance) * stdtrit(freedom, self._at),
-            mu,
-            variance,
-            freedom,
-        )
+        return self._row("student", self._student, mu, variance, freedom)
 
     def _row(self, kind: str, quantiles: Callable[..., np.ndarray | float], *parameters: float) -> int:
         key = (kind, tuple(round(value, 9) for value in parameters))
@@ -184,6 +178,9 @@ class QuantileTable:
             self._row_of[key] = self.count
             self.count += 1
         return self._row_of[key]
+
+    def _student(self, mu: float, variance: float, freedom: float) -> np.ndarray:
+        return mu + np.sqrt(variance) * stdtrit(freedom, self._at)
 
     def _beta(self, alpha: float, beta: float) -> np.ndarray:
         middle = (_EDGES[1:] + _EDGES[:-1]) / 2

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from quit.models.generation import CachedGenerator, ChatRequest
-from quit.models.prompting import PromptTemplate
+from quit.models.prompting import load_prompt
 from quit.qa.relevance import YesNo
 from quit.qa.settings.bandits import Reports
 from quit.text.words import ABBREVIATED
@@ -90,10 +90,9 @@ class Draft(NamedTuple):
 class ReportWriter:
     """Writes a report per task, at temperature 0. Without documents there is nothing to write: the report is empty."""
 
-    def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, settings: Reports) -> None:
-        self._generator = generator
-        self._prompt = prompt
-        self._settings = settings
+    def __init__(self, generator: CachedGenerator, settings: Reports) -> None:
+        self._generator, self._settings = generator, settings
+        self._prompt = load_prompt(settings.prompt, REPORT_FIELDS)
 
     def write(self, tasks: Sequence[ReportTask]) -> list[Draft]:
         """Return the reports in order."""
@@ -110,10 +109,13 @@ class ReportWriter:
 
 
 class ReportJudge:
-    """Scores reports: does a document support a sentence (``support``), does a report hold a nugget (``nugget``)?"""
+    """Scores reports: does a document support a sentence, does a report hold a nugget?"""
 
-    def __init__(self, support: YesNo, nugget: YesNo) -> None:
-        self._support, self._nugget = support, nugget
+    def __init__(self, generator: CachedGenerator, attempts: int) -> None:
+        self._support, self._nugget = (
+            YesNo(generator, load_prompt(name, fields), attempts=attempts)
+            for name, fields in (("report_support", SUPPORT_FIELDS), ("report_nugget", NUGGET_FIELDS))
+        )
 
     def score(self, task: ReportTask, text: str) -> Report:
         """Return the report with its scores."""

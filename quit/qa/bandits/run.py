@@ -18,16 +18,7 @@ from quit.qa.bandits.experiment import stream
 from quit.qa.bandits.metrics import budget_documents
 from quit.qa.bandits.policies import Policy
 from quit.qa.bandits.posteriors import QuantileTable
-from quit.qa.bandits.reports import (
-    NUGGET_FIELDS,
-    REPORT_FIELDS,
-    SUPPORT_FIELDS,
-    Nugget,
-    Report,
-    ReportJudge,
-    ReportTask,
-    ReportWriter,
-)
+from quit.qa.bandits.reports import Nugget, Report, ReportJudge, ReportTask, ReportWriter
 from quit.qa.bandits.request import Request
 from quit.qa.bandits.simulate import simulate
 from quit.qa.experiment import write_rows
@@ -165,15 +156,9 @@ def reports(
     Nuggets are the sub-questions with their answers; of a question without any, the question itself with its first
     answer.
     """
-    options, generator = settings.reports, measured.generator
+    generator = measured.generator
     assert generator is not None
-    writer = ReportWriter(generator, load_prompt(options.prompt, REPORT_FIELDS), options)
-    judge = ReportJudge(
-        *(
-            YesNo(generator, load_prompt(name, fields), attempts=settings.bandits.attempts)
-            for name, fields in (("report_support", SUPPORT_FIELDS), ("report_nugget", NUGGET_FIELDS))
-        )
-    )
+    writer, judge = ReportWriter(generator, settings.reports), ReportJudge(generator, settings.bandits.attempts)
     scored = []
     for policy, repeat in [(each, repeat) for each in policies for repeat in range(repeats if each else 1)]:
         tasks = [

@@ -21,19 +21,11 @@ from quit.dataset.dataset import Dataset
 from quit.errors import InputError
 from quit.models.protocols import NO_ANSWER, Prompt, Reader
 from quit.models.user_classes import user_code
-from quit.qa.benchmark import relabel
+from quit.qa.benchmark import plugins, relabel
 from quit.qa.benchmark.contexts import Sentences, context_of
 from quit.qa.benchmark.listwise import ListwiseReranker
 from quit.qa.benchmark.passages import Passages, ReleasePassages, TitledPassages
-from quit.qa.benchmark.plugins import (
-    ORACLE,
-    PluginContext,
-    make_reader,
-    make_reranker,
-    make_retriever,
-    valid_ranking,
-    valid_scores,
-)
+from quit.qa.benchmark.plugins import ORACLE, PluginContext
 from quit.qa.benchmark.stages import CheckpointedTables
 from quit.qa.benchmark.task import BenchmarkQuery, ReleaseTask, Relevance, Task
 from quit.qa.contracts.benchmark import ANSWERS, RANKINGS, RELABELLED
@@ -148,7 +140,7 @@ class Runner:
         depth = self.settings.depth
         texts = [query.question for query in task.queries]
         passages = self._passages(task, name)
-        retriever = self._plugin(make_retriever, name, passages)
+        retriever = self._plugin(plugins.make_retriever, name, passages)
         key = {
             "version": VERSION,
             "retriever": retriever.identity,
@@ -163,7 +155,7 @@ class Runner:
             if len(rankings or ()) != len(places):
                 queries = counted(len(places), "query", "queries")
                 raise InputError(f"The retriever {name!r} returned {len(rankings or ())} rankings to {queries}.")
-            return [valid_ranking(name, ranking, len(task.passages), depth) for ranking in rankings]
+            return [plugins.valid_ranking(name, ranking, len(task.passages), depth) for ranking in rankings]
 
         fingerprint, rankings = self._rankings("retrieve", f"{task.name}: {name}", key, task, rank_places)
         return System(task, name, "", retriever.identity, fingerprint, rankings)
@@ -173,7 +165,7 @@ class Runner:
         behind these."""
         task, depth = system.task, self._rerank_depth(system)
         passages = task.passages if system.retriever == ORACLE else self._passages(task, name)
-        reranker = self._plugin(make_reranker, name, passages)
+        reranker = self._plugin(plugins.make_reranker, name, passages)
         key = {"version": VERSION, "reranker": reranker.identity, "of": system.fingerprint, "depth": depth}
         if passages is not task.passages:
             key["passages"] = passages.identity
@@ -213,7 +205,7 @@ class Runner:
             texts = passages.texts(rows)
             with user_code(f"The reranker {name!r} raised"):
                 scores = reranker.score(task.queries[query].question, texts)
-            ranking = reorder(ranking, valid_scores(name, scores, len(texts)))
+            ranking = reorder(ranking, plugins.valid_scores(name, scores, len(texts)))
         advance(f"{system.retriever} + {name}: questions", total=len(task.queries))
         return ranking
 
@@ -278,7 +270,7 @@ class Runner:
     def read_contexts(self, system: System, name: str, kinds: Sequence[ContextKind]) -> list[list[str]]:
         """Return a reader's answers to some kinds of context of a system: of each kind one per question."""
         task = system.task
-        reader = self._plugin(make_reader, name, self.context.passages)
+        reader = self._plugin(plugins.make_reader, name, self.context.passages)
         deepest = max(kind.k for kind in kinds)
         sentences = [task.passages.sentences(ranking.rows[:deepest].tolist()) for ranking in system.rankings]
         contexts = [
@@ -298,7 +290,7 @@ class Runner:
         The release's own answers, where this reader gave all of them; else the reader is asked.
         """
         rows = [task.relevance.rows(number) for number in range(len(task.queries))]
-        reader = self._plugin(make_reader, name, self.context.passages)
+        reader = self._plugin(plugins.make_reader, name, self.context.passages)
         identities = {info.name: info.identity for info in self.dataset.ordered_readers}
         if identities.get(name) == reader.identity and self.dataset.answers[name].asked is None:
             number = list(identities).index(name)

@@ -27,15 +27,7 @@ from quit.errors import InputError, shell_word
 from quit.qa.indexes import vectors
 from quit.qa.indexes.built import BuiltCorpus, building
 from quit.qa.indexes.encoders import DenseEncoder, SparseEncoder, dense_encoder, device_of, encoder_kind, sparse_encoder
-from quit.qa.indexes.vectors import (
-    PARTIAL,
-    Vectors,
-    check_finite,
-    checkpointed_batches,
-    encode_corpus,
-    id_of,
-    open_vectors,
-)
+from quit.qa.indexes.vectors import Vectors, check_finite, checkpointed_batches, encode_corpus, id_of, open_vectors
 from quit.qa.settings import FirstStages
 from quit.retrieval.hybrid import Bm25Stage
 from quit.retrieval.lexical import Bm25, Postings, best
@@ -139,12 +131,12 @@ def _encode_sparse(corpus: BuiltCorpus, encoder: SparseEncoder, folder: Path) ->
         return [*(np.concatenate(column) for column in zip(*rows, strict=True)), lengths]
 
     plan = {"corpus": corpus.identity, "identity": encoder.identity}
-    names = ("entries", "weights", "lengths")
-    steps = checkpointed_batches(folder / PARTIAL, plan, names, len(corpus), vectors.BLOCK, make, "sparse vectors")
+    names, partial = ("entries", "weights", "lengths"), folder / vectors.PARTIAL
+    steps = checkpointed_batches(partial, plan, names, len(corpus), vectors.BLOCK, make, "sparse vectors")
     terms, weights, lengths = (np.concatenate(arrays) for arrays in zip(*steps, strict=True))
     bounds = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     Postings.of(weights, terms, bounds, (len(corpus), encoder.dimension)).save(folder)
-    remove_steps(folder / PARTIAL)
+    remove_steps(partial)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -10,26 +10,16 @@ from quit.models.prompting import PROMPTS, load_prompt
 from quit.qa.indexes.rankings import RankingStage
 from quit.qa.opening import language_model
 from quit.qa.settings import QaSettings, Sunar
-from quit.qa.sunar import mer
+from quit.qa.sunar import mer, planners
 from quit.qa.sunar.entailment import Entailment, EquivalentAnswers, NaturalLanguageInference
 from quit.qa.sunar.extract import ExtractiveReader
-from quit.qa.sunar.planners import (
-    Decomp,
-    GoldPlan,
-    IRCoT,
-    LanguageModelPlanner,
-    NoPlan,
-    Planner,
-    ReAct,
-    SearChain,
-    SelfAsk,
-)
 from quit.qa.sunar.reading import ANSWER_FIELDS, AnswerModel, Asker, LanguageModelAnswers
 from quit.qa.sunar.retrieval import SearchStack
 from quit.qa.sunar.system import SunarSystem
 
-_PLANNERS: dict[str, type[LanguageModelPlanner]] = {
-    each.name: each for each in (SelfAsk, ReAct, SearChain, Decomp, IRCoT)
+_PLANNERS: dict[str, type[planners.LanguageModelPlanner]] = {
+    planner.name: planner
+    for planner in (planners.SelfAsk, planners.ReAct, planners.SearChain, planners.Decomp, planners.IRCoT)
 }
 
 _NEEDS = "needs a language model: set sunar.language_model to a reader or judge of the profile."
@@ -97,9 +87,9 @@ class Assembly:
 
         return ExtractiveReader(self._models.encoder, coarse, identity=types.identity)
 
-    def _planner(self, name: str) -> Planner:
+    def _planner(self, name: str) -> planners.Planner:
         if name in ("none", "gold"):
-            return NoPlan() if name == "none" else GoldPlan()
+            return planners.NoPlan() if name == "none" else planners.GoldPlan()
         if not self._sunar.language_model:
             raise SettingsError(f"The planner {name!r} {_NEEDS}")
         kind = _PLANNERS[name]

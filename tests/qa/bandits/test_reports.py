@@ -6,9 +6,7 @@ from itertools import starmap
 import pytest
 
 from quit.models.generation import CachedGenerator, ChatRequest
-from quit.models.prompting import load_prompt
 from quit.qa.bandits import reports
-from quit.qa.relevance import YesNo
 from quit.qa.settings.bandits import Reports
 from tests.qa.scripted import Scripted, scripted
 
@@ -22,9 +20,7 @@ TASK = reports.ReportTask(
 
 
 def judge_of(reply: Callable[[ChatRequest], str]) -> reports.ReportJudge:
-    prompts = {"report_support": reports.SUPPORT_FIELDS, "report_nugget": reports.NUGGET_FIELDS}
-    says = (YesNo(scripted(reply), load_prompt(name, fields), attempts=2) for name, fields in prompts.items())
-    return reports.ReportJudge(*says)
+    return reports.ReportJudge(scripted(reply), attempts=2)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +72,8 @@ def test_a_rambling_judge_supports_nothing_and_is_counted() -> None:
 
 def test_the_writer_sees_numbered_documents_and_skips_empty_selections(monkeypatch) -> None:
     monkeypatch.setattr(reports, "DOCUMENT_WORDS", 2)
-    model, prompt = Scripted(lambda request: " It is Lesotho [1]. "), load_prompt("report", reports.REPORT_FIELDS)
-    writer = reports.ReportWriter(CachedGenerator(model, None), prompt, Reports())
+    model = Scripted(lambda request: " It is Lesotho [1]. ")
+    writer = reports.ReportWriter(CachedGenerator(model, None), Reports())
     empty = reports.ReportTask("q2", "Who?", (), ())
     assert writer.write([empty, TASK]) == [("", False), ("It is Lesotho [1].", False)]
     [request] = model.requests

@@ -46,7 +46,7 @@ def _reads(replies: dict[str, str]) -> Reads:
 def reader(monkeypatch) -> Reads:
     output = _reads({"It lies on the Pacific. Pizarro founded it.": "It is Lima", "Pizarro founded it.": "lima!"})
     real = plugins.make_reader
-    by_name = "quit.qa.benchmark.run.make_reader"
+    by_name = "quit.qa.benchmark.plugins.make_reader"
     monkeypatch.setattr(by_name, lambda name, context: output if name == "scripted" else real(name, context))
     monkeypatch.setattr(module, "check", lambda request, settings: None)
     return output

@@ -18,8 +18,8 @@ from tests.qa.corpora.worlds import Fixed
 def reader(monkeypatch) -> Reads:
     """Right where the context begins with Pizarro; q3's passages are ranked Pacific, Pizarro Pacific, Pizarro."""
     reader = Reads(lambda prompt, _: "Lima" if prompt.hints[0] == "Pizarro founded it." else NO_ANSWER)
-    monkeypatch.setattr("quit.qa.benchmark.run.make_reader", lambda name, context: reader)
-    monkeypatch.setattr("quit.qa.benchmark.run.make_retriever", lambda name, context: Fixed([8, 11, 10]))
+    monkeypatch.setattr("quit.qa.benchmark.plugins.make_reader", lambda name, context: reader)
+    monkeypatch.setattr("quit.qa.benchmark.plugins.make_retriever", lambda name, context: Fixed([8, 11, 10]))
     monkeypatch.setattr("quit.qa.benchmark.benchmark.check", lambda request, settings: None)
     return reader
 

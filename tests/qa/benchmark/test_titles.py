@@ -29,7 +29,7 @@ def test_a_named_reranker_reads_ids_except_of_the_oracles_passages(
 
         return SimpleNamespace(identity=name, score=score)
 
-    monkeypatch.setattr("quit.qa.benchmark.run.make_reranker", make)
+    monkeypatch.setattr("quit.qa.benchmark.plugins.make_reranker", make)
     settings = load("embedded", [f'benchmark.id_titles=["{TITLED}"]', "benchmark.resamples=100"]).settings
     request = BenchmarkRequest(release, "all", ("minilm",), (TITLED, PLAIN), bounds=False)
     run_benchmark(request, settings, tmp_path / "out")
