@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 import pyarrow as pa
@@ -50,18 +51,13 @@ def rank_stage(
     if settings.passages.is_given:
         return {**rank_given(questions, hints, leak_findings), "drawn_candidates": _NONE_DRAWN}
     check_hint_counts(usable_hints["question_id"], settings.passages)  # before any model is asked
-    return rank_hints(
-        questions,
-        hints,
-        usable_hints,
-        candidates,
-        scores,
+    valuation = Valuation(
         models.convergence,
-        lambda asked: question_types(asked, models.question_types, settings.question_type),
+        lambda rows: question_types(rows, models.question_types, settings.question_type),
         lambda: candidate_pool(context.whole["questions"], models, settings),
         settings.convergence,
-        settings.passages.most_hints,
     )
+    return rank_hints(questions, hints, usable_hints, candidates, scores, valuation, settings.passages.most_hints)
 
 
 def rank_given(questions: pa.Table, passages: pa.Table, leak_findings: pa.Table) -> dict[str, pa.Table]:
@@ -89,32 +85,37 @@ def rank_given(questions: pa.Table, passages: pa.Table, leak_findings: pa.Table)
     return {"ranked_hints": contracts.table("ranked_hints").from_rows(rows)}
 
 
+@dataclass(frozen=True)
+class Valuation:
+    """What values the hints whose source says nothing: a model, by the types of a table of questions, and candidates
+    from the ``pool`` of the whole collection; each is called only where it is needed."""
+
+    model: ConvergenceModel
+    types: Callable[[pa.Table], Sequence[Typed]]
+    pool: Callable[[], CandidateSource]
+    settings: Convergence
+
+
 def rank_hints(
     questions: pa.Table,
     hints: pa.Table,
     usable_hints: pa.Table,
     candidates: pa.Table,
     scores: pa.Table,
-    model: ConvergenceModel,
-    types: Callable[[pa.Table], Sequence[Typed]],
-    pool: Callable[[], CandidateSource],
-    settings: Convergence,
-    keep: int,
-) -> dict[str, pa.Table]:
+    valuation: Valuation,
+    max_hints: int,
+) -> Tables:
     """Return the tables ``ranked_hints``, of the questions with usable hints, and ``drawn_candidates``.
 
-    ``model`` values the hints whose source says nothing. ``types`` gives the types of a table of questions, and
-    ``pool`` the candidates of the whole collection; each is called only where it is needed. The first ``keep`` hints
-    of a question are selected. Ties are broken by the shorter hint, then by source order.
+    The first ``max_hints`` hints of a question are selected. Ties are broken by the shorter hint, then by source order.
     """
+    model, settings = valuation.model, valuation.settings
     usable = set(usable_hints.column("hint_id").to_pylist())
     by_question = _by_question(hint for hint in hints.to_pylist() if hint["hint_id"] in usable)
     usable_questions = [question for question in questions.to_pylist() if question["question_id"] in by_question]
     hints_to_rank = [hint for question in usable_questions for hint in by_question[question["question_id"]]]
     values = published(hints_to_rank, scores, settings)
-    drawn_candidates, unread = _add_computed(
-        values, questions, by_question, hints_to_rank, candidates, model, types, pool, settings
-    )
+    drawn_candidates, unread = _add_computed(values, questions, by_question, hints_to_rank, candidates, valuation)
     has_notes = settings.method != "llm" or isinstance(model, LLMConvergence)
     rows = []
     for question in usable_questions:
@@ -134,7 +135,7 @@ def rank_hints(
                     "hint": hint["hint"],
                     "convergence": value,
                     "producer": producer,
-                    "selected": rank < keep,
+                    "selected": rank < max_hints,
                     "note": hint_note,
                 }
             )
@@ -168,27 +169,25 @@ def _add_computed(
     by_question: Mapping[str, list[Row]],
     hints: Sequence[Row],
     candidates: pa.Table,
-    model: ConvergenceModel,
-    types: Callable[[pa.Table], Sequence[Typed]],
-    pool: Callable[[], CandidateSource],
-    settings: Convergence,
+    valuation: Valuation,
 ) -> tuple[list[Row], dict[str, int]]:
     """Have the model value the hints without a value, each together with all hints of its question.
 
     Returns the candidates drawn for it, and of a language model hint id -> candidates without a score.
     """
+    model = valuation.model
     unvalued = pa.array(sorted({hint["question_id"] for hint in hints if hint["hint_id"] not in values}), pa.string())
     unvalued_questions = questions.filter(pc.is_in(questions.column("question_id"), unvalued))
-    distractors, candidate_rows = _distractors(unvalued_questions, candidates, pool)
+    distractors, candidate_rows = _distractors(unvalued_questions, candidates, valuation.pool)
     items = [
         HintSet(
             question["question"],
             tuple(hint["hint"] for hint in by_question[question["question_id"]]),
             question["answers"][0],
-            tuple(distractors[question["question_id"]][: settings.candidate_cap - 1]),
+            tuple(distractors[question["question_id"]][: valuation.settings.candidate_cap - 1]),
             typed.coarse,
         )
-        for question, typed in zip(unvalued_questions.to_pylist(), types(unvalued_questions), strict=True)
+        for question, typed in zip(unvalued_questions.to_pylist(), valuation.types(unvalued_questions), strict=True)
     ]
     names = unvalued_questions.column("question_id").to_pylist()
     hint_ids = [hint["hint_id"] for name in names for hint in by_question[name]]

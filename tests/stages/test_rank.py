@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from quit.models.protocols import Drawn, HintSet
 from quit.settings import Convergence
 from quit.stages.questions.candidates import CandidatePool
 from quit.stages.questions.question_type import Typed
-from quit.stages.rank import rank_hints
+from quit.stages.rank import Valuation, rank_hints
 from tests.building import carry_out, plan_build
 from tests.qa.scripted import scripted
 from tests.rows import table_of, tuples, write_lines
@@ -82,9 +83,8 @@ def _never() -> CandidatePool:
 
 
 def _rank(tables: dict[str, pa.Table], model=None, pool=_never, **settings) -> dict[str, pa.Table]:
-    return rank_hints(
-        **tables, model=model or Fixed(), types=_typed, pool=pool, settings=Convergence(**settings), keep=5
-    )
+    valuation = Valuation(model or Fixed(), _typed, pool, Convergence(**settings))
+    return rank_hints(**tables, valuation=valuation, max_hints=5)
 
 
 def test_ties_go_to_the_shorter_hint_then_to_source_order() -> None:
@@ -166,11 +166,11 @@ def test_a_model_that_says_too_little_is_refused_not_joined_by_position() -> Non
     bare = {**tables, "candidates": tables["candidates"].slice(0, 0)}
     silent = SimpleNamespace(identity="", values=lambda items: [[]])
     unread = SimpleNamespace(draw=lambda questions: [])
-    usual = {"model": Fixed(), "types": _typed, "pool": _pool, "settings": Convergence(), "keep": 5}
+    usual = Valuation(Fixed(), _typed, _pool, Convergence())
     typed = {"types": lambda questions: []}
     for rows, rest in ((tables, {"model": silent}), (bare, {"pool": lambda: unread}), (tables, typed)):
         with pytest.raises(ValueError, match="zip"):
-            rank_hints(**rows, **usual | rest)
+            rank_hints(**rows, valuation=replace(usual, **rest), max_hints=5)
 
 
 def test_only_values_of_an_embedded_model_have_notes() -> None:
