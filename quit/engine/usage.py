@@ -73,13 +73,13 @@ def spent(settings: Settings, spec: LanguageModel, usage: Usage) -> float | None
 
 
 def entries(path: Path) -> list[Entry]:
-    """Return the diary's lines, oldest first. A line cut short by a kill is left out.
+    """Return the log's entries, oldest first. A line cut short by a kill is left out.
 
     Raises :class:`WorkspaceError` for a line that is no entry.
     """
-    diary = path / "usage.jsonl"
+    log = path / "usage.jsonl"
     checked = []
-    lines = diary.read_text(encoding="utf-8", errors="replace").split("\n") if diary.is_file() else []
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
     for number, line in enumerate(lines, start=1):
         try:
             values = json.loads(line)
@@ -87,7 +87,7 @@ def entries(path: Path) -> list[Entry]:
             continue
         if (entry := _entry(values)) is None:
             raise WorkspaceError(
-                f"{diary} is damaged: line {number} is not an entry of a model and its counts. Remove the line; no "
+                f"{log} is damaged: line {number} is not an entry of a model and its counts. Remove the line; no "
                 "table rests on it."
             )
         checked.append(entry)
@@ -95,7 +95,7 @@ def entries(path: Path) -> list[Entry]:
 
 
 def _entry(values: Any) -> Entry | None:
-    """Return an entry of the diary, None for anything else."""
+    """Return an entry of the log, None for anything else."""
     if not isinstance(values, dict) or not isinstance(values.get("model"), str):
         return None
     counts, cost, origins = (

@@ -24,7 +24,7 @@ from quit.release.show import imported_lines
 from quit.release.view import embedded_labels, shown_judge, shown_readers, shown_releases
 from quit.report.designs import design_figures
 from quit.report.examples import example_passage, examples
-from quit.report.facts import Convergence, Difficulty, Facts, Leakage, ReleaseDifference, Usage
+from quit.report.facts import Convergence, Difficulty, Facts, Leakage, ModelRequests, ReleaseDifference
 from quit.report.given import given_figures
 from quit.report.labels import split_figures
 from quit.report.people import judge_figures, review_progress
@@ -274,7 +274,7 @@ def _statistics(workspace: Workspace) -> Row | None:
     return statistics_of(files).to_dict()
 
 
-def _usage(workspace: TableReader, settings: Settings) -> Usage:
+def _usage(workspace: TableReader, settings: Settings) -> ModelRequests:
     """What language models were asked and what that cost at the profile's prices (None: no price is given)."""
     prices = {model.name: model for model in settings.replying_models}
     costs = []

@@ -84,7 +84,7 @@ class Judges(TypedDict):
     pages: list[PageAgreement]
 
 
-class Usage(TypedDict):
+class ModelRequests(TypedDict):
     """Requests to language models, a row for each, and what they cost."""
 
     heads: list[str]
@@ -137,7 +137,7 @@ class Facts(TypedDict):
     judges: Judges
     review: ReviewFigures | None
     audit: Audit | None
-    usage: Usage
+    usage: ModelRequests
     whatif: list[Effect]
     designs: DesignFigures | None
     releases: list[Row]
