@@ -10,7 +10,7 @@ import numpy as np
 
 from quit.common.ids import content_hash
 from quit.errors import InputError
-from quit.models.loading import load, load_pretrained, model_identity
+from quit.models.loading import load_pretrained, model_identity
 from quit.qa.benchmark.plugins import PluginContext
 from quit.qa.indexes.scorers import CrossEncoderScorer
 
@@ -66,6 +66,10 @@ class _LanguageModel:
     def _scores(self, query: str, texts: Sequence[str]) -> Any:
         raise NotImplementedError
 
+    def _inputs(self, tokenizer: Any, texts: list[str]) -> Any:
+        options = {"padding": True, "truncation": True, "max_length": self._max_length, "return_tensors": "pt"}
+        return tokenizer(texts, **options).to(self._device)
+
 
 class MonoT5(_LanguageModel):
     """MonoT5 (Nogueira et al. 2020), ``monot5:MODEL``: the log-probability of ``true`` against ``false`` as first word
@@ -88,13 +92,7 @@ class MonoT5(_LanguageModel):
         import torch
 
         model, tokenizer, words = self._loaded
-        inputs = tokenizer(
-            [self._text(query, text) for text in texts],
-            padding=True,
-            truncation=True,
-            max_length=self._max_length,
-            return_tensors="pt",
-        ).to(self._device)
+        inputs = self._inputs(tokenizer, [self._text(query, text) for text in texts])
         start = torch.full((len(texts), 1), model.config.decoder_start_token_id, device=self._device)
         return self._score(model(**inputs, decoder_input_ids=start).logits[:, 0, words].double())
 
@@ -127,7 +125,7 @@ class RankT5(MonoT5):
 
 class Upr(_LanguageModel):
     """UPR (Sachan et al. 2022), ``upr:MODEL``: the mean log-probability of the question's tokens and the end token,
-    given the passage. Any encoder-decoder (T0) or causal model of transformers.
+    given the passage, by an encoder-decoder (T0).
     """
 
     name = "upr"
@@ -144,39 +142,12 @@ class Upr(_LanguageModel):
         question_ids = tokenizer(query, add_special_tokens=False)["input_ids"]
         if tokenizer.eos_token_id is not None:
             question_ids = [*question_ids, tokenizer.eos_token_id]
-        prompts = [self._prompt.replace("{passage}", text) for text in texts]
-        sources = tokenizer(prompts, truncation=True, max_length=self._max_length)["input_ids"]
+        inputs = self._inputs(tokenizer, [self._prompt.replace("{passage}", text) for text in texts])
         question = torch.tensor([question_ids] * len(texts), device=self._device)
-        if model.config.is_encoder_decoder:
-            inputs, mask = _pad(sources, self._device)
-            logits = model(input_ids=inputs, attention_mask=mask, labels=question).logits
-        else:
-            inputs, mask = _pad([[*source, *question_ids] for source in sources], self._device)
-            # The logits of a place are those of the token after it.
-            before = torch.tensor([len(source) - 1 for source in sources], device=self._device)
-            places = before[:, None] + torch.arange(len(question_ids), device=self._device)
-            logits = model(input_ids=inputs, attention_mask=mask).logits
-            logits = logits[torch.arange(len(texts), device=self._device)[:, None], places]
+        logits = model(**inputs, labels=question).logits
         likelihoods = torch.log_softmax(logits.double(), dim=-1).gather(2, question[:, :, None])
         return likelihoods.mean(dim=(1, 2))
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
-        from transformers import AutoConfig
-
-        config = load(self._name, AutoConfig.from_pretrained)
-        kind = "AutoModelForSeq2SeqLM" if config.is_encoder_decoder else "AutoModelForCausalLM"
-        architectures = " ".join(config.architectures or ["CausalLM"])
-        if not (config.is_encoder_decoder or "CausalLM" in architectures or "LMHead" in architectures):
-            raise InputError(f"{self._name!r} is not a language model ({architectures}): its scores would be noise.")
-        return load_pretrained(kind, self._name, device=self._device)
-
-
-def _pad(rows: Sequence[Sequence[int]], device: str) -> tuple[Any, Any]:
-    """Return token ids padded on the right, and which of them count: int64, shape (rows, longest row)."""
-    import torch
-
-    longest = max(map(len, rows))
-    ids = [[*row, *[0] * (longest - len(row))] for row in rows]
-    mask = [[1] * len(row) + [0] * (longest - len(row)) for row in rows]
-    return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
+        return load_pretrained("AutoModelForSeq2SeqLM", self._name, device=self._device)
