@@ -30,7 +30,7 @@ from quit.common.manifests import fault, write_manifest
 from quit.common.parquet import parquet_writer, rows_of, write_parquet
 from quit.common.progress import note
 from quit.common.steps import Steps, remove_steps
-from quit.errors import InputError, SettingsError
+from quit.errors import SettingsError
 from quit.qa.contracts.corpora import CORPUS_TABLES
 from quit.qa.corpora.merge import Additions, Known
 from quit.qa.corpora.sources import CorpusRef
@@ -77,9 +77,9 @@ def build(refs: Sequence[CorpusRef], out: Path, settings: Corpora) -> tuple[Buil
     """Build the corpus of some sources in the folder ``out``; return it, and whether anything had to be done.
 
     Exact duplicates of (title, text) are merged, the first occurrence wins. A killed build resumes after its last whole
-    step. Raises :class:`InputError` as the sources' readers do, and at the first reject if ``settings.strict``;
-    :class:`SettingsError` for no sources, or a folder that holds something else, such as a corpus of a source that is
-    none of these; :class:`WorkspaceError` when the disk refuses or another build is at work in the folder.
+    step. Raises :class:`InputError` as the sources' readers do, :class:`SettingsError` for no sources, or a folder that
+    holds something else, such as a corpus of a source that is none of these, and :class:`WorkspaceError` when the disk
+    refuses or another build is at work in the folder.
     """
     if not refs:
         raise SettingsError("A corpus needs at least one --source KIND:PATH.")
@@ -88,26 +88,21 @@ def build(refs: Sequence[CorpusRef], out: Path, settings: Corpora) -> tuple[Buil
     sources: list[SourceFile] = [
         {"kind": ref.kind, "file": plain(ref.path.name), "checksum": ref.checksum()} for ref in refs
     ]
-    made_of = settings.model_dump(exclude={"strict"})
+    made_of = settings.model_dump()
     plan = {"version": VERSION, "sources": sources, "settings": made_of}
     fingerprint = content_hash("corpus", plan)
     with building(out, "corpus"):
-        if _is_built(BuiltCorpus.read_manifest(out), fingerprint, settings.strict):
+        manifest = BuiltCorpus.read_manifest(out)
+        if manifest and manifest.get("fingerprint") == fingerprint:
             if (problem := fault(out / MANIFEST)) is None:
                 remove_steps(out / PARTIAL)
                 remove_leftovers(out, "*")
                 return BuiltCorpus.open(out), False
             note(f"{problem}: the corpus is built again")
-        work = _Work(out / PARTIAL, {**plan, "block": BLOCK, "strict": settings.strict}, refs, settings)
+        work = _Work(out / PARTIAL, {**plan, "block": BLOCK}, refs, settings)
         work.run()
         _finish(out, work, fingerprint, sources, made_of)
     return BuiltCorpus.open(out), True
-
-
-def _is_built(manifest: CorpusManifest | None, fingerprint: str, strict: bool) -> bool:
-    if manifest is None or manifest.get("fingerprint") != fingerprint:
-        return False
-    return not (strict and manifest["counts"]["rejected"])
 
 
 def _check_target(out: Path, refs: Sequence[CorpusRef]) -> None:
@@ -150,10 +145,7 @@ class _Work:
         added = Additions(self.known, self.settings.sub_questions)
         for record in records:
             added.add(record)
-        rejects = added.rows["rejects"]
-        if self.settings.strict and rejects:
-            raise InputError(f"{rejects[0]['file']}, {rejects[0]['detail']} (corpora.strict is on)")
-        rejected: Counter[str] = Counter(row["reason"] for row in rejects)
+        rejected: Counter[str] = Counter(row["reason"] for row in added.rows["rejects"])
         step: StepFacts = {"source": source, "records": len(records), "counts": added.counts, "rejected": rejected}
         with self.folders.adding(len(self.steps)) as folder:
             for name, table_rows in added.rows.items():

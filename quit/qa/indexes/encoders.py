@@ -87,11 +87,7 @@ def late_encoder(name: str, settings: FirstStages) -> LateEncoder:
 
 
 def device_of(settings: FirstStages) -> str:
-    """Return the device to run on, and set the threads. Raises ``SettingsError`` for one that is not there."""
-    if settings.threads:
-        import torch
-
-        torch.set_num_threads(settings.threads)
+    """Return the device to run on. Raises ``SettingsError`` for one that is not there."""
     return usable_device(settings.device, "first_stages.device")
 
 

@@ -20,8 +20,6 @@ class Corpora(Section):
     """Whether decompositions become queries of their own."""
     granularity: Literal["hint", "subset", "permutation"] = "subset"
     """What a document of a QUIT release is: a hint, a subset of hints, or every permutation."""
-    strict: bool = False
-    """Whether the first document or question that is left out ends the build."""
 
 
 class FirstStages(Section):
@@ -38,8 +36,6 @@ class FirstStages(Section):
     CPU computes fp32 in whole numbers, which is faster still."""
     device: str = "auto"
     """Where encoders and searches run: `cpu`, `cuda`, `cuda:1`, or `auto`."""
-    threads: int = Field(0, ge=0)
-    """Threads of encoders and searches; 0: one per core."""
     sparse_similarity: Literal["dot", "cosine"] = "dot"
     """How vectors of a sparse encoder are compared; SUNAR's code takes the cosine."""
 

@@ -39,7 +39,8 @@ OPEN = {"question": "where is it", "answer": ["Lima", "lima", "Peru"]}
 def test_questions_and_answers(tmp_path: Path, kind: str, record: dict, text: str, answers: list, licence: Any) -> None:
     path = write_lines(tmp_path / "q.jsonl", [record])
     documents = write_lines(tmp_path / "d.jsonl", [{"id": "1", "text": "Egypt is a country."}])
-    corpus = built(tmp_path / "C", f"{kind}:{path}", f"jsonl:{documents}", strict=True)
+    corpus = built(tmp_path / "C", f"{kind}:{path}", f"jsonl:{documents}")
+    assert not corpus.rejects.num_rows
     [row] = corpus.queries.to_pylist()
     assert (row["text"], row["answers"], row["source"]) == (text, answers, kind) and len(corpus) == 1
     assert parse_corpus_source(f"{kind}:{path}").terms()["licence"] == licence
