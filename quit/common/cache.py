@@ -19,6 +19,7 @@ VARIABLE = "QUIT_CACHE"
 _LOG = logging.getLogger(__name__)
 _LOOKUP = 500  # keys a query; SQLite allows more, this is where it stops getting faster
 _PATIENCE = 60.0  # seconds that a busy file is waited for
+_VECTOR_BYTES = 2 << 30  # of vectors on disk; the oldest leave
 
 
 def cache_folder(name: str) -> Path:
@@ -193,9 +194,9 @@ def _whole(value: object) -> bool:  # one changed bit makes a text of SQLite's b
     return isinstance(value, bytes) and zlib.crc32(value[:-4]).to_bytes(4, "big") == value[-4:]
 
 
-def vector_store(limit: int | None = None) -> ContentStore:
+def vector_store() -> ContentStore:
     """Return the one store of sentence and token vectors, for all workspaces and processes of a user."""
-    return ContentStore(cache_folder("vectors.sqlite"), "vectors", "Vectors", limit)
+    return ContentStore(cache_folder("vectors.sqlite"), "vectors", "Vectors", _VECTOR_BYTES)
 
 
 def leak_store() -> ContentStore:

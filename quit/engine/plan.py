@@ -240,4 +240,3 @@ def check_labelers(settings: Settings) -> None:
             "The profile names no reader with role 'labeler'; labels need at least one. Profiles do not inherit: "
             "start from a complete copy, such as: quit settings --profile embedded --toml > mine.toml"
         )
-    LabellingStrategy(settings).check()

@@ -130,10 +130,8 @@ def requests_task(settings: Settings, spec: ReaderSettings | JudgeSettings, requ
 
 
 def _common(settings: Settings, models: list[str]) -> tuple[str, str, list[str], str | None]:
-    """Return the fields of every task. The build alone keeps replies."""
-    values = settings.model_dump(mode="json")
-    values["run"]["generation_cache"] = False
-    return json.dumps(values), program(), models, os.environ.get(VARIABLE)
+    """Return the fields of every task."""
+    return settings.model_dump_json(), program(), models, os.environ.get(VARIABLE)
 
 
 def run_task(task: Task, *whole: pa.Table) -> Any:
@@ -167,6 +165,6 @@ _LOADING = threading.Lock()
 
 @lru_cache(maxsize=1)
 def _loaded(settings_json: str) -> tuple[Settings, Models]:
-    """Return settings and their models, loaded once."""
+    """Return settings and their models, loaded once. The build alone keeps replies."""
     settings = parse(json.loads(settings_json))
-    return settings, Models(settings)
+    return settings, Models(settings, keeps_replies=False)

@@ -35,8 +35,8 @@ class Models:
     """The models of one run, each loaded when first asked for and then shared by all shards of a process
     (thread-safe)."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, *, keeps_replies: bool = True) -> None:
+        self._settings, self._keeps_replies = settings, keeps_replies
         self._loaded: dict[Any, Any] = {}
         self._lock = RLock()
         self.meter = Meter()
@@ -48,18 +48,14 @@ class Models:
     @once
     def encoder(self) -> Encoder:
         """The encoder, remembering what it has encoded."""
-        return self._remembering(MiniLM())
+        return CachingEncoder(MiniLM(), store=vector_store())
 
     @once
     def difficulty_encoder(self) -> Encoder:
         """The encoder of difficulty, likewise."""
         if self._settings.difficulty.encoder == "minilm":
             return self.encoder
-        return self._remembering(PublishedMiniLM())
-
-    def _remembering(self, encoder: Encoder) -> Encoder:
-        gigabytes = self._settings.run.vector_cache_gb
-        return CachingEncoder(encoder, store=vector_store(int(gigabytes * 2**30)) if gigabytes else None)
+        return CachingEncoder(PublishedMiniLM(), store=vector_store())
 
     @once
     def equivalence(self) -> Equivalence:
@@ -129,13 +125,13 @@ class Models:
         return self.shared(("reader", name), make)
 
     def generator(self, spec: ReaderSettings | JudgeSettings) -> CachedGenerator:
-        """Return a language model behind the generation cache."""
+        """Return a language model, behind the generation cache where this process keeps replies."""
 
         def make() -> CachedGenerator:
             model = make_generator(spec, self._settings, self.meter, self.ledger)
             if spec.kind != "server":
                 model = PortionedGenerator(model, self.ledger, lambda: self.elsewhere and self.elsewhere(spec))
-            generator = CachedGenerator(model, self.cache, self.meter)
+            generator = CachedGenerator(model, self.cache if self._keeps_replies else None, self.meter)
             generator.max_refused = self._settings.run.max_refused
             return generator
 
@@ -151,9 +147,9 @@ class Models:
             generator.release()
 
     @once
-    def cache(self) -> GenerationCache | None:
-        """The cache of replies; None where ``run.generation_cache`` is off."""
-        return GenerationCache() if self._settings.run.generation_cache else None
+    def cache(self) -> GenerationCache:
+        """The cache of replies."""
+        return GenerationCache()
 
     def shared(self, key: Any, load: Callable[[], Any]) -> Any:
         """Return the model of this key, loaded when first asked for."""

@@ -88,32 +88,26 @@ def plan(pipeline: Pipeline, *, throughput: float | None = None) -> Plan:
     """
     questions, notes = planned_questions(pipeline)
     positions = np.unique(np.linspace(0, len(questions) - 1, SAMPLE, dtype=int)) if questions else ()
-    cache = GenerationCache() if pipeline.settings.run.generation_cache else None
     planner = _Planner(
         pipeline,
         len(questions),
         [questions[position] for position in positions],
         throughput,
-        cache,
         totals(pipeline.workspace.path),
         notes,
         {run.key for run in pipeline.left_to_do},
     )
     lines = []
-    try:
-        for spec in pipeline.settings.replying_models:
-            if spec.kind == "python":
-                notes.append(f"{spec.name}: a class of your own, whose replies are not counted.")
-            elif isinstance(spec, ReaderSettings):
-                lines += planner.reader_lines(spec)
-            else:
-                lines += planner.judge_lines(spec)
-            convergence = pipeline.settings.convergence
-            if spec.kind != "python" and (convergence.method, convergence.language_model) == ("llm", spec.name):
-                lines.append(planner.rank_line(spec))
-    finally:
-        if cache is not None:
-            cache.close()
+    for spec in pipeline.settings.replying_models:
+        if spec.kind == "python":
+            notes.append(f"{spec.name}: a class of your own, whose replies are not counted.")
+        elif isinstance(spec, ReaderSettings):
+            lines += planner.reader_lines(spec)
+        else:
+            lines += planner.judge_lines(spec)
+        convergence = pipeline.settings.convergence
+        if spec.kind != "python" and (convergence.method, convergence.language_model) == ("llm", spec.name):
+            lines.append(planner.rank_line(spec))
     if not pipeline.settings.replying_models:
         notes.append("This profile asks no language model: it costs nothing but this machine's time.")
     design = pipeline.settings.passages
@@ -171,7 +165,6 @@ class _Planner:
     questions: int
     sampled: Sequence[Prompt]
     throughput: float | None
-    cache: GenerationCache | None
     measured: Mapping[str, Usage]
     notes: list[str]
     left: Set[str]
@@ -196,8 +189,7 @@ class _Planner:
                 paths = planned_paths(settings.passages, len(question.hints)) if role == "read" else [()]
                 requests += len(paths) * repetitions
                 prompts += _tokens(question, paths, template, count) * repetitions
-                if self.cache is not None:
-                    cached += _cached_replies(reader, question, paths, repetitions, self.cache)
+                cached += _cached_replies(reader, question, paths, repetitions, self.pipeline.models.cache)
             remaining = 1 - cached / requests if requests else 0.0
             line = self._line(
                 spec,

@@ -35,7 +35,7 @@ def check_servers(pipeline: Pipeline) -> None:
     of another process. Later stages raise the same once they need a reply.
     """
     runs = pipeline.left_to_do
-    kept_models = {row["model"] for row in (pipeline.models.cache.statistics() if pipeline.models.cache else ())}
+    kept_models = {row["model"] for row in pipeline.models.cache.statistics()}
     for spec in (spec for run in runs if run.reader for spec in _asked(pipeline, run)):
         if is_absent(spec) and generator_identity(spec) not in kept_models:
             check_given(spec)
@@ -59,7 +59,7 @@ def forget_replies(pipeline: Pipeline) -> None:
         if [*_asked(pipeline, run)]:
             discard_to_compare(pipeline.workspace, pipeline.folder(run))
     cache, models = pipeline.models.cache, pipeline.settings.replying_models
-    dropped = sum(cache.drop(identity) for identity in {generator_identity(spec) for spec in models}) if cache else 0
+    dropped = sum(cache.drop(identity) for identity in {generator_identity(spec) for spec in models})
     note(f"{counted(dropped, 'kept reply', 'kept replies')} deleted. This build's language models are asked again.")
 
 
@@ -82,7 +82,7 @@ def _asked(pipeline: Pipeline, run: StageRun) -> Iterator[_Model]:
 
 
 def _tell_origins(pipeline: Pipeline, models: dict[str, _Model]) -> None:
-    for row in pipeline.models.cache.statistics() if pipeline.models.cache else ():
+    for row in pipeline.models.cache.statistics():
         spec = models.get(row["model"])
         if spec is None:
             continue

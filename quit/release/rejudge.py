@@ -162,7 +162,7 @@ def _ask(folder: Path, answers: DistinctAnswers, judge: Judge, models: Models, s
     if isinstance(judge, GptEvalJudge):
         requests = [judge.request(item) for item in items]
         keys = [cache_key(judge.generator.identity, request) for request in requests]
-        replies = models.cache.find(keys) if models.cache else {}
+        replies = models.cache.find(keys)
         open_requests = [request for key, request in zip(keys, requests, strict=True) if key not in replies]
         letters = sum(len(turn["content"]) for request in open_requests for turn in request.messages())
         tokens = round(letters / CHARACTERS_A_TOKEN)

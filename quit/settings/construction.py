@@ -301,8 +301,6 @@ class RunSettings(Section):
     """Pause before the first new try; doubles each time."""
     lock_seconds: float = Field(3600.0, ge=0)
     """How long to wait for another run on the same workspace."""
-    vector_cache_gb: float = Field(2.0, ge=0)
-    """Disk space for the vectors of texts, shared by all workspaces; 0 keeps none."""
     max_cost: float | None = Field(None, ge=0)
     """What requests to servers may cost in all builds of the workspace together, in the currency of the prices
     (`price_prompt`, ...). No request is sent that might pass it."""
@@ -312,8 +310,6 @@ class RunSettings(Section):
     """Share of a stage's prompts that a server may refuse, for their content or length, until the build stops; five are
     always allowed. A refused prompt's reply is `NO ANSWER`, as is one at which the server always
     fails (HTTP 500) while it answers others."""
-    generation_cache: bool = True
-    """Keep every LLM reply, for this and all later runs."""
 
     @field_validator("runner")
     @classmethod

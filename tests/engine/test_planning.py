@@ -203,7 +203,6 @@ def test_tables_of_another_kind_of_machine_are_named(tmp_path: Path, monkeypatch
         (("run.max_cost=5", "readers.0.price_prompt=2"), "prices of gemma-3-1b: set its price_completion in"),
         (("run.max_tokens=5", "readers.1.extra.max_tokens=9"), "the longest reply of .*: take max_tokens out of its"),
         (("run.max_tokens=5", "judge.extra.n=2"), "the longest reply of .*: take n out of its extra"),
-        (("labels.partial=exact", "run.generation_cache=false"), "run.generation_cache = true"),
     ],
 )
 def test_settings_of_asking_that_cannot_hold_are_refused(overrides: tuple[str, ...], message: str) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quit.errors import SettingsError
 from quit.settings import Settings
 from quit.stages.identities import identities
 
@@ -34,14 +33,6 @@ class LabellingStrategy:
         """The names of all readers in the order in which they read: ``in_turn`` the labelers first."""
         names = [reader.name for reader in self.settings.readers]
         return list(dict.fromkeys([*self.labelers, *names])) if self.in_turn else names
-
-    def check(self) -> None:
-        """Raise ``SettingsError`` where replies of language models are asked for in steps and not kept."""
-        if self.in_turn and self.settings.replying_models and not self.settings.run.generation_cache:
-            raise SettingsError(
-                "labels.partial = 'exact' asks language models in several steps and needs run.generation_cache = true, "
-                "so that no reply is paid for twice."
-            )
 
     def earlier_labelers(self, reader: str | None) -> list[str]:
         """Return the labelers whose correct answers spare a reader passages."""

@@ -42,7 +42,7 @@ def test_settings_name_the_published_model(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     expected = PublishedMiniLM().encode(TEXTS)
     assert dense_encoder("all-MiniLM-L6-v2", FirstStages()).documents(TEXTS) == pytest.approx(expected, abs=1e-6)
-    models = Models(Settings(difficulty={"encoder": "all-MiniLM-L6-v2"}, run={"vector_cache_gb": 0}))
+    models = Models(Settings(difficulty={"encoder": "all-MiniLM-L6-v2"}))
     assert models.difficulty_encoder.identity == PublishedMiniLM.identity != models.encoder.identity
     assert Models(Settings()).difficulty_encoder.identity == models.encoder.identity
 
