@@ -19,7 +19,6 @@ def _strategy(partial: str, *labelers: str) -> LabellingStrategy:
 )
 def test_who_reads_when_and_who_spares_whom(partial: str, readers: list[str], earlier: dict) -> None:
     strategy = _strategy(partial, FIRST, SECOND)
-    strategy.check()
     assert strategy.readers == readers and strategy.in_turn is bool(earlier)
     assert {name: names for name in readers if (names := strategy.earlier_labelers(name))} == earlier
 
