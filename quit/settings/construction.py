@@ -253,7 +253,7 @@ class Split(Section):
     and test from the others. `any`: train, test and dev are drawn from all questions, so that they are of one kind;
     sizes and shares then count all questions, and `test_share` those that are not in train."""
     pinned: Annotated[str | None, File()] = None
-    """Folder of an earlier release, or a JSONL file of {content_key, split}: those questions keep their split."""
+    """Folder of an earlier release: its questions keep their split."""
 
 
 class Labels(Section):

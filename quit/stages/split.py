@@ -28,7 +28,6 @@ from quit.errors import InputError, SettingsError
 from quit.evaluate.labels import SPLITS
 from quit.models.protocols import Encoder
 from quit.settings import Split
-from quit.sources.lines import json_lines
 from quit.stages.probe import parametric
 from quit.stages.stage import Context, Tables, stage
 from quit.text.answers import answer_key
@@ -36,7 +35,6 @@ from quit.text.normalize import STOP_WORDS, normalize_question
 
 PARAPHRASE = 0.8
 """Cosine of two questions from which one may paraphrase the other."""
-_PIN = "objects with content_key and split"
 
 
 @stage("split", outputs=("splits", "rejects"), sections=("split",), scope="collection", version=2)
@@ -176,33 +174,15 @@ def _content_words(question: str) -> frozenset[str]:
 
 
 def read_pins(path: str | None) -> dict[str, str]:
-    """Return content_key -> split of an earlier release: its folder, or a JSONL file of both.
+    """Return content_key -> split of an earlier release, a folder, after comparing its tables with their checksums.
 
     Several questions of a release may have one text, so ``QUESTION_ID CONTENT_KEY`` has the question's own split, and
-    the content key that of the first. Raises :class:`InputError` for a bad line, a content key with two splits, or a
-    folder whose tables are missing or were changed since.
+    the content key that of the first. Raises :class:`InputError` for a folder whose tables are missing or were changed
+    since.
     """
     if path is None:
         return {}
-    if Path(path).is_dir():
-        return _pins_of_release(Path(path))
-    pins: dict[str, str] = {}
-    for number, row in json_lines(Path(path), _PIN):
-        key, split = row.get("content_key"), row.get("split")
-        if not isinstance(key, str) or split is None:
-            raise InputError(f"{path}, line {number}: expected {_PIN}.")
-        if split not in SPLITS:
-            raise InputError(f"{path}, line {number}: split is {split!r}; it must be train, dev or test.")
-        if pins.setdefault(key, split) != split:
-            raise InputError(
-                f"{path}, line {number}: split is {split!r}, and an earlier line says {pins[key]!r} for the same "
-                "content_key: keep one of the two."
-            )
-    return pins
-
-
-def _pins_of_release(folder: Path) -> dict[str, str]:
-    """Return :func:`read_pins` of a release from its two tables, after comparing them with their checksums."""
+    folder = Path(path)
     try:
         entries = json.loads((folder / "release.json").read_text(encoding="utf-8"))["content"]["tables"]
         tables = {}

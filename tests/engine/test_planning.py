@@ -24,7 +24,6 @@ from tests.building import carry_out
 from tests.conftest import Notes
 from tests.paths import FEW, STARTER, starter_file, starter_lines
 from tests.release import small
-from tests.rows import write_lines
 from tests.stages.labelling.test_verdicts import said
 
 COMMIT = "models.bem_revision=" + "0123456789abcdef" * 2 + "01234567"
@@ -79,11 +78,13 @@ def test_pins_count_by_what_they_say_not_by_where_they_lie(tmp_path: Path) -> No
 
 
 def test_files_of_a_build_and_of_a_review_are_the_same_from_every_working_folder(tmp_path, monkeypatch) -> None:
+    rows = small.rows()
     for name, split in (("here", "test"), ("there", "dev")):
-        write_lines(tmp_path / name / "pins.jsonl", [{"content_key": "a", "split": split}])
+        rows["splits"][1]["split"] = split
+        small.freeze(tmp_path / name / "v1", rows)
         monkeypatch.chdir(tmp_path / name)
         if name == "here":
-            with locked_build(tmp_path / "W", [f"jsonl:{STARTER}"], "embedded", ["split.pinned=pins.jsonl"]) as build:
+            with locked_build(tmp_path / "W", [f"jsonl:{STARTER}"], "embedded", ["split.pinned=v1"]) as build:
                 build.begin()
             with locked_last_build(tmp_path / "W", ["review.people=people.jsonl"]):
                 pass

@@ -13,7 +13,7 @@ from quit.models.factory import Models
 from quit.settings import Split, load
 from quit.stages.split import near_identical, paraphrases, read_pins, split_questions
 from tests.release import small
-from tests.rows import table_of, tuples, write_lines
+from tests.rows import table_of, tuples
 
 
 def _questions(texts: list[str]):
@@ -135,29 +135,13 @@ def test_nobody_gives_way_to_a_question_that_leaves_itself() -> None:
 
 
 def test_pinned_questions_keep_their_split_whatever_their_draw(tmp_path) -> None:
-    texts = _numbered(50)
-    pins = tmp_path / "pins.jsonl"
-    write_lines(pins, [{"content_key": content_key(text), "split": "dev"} for text in texts[:5]])
-    kept, _ = _split(texts, [True] * 25 + [False] * 25, train_size=10, test_size=10, pinned=str(pins))
-    assert all(kept[text] == "dev" for text in texts[:5])
+    texts, rows = _numbered(50), small.rows()
+    for text, question, split in zip(texts, rows["questions"], rows["splits"]):
+        question["content_key"], split["split"] = content_key(text), "dev"
+    small.freeze(tmp_path, rows)
+    kept, _ = _split(texts, [True] * 25 + [False] * 25, train_size=10, test_size=10, pinned=str(tmp_path))
+    assert all(kept[text] == "dev" for text in texts[: len(rows["questions"])])
     assert list(kept.values()).count("train") == 10
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("{", "content_key and split"),
-        ('{"content_key": ["a"], "split": "dev"}', "expected objects with content_key and split"),
-        ('{"content_key": null, "split": "dev"}', "expected objects with content_key and split"),
-        ('{"content_key": "a", "split": "x"}', "train, dev or test"),
-        ('{"content_key": "b", "split": "test"}', "split is 'test', and an earlier line says 'dev' .*: keep one"),
-    ],
-)
-def test_a_bad_pin_is_named_by_its_line(tmp_path, line: str, message: str) -> None:
-    pins = tmp_path / "pins.jsonl"
-    pins.write_text('{"content_key": "b", "split": "dev"}\n' + line)
-    with pytest.raises(InputError, match=f"line 2.*{message}"):
-        _split(["Who?"], [True], pinned=str(pins))
 
 
 def test_pins_of_a_release_are_its_splits(tmp_path) -> None:
@@ -173,6 +157,9 @@ def test_pins_of_a_release_are_its_splits(tmp_path) -> None:
     (tmp_path / "tables" / "splits.parquet").write_bytes(b"x")
     with pytest.raises(InputError, match=r"splits.parquet was changed"):
         read_pins(str(tmp_path))
+    for other in (tmp_path / "release.json", tmp_path / "absent"):
+        with pytest.raises(InputError, match=f"{other} is not a complete release"):
+            read_pins(str(other))
     with pytest.raises(InputError, match="not a complete release"):
         read_pins(str(tmp_path / "tables"))
 
