@@ -47,32 +47,10 @@ def label_config() -> str:
 def guidelines_html() -> str:
     """Return the annotators' guidelines as HTML, for the project's instruction page.
 
-    That page has a title of its own and strips every style, list marks included: they are written into the text.
+    That page has a title of its own and strips every style, list marks included: the text writes them itself.
     """
     text = (HERE / "guidelines.md").read_text(encoding="utf-8").partition("\n")[2]
-    pieces: list[str] = []
-    numbers: list[int | None] = []
-    parser = MarkdownIt("commonmark").enable("table")
-    for token in parser.parse(text):
-        if token.type in ("ordered_list_open", "bullet_list_open"):
-            numbers.append(0 if token.type == "ordered_list_open" else None)
-        elif token.type in ("ordered_list_close", "bullet_list_close"):
-            numbers.pop()
-            pieces.append("" if numbers else "<br>")
-        elif token.type == "list_item_open":
-            if numbers[-1] is not None:
-                numbers[-1] += 1
-            indent = "&nbsp;&nbsp;&nbsp;&nbsp;" * (len(numbers) - 1)
-            pieces.append(f"<p>{indent}{'–' if numbers[-1] is None else f'{numbers[-1]}.'} ")
-        elif token.type in ("paragraph_open", "paragraph_close", "list_item_close"):
-            opens = token.type == "paragraph_open"
-            if not numbers:
-                pieces.append("<p>" if opens else "</p><br>")
-            elif token.type == "paragraph_close":
-                pieces.append("</p>")
-        else:
-            pieces.append(parser.renderer.render([token], parser.options, {}))
-    return "".join(pieces)
+    return MarkdownIt("commonmark").enable("table").render(text)
 
 
 def settled(look: Callable[[], Any]) -> Any:
