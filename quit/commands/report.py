@@ -11,14 +11,10 @@ from quit.commands import options
 from quit.commands.options import print_json, working
 from quit.common.terminal import echo
 
-SetOption = Annotated[list[str] | None, typer.Option(help="Override a setting of what is shown: pages.rows=20.")]
-
 
 def report(
     workspace: options.WorkspaceOrRelease = Path("workspace"),
     out: Annotated[Path | None, typer.Option("-o")] = None,
-    release: list[Path] | None = None,
-    set_: SetOption = None,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -27,21 +23,19 @@ def report(
 
     The page needs no network and is the same for the same workspace. People who reviewed are numbered, not named.
 
-    Examples: `quit report`, `quit report --release workspace/releases/v1 --release workspace/releases/v2 --out
-    changes.html`
+    Examples: `quit report`, `quit report -w workspace/releases/v1 --out v1.html`
 
     Args:
         out: The file to write; WORKSPACE/report.html if not given, RELEASE.html beside a release.
-        release: Folder of a release; twice, the earlier one first: show their differences.
     """
     from quit.library.tables import open_tables
 
     tables = open_tables(workspace)
     if as_json:
         with working("report", quiet):
-            print_json(tables.figures(releases=release or (), settings=set_))
+            print_json(tables.figures())
         return
-    target = tables.report(out, releases=release or (), settings=set_, progress=not quiet)
+    target = tables.report(out, progress=not quiet)
     if not quiet:
         name = target if out or tables.kind == "release" else f"{workspace}/report.html"
         echo(f"{name}: {target.stat().st_size / 1024:,.0f} KiB")
@@ -49,8 +43,7 @@ def report(
 
 def browse(
     workspace: options.WorkspaceOrRelease = Path("workspace"),
-    port: Annotated[int | None, typer.Option(min=0, max=65535)] = None,
-    set_: SetOption = None,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8095,
 ) -> None:
     """Search the questions of a workspace, or of a release, in a web browser, narrow them to what needs
     a look (leaks, no label 2, disagreement, cut replies), and open one: hints, passages, answers, verdicts, reviews,
@@ -58,7 +51,7 @@ def browse(
 
     Only this machine can reach the page, and nothing can be changed there. Ctrl-C ends it.
 
-    Examples: `quit browse --port 8095`, `quit browse -w workspace/releases/v1`
+    Examples: `quit browse --port 8096`, `quit browse -w workspace/releases/v1`
 
     Args:
         port: Port on this machine; 0 takes a free one.
@@ -66,13 +59,6 @@ def browse(
     from quit.engine.reading import settings_of
     from quit.release.view import open_to_read
     from quit.report.browse import serve
-    from quit.settings import of_section
 
     opened = open_to_read(workspace)
-    settings = settings_of(opened, of_section("pages", set_ or ()))
-    serve(
-        opened,
-        settings,
-        settings.pages.port if port is None else port,
-        lambda url: echo(f"{url}  (Ctrl-C ends it)"),
-    )
+    serve(opened, settings_of(opened), port, lambda url: echo(f"{url}  (Ctrl-C ends it)"))

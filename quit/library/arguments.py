@@ -40,7 +40,6 @@ Format = Literal[
 Overrides = Mapping[str, Any] | Sequence[str]
 """``{"judge.threshold": 0.6}``, ``{"judge": {"threshold": 0.6}}`` or ``["judge.threshold=0.6"]``; a text alone is
 a list of one."""
-Paths: TypeAlias = "str | Path | Sequence[str | Path]"
 WriteFile = Callable[[str, bytes], Path]
 """Writes a file of that name and returns its path."""
 

@@ -18,15 +18,15 @@ from quit.dataset.release import Release, open_release
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, did_you_mean
 from quit.library import exporting, jobs
-from quit.library.arguments import Overrides, Paths, Split, as_list, override_texts
+from quit.library.arguments import Overrides, Split, as_list, override_texts
 from quit.library.results import ReleaseFacts
 from quit.release.view import open_to_read
-from quit.settings import Settings, of_section
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from quit.annotation.reports import PullReport, PushReport
+    from quit.report.facts import Facts
     from quit.review.apply import ApplyReport
     from quit.review.status import ReviewStatus
     from quit.status.story import Story
@@ -210,30 +210,19 @@ class Tables:
             ).result
         return Tables(open_release(facts.path), facts)
 
-    def report(
-        self,
-        out: str | Path | None = None,
-        *,
-        releases: Paths = (),
-        settings: Overrides | None = None,
-        progress: bool = True,
-    ) -> Path:
+    def report(self, out: str | Path | None = None, *, progress: bool = True) -> Path:
         """Write one HTML page about the dataset.
 
         Args:
             out: The file; ``WORKSPACE/report.html`` if not given, ``RELEASE.html`` beside a release.
-            releases: Folders of two releases, the earlier first: show their differences.
-            settings: Of the section ``pages``.
             progress: Show how far it is.
 
         Returns:
             The path of the page.
 
         Raises:
-            InputError: Nothing was built, or a release cannot be read.
-            SettingsError: A setting is of another section.
+            InputError: Nothing was built.
         """
-        from quit.report.data import gather
         from quit.report.page import render, write
 
         opened = self._opened
@@ -243,20 +232,18 @@ class Tables:
         else:
             target = Path(out or opened.path / "report.html")
         with _working("report", progress):
-            chosen = self._page_settings(settings)
-            write(render(gather(opened, chosen, [*map(Path, as_list(releases))]), chosen.pages.rows), target)
+            write(render(self._facts()), target)
         return target
 
-    def figures(self, *, releases: Paths = (), settings: Overrides | None = None) -> dict[str, Any]:
-        """Return what the report shows as JSON-like values. Arguments and errors: as of :meth:`report`."""
+    def figures(self) -> dict[str, Any]:
+        """Return what the report shows as JSON-like values. Errors: as of :meth:`report`."""
+        return {**self._facts()}
+
+    def _facts(self) -> Facts:
+        from quit.engine.reading import settings_of
         from quit.report.data import gather
 
-        return {**gather(self._opened, self._page_settings(settings), [*map(Path, as_list(releases))])}
-
-    def _page_settings(self, settings: Overrides | None) -> Settings:
-        from quit.engine.reading import settings_of
-
-        return settings_of(self._opened, of_section("pages", override_texts(settings)))
+        return gather(self._opened, settings_of(self._opened))
 
     def review_push(
         self,

@@ -162,7 +162,7 @@ class Pages:
         with self._drawing:  # one at a time: at full size it takes a while
             version = self._lookup.version()
             if self._report is None or self._report[0] != version:
-                html = render(gather(self._workspace, self._settings), self._settings.pages.rows, _LINKS)
+                html = render(gather(self._workspace, self._settings), _LINKS)
                 self._report = version, html
         # Plots carry their styles in attributes, which only 'unsafe-inline' allows; scripts in the page stay forbidden.
         return _answer(self._report[1], "'unsafe-inline'")

@@ -9,6 +9,8 @@ from quit.render import plots
 from quit.render.table import Plot, Table, percent
 from quit.report.facts import Row
 
+MAX_ROWS = 50
+"""Rows of a list in the report; the rest is counted."""
 Pieces = Iterator[str | Table]
 """Sentences, plots and tables of a section, in its order."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -12,19 +12,19 @@ import duckdb
 from quit.common.progress import advance
 from quit.common.rows import Row, sql_rows
 from quit.dataset.files import current_files
-from quit.dataset.release import Release, list_rows, open_release
+from quit.dataset.release import Release, list_rows
 from quit.dataset.statistics import statistics_of
 from quit.engine.reading import TableReader
 from quit.engine.usage import spent, totals
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, shell_word
 from quit.evaluate.labels import SPLITS
-from quit.release.diff import diff
 from quit.release.show import imported_lines
 from quit.release.view import embedded_labels, shown_judge, shown_readers, shown_releases
+from quit.report.charts import MAX_ROWS
 from quit.report.designs import design_figures
 from quit.report.examples import example_passage, examples
-from quit.report.facts import Convergence, Difficulty, Facts, Leakage, ModelRequests, ReleaseDifference
+from quit.report.facts import Convergence, Difficulty, Facts, Leakage, ModelRequests
 from quit.report.given import given_figures
 from quit.report.labels import split_figures
 from quit.report.people import judge_figures, review_progress
@@ -39,18 +39,15 @@ from quit.version import __version__
 
 Figure = TypeVar("Figure")
 _BARS = 20  # of a histogram
-_FIGURES = 23  # steps of ``gather`` that progress is reported about
+_FIGURES = 22  # steps of ``gather`` that progress is reported about
 
 
-def gather(workspace: Workspace | Release, settings: Settings, release_pair: Sequence[Path] = ()) -> Facts:
+def gather(workspace: Workspace | Release, settings: Settings) -> Facts:
     """Return all that the report shows; ``None`` or empty where the workspace knows nothing of it.
 
-    ``release_pair``: folders of two releases, earlier and later, whose difference is wanted (empty: no difference).
-    Raises ``InputError`` where nothing has been collected yet, or for a folder that is not a release or a damaged one.
+    Raises ``InputError`` where nothing has been collected yet.
     """
-    if len(release_pair) not in (0, 2):
-        raise InputError(f"A difference needs two releases, the earlier one first; {len(release_pair)} given.")
-    releases = [open_release(path) for path in release_pair] or shown_releases(workspace)
+    releases = shown_releases(workspace)
     release = workspace if isinstance(workspace, Release) else None
     build = workspace if isinstance(workspace, Workspace) else None
     design = design_of(release, settings)
@@ -77,7 +74,7 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
             "ways_out": ways_out(left_out(build), build) if build else None,
             "sources": _figure(sql_rows(connection, _SOURCES)),
             "convergence": _figure(_convergence(connection)),
-            "leakage": _figure(_leakage(build, connection, settings) if build else None),
+            "leakage": _figure(_leakage(build, connection) if build else None),
             "probe": _figure(sql_rows(connection, PROBE)),
             "types": _figure(_types(connection)),
             "difficulty": _figure(_difficulty(connection)),
@@ -103,7 +100,6 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
             "whatif": _figure(whatif_figures(workspace, settings)),
             "designs": _figure(None if design.is_given else design_figures(workspace, settings)),
             "releases": _figure(list_rows(releases)),
-            "difference": _figure(_difference(release_pair[0], release_pair[1], releases) if release_pair else None),
         }
 
 
@@ -219,7 +215,7 @@ def _convergence(connection: duckdb.DuckDBPyConnection) -> Convergence:
     }
 
 
-def _leakage(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settings: Settings) -> Leakage:
+def _leakage(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> Leakage:
     return {
         "losses": leakage_losses(workspace),
         "hints": sql_rows(connection, "SELECT count(*) AS count FROM hints")[0]["count"],
@@ -238,7 +234,7 @@ def _leakage(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settin
         ),
         "bars": _histogram(connection, "leak_findings", "probability", "'findings'"),
         "leaking": sql_rows(connection, "SELECT count(DISTINCT question_id) AS count FROM leak_findings")[0]["count"],
-        "questions": sql_rows(connection, LEAKS, {"rows": settings.pages.rows}),
+        "questions": sql_rows(connection, LEAKS, {"rows": MAX_ROWS}),
     }
 
 
@@ -290,14 +286,3 @@ def _usage(workspace: TableReader, settings: Settings) -> ModelRequests:
 
 def _size(release: Release) -> int:
     return int(release.facts["counts"]["questions"]["all"])
-
-
-def _difference(before: Path, after: Path, releases: Iterable[Release]) -> ReleaseDifference:
-    changes = diff(before, after)
-    by_hints = {}
-    for release in releases:
-        rows = (release.facts["statistics"] or {}).get("by_hints", [])
-        by_hints[release.name] = {
-            str(row["n_hints"]): row["share"] for row in rows if row["split"] == "all" and row["label"] == 2
-        }
-    return {**changes, "by_hints": by_hints}

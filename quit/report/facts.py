@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 from quit.common.rows import Row
-from quit.release.diff import Difference
 from quit.release.rules import Effect
 from quit.report.designs import DesignFigures
 from quit.report.given import GivenFigures
@@ -92,12 +91,6 @@ class ModelRequests(TypedDict):
     costs: list[Row]
 
 
-class ReleaseDifference(Difference):
-    """``by_hints``: release -> number of hints -> share of label 2."""
-
-    by_hints: dict[str, dict[str, float]]
-
-
 class Facts(TypedDict):
     """None or empty where nothing is known. ``convergence``, ``leakage``, ``difficulty``, ``types``: of hints and
     questions; ``passage``, ``examples``: as :mod:`quit.report.examples` has them."""
@@ -141,4 +134,3 @@ class Facts(TypedDict):
     whatif: list[Effect]
     designs: DesignFigures | None
     releases: list[Row]
-    difference: ReleaseDifference | None

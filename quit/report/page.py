@@ -12,18 +12,18 @@ from quit.report.facts import Facts
 from quit.report.sections import sections
 
 
-def render(facts: Facts, rows: int, links: dict[str, str] | None = None) -> str:
+def render(facts: Facts, links: dict[str, str] | None = None) -> str:
     """Return the page; the same for the same ``facts`` (of :func:`quit.report.data.gather`).
 
-    ``rows``: of a list at most. ``links``: addresses of ``home`` (the search) and ``question`` (before an id); None: no
-    questions can be opened. Raises ``MissingDependency`` without matplotlib.
+    ``links``: addresses of ``home`` (the search) and ``question`` (before an id); None: no questions can be opened.
+    Raises ``MissingDependency`` without matplotlib.
     """
     return (
         environment()
         .get_template("report.html")
         .render(
             facts=facts,
-            sections=sections(facts, rows),
+            sections=sections(facts),
             style=Markup(template_text("style.css")),
             links=links,
         )

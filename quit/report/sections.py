@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from quit.evaluate.labels import SPLITS
-from quit.release.show import differences
 from quit.release.whatif import summary
 from quit.render.table import Plot, Table, number, plain_name, share, short_identity
-from quit.report.charts import Pieces, bars, histogram, shares_by_hints
+from quit.report.charts import MAX_ROWS, Pieces, bars, histogram
 from quit.report.designs import design_pieces
 from quit.report.facts import Facts, Leakage
 from quit.report.given import given_pieces
@@ -48,17 +47,17 @@ class Section:
         return [piece for piece in self.pieces if isinstance(piece, Table) and not isinstance(piece, Plot)]
 
 
-def sections(facts: Facts, max_rows: int) -> list[Section]:
-    """Return the sections that have anything to show; ``max_rows``: rows of a list."""
-    sections = (Section(name, title, list(pieces(facts, max_rows))) for name, title, pieces in _SECTIONS)
+def sections(facts: Facts) -> list[Section]:
+    """Return the sections that have anything to show."""
+    sections = (Section(name, title, list(pieces(facts))) for name, title, pieces in _SECTIONS)
     return [section for section in sections if section.pieces]
 
 
-def _import(facts: Facts, max_rows: int) -> Pieces:
+def _import(facts: Facts) -> Pieces:
     yield from facts["imported"]
 
 
-def _funnel(facts: Facts, max_rows: int) -> Pieces:
+def _funnel(facts: Facts) -> Pieces:
     """What is left after each stage, what was left out and why; nothing for a release."""
     steps = facts["funnel"]
     if not steps:
@@ -85,7 +84,7 @@ def _funnel(facts: Facts, max_rows: int) -> Pieces:
         yield "Nothing was left out."
 
 
-def _hints(facts: Facts, max_rows: int) -> Pieces:
+def _hints(facts: Facts) -> Pieces:
     """Convergence and leaks of the hints."""
     convergence, leakage = facts["convergence"], facts["leakage"]
     if facts["given"]:
@@ -119,7 +118,7 @@ def _leaks(leakage: Leakage) -> Pieces:
         yield Table("Leaks by question", heads, rows, (1, 3, 4), more=leakage["leaking"] - len(rows), fold=True)
 
 
-def _questions(facts: Facts, max_rows: int) -> Pieces:
+def _questions(facts: Facts) -> Pieces:
     """Types and difficulty; nothing before questions are described."""
     types, difficulty, agreement = facts["types"], facts["difficulty"], facts["type_agreement"]
     if not types:
@@ -136,7 +135,7 @@ def _questions(facts: Facts, max_rows: int) -> Pieces:
     yield replace(plot, heads=("difficulty", *SPLITS, "all", "mean"), rows=rows)
 
 
-def _validity(facts: Facts, max_rows: int) -> Pieces:
+def _validity(facts: Facts) -> Pieces:
     """What the labels rest on: hints, labelers, people."""
     yield from roles(facts["roles"])
     if facts["whatif"]:
@@ -147,7 +146,7 @@ def _validity(facts: Facts, max_rows: int) -> Pieces:
         yield from audit_pieces(facts["audit"])
 
 
-def _verdicts(facts: Facts, max_rows: int) -> Pieces:
+def _verdicts(facts: Facts) -> Pieces:
     """The judge against people, and against other judges."""
     agreements = [JudgeAgreement(**row) for row in facts["judges"]["agreements"]]
     pages = [(row["blind"], JudgeAgreement(**row["agreement"])) for row in facts["judges"]["pages"]]
@@ -168,15 +167,15 @@ def _verdicts(facts: Facts, max_rows: int) -> Pieces:
     yield from agreement_tables(agreements)
 
 
-def _review(facts: Facts, max_rows: int) -> Pieces:
+def _review(facts: Facts) -> Pieces:
     """How far the review is and how annotators agree."""
     progress = facts["review"]
     if not progress:
         return
-    yield from described(progress, max_rows)
+    yield from described(progress, MAX_ROWS)
 
 
-def _models(facts: Facts, max_rows: int) -> Pieces:
+def _models(facts: Facts) -> Pieces:
     """What language models cost."""
     usage = facts["usage"]
     if not usage["costs"]:
@@ -192,7 +191,7 @@ def _models(facts: Facts, max_rows: int) -> Pieces:
     yield Table("Language models", (*usage["heads"], "cost"), rows, note=note)
 
 
-def _releases(facts: Facts, max_rows: int) -> Pieces:
+def _releases(facts: Facts) -> Pieces:
     """Versions and their gates."""
     releases = facts["releases"]
     if not releases:
@@ -214,30 +213,17 @@ def _releases(facts: Facts, max_rows: int) -> Pieces:
         yield Table("Quality gates", heads, rows, tuple(range(1, len(releases) + 1)))
 
 
-def _difference(facts: Facts, max_rows: int) -> Pieces:
-    """What changed between two releases."""
-    changes = facts["difference"]
-    if not changes:
-        return
-    yield f"From {changes['before']['name']} to {changes['after']['name']}."
-    yield from differences(changes, max_rows)
-    points = {name: {int(size): share for size, share in sizes.items()} for name, sizes in changes["by_hints"].items()}
-    if not changes["same"] and len(points) == 2 and all(points.values()):
-        yield shares_by_hints("difference", points)
-
-
-_SECTIONS: tuple[tuple[str, str, Callable[[Facts, int], Pieces]], ...] = (
+_SECTIONS: tuple[tuple[str, str, Callable[[Facts], Pieces]], ...] = (
     ("imported", "Imported files", _import),
     ("funnel", "From sources to releases", _funnel),
     ("hints", "Hints: convergence and leakage", _hints),
     ("questions", "Types and difficulty", _questions),
-    ("labels", "Labels", lambda facts, _: label_pieces(facts)),
-    ("given", "Given passages", lambda facts, _: given_pieces(facts["given"])),
-    ("readers", "Readers", lambda facts, _: reader_pieces(facts)),
+    ("labels", "Labels", label_pieces),
+    ("given", "Given passages", lambda facts: given_pieces(facts["given"])),
+    ("readers", "Readers", reader_pieces),
     ("validity", "What the labels rest on", _validity),
     ("verdicts", "Judges and people", _verdicts),
     ("review", "Review by people", _review),
     ("models", "Costs and cache", _models),
     ("releases", "Releases", _releases),
-    ("difference", "Difference of two releases", _difference),
 )

@@ -41,15 +41,6 @@ class ReleaseSettings(Section):
     """Memory that DuckDB may take in checks and comparisons, in MB."""
 
 
-class Pages(Section):
-    """The HTML report (`quit report`) and the browser view (`quit browse`); they change no table."""
-
-    rows: int = Field(50, ge=1)
-    """Rows of a list in the report; the rest is counted."""
-    port: int = Field(8095, ge=0, le=65535)
-    """Port of `quit browse` on this machine; 0 takes a free one."""
-
-
 class Settings(Section):
     """The effective settings of a run, section by section. The keys of QA systems' sections are checked where these
     are used (:mod:`quit.qa.settings`)."""
@@ -79,7 +70,6 @@ class Settings(Section):
     benchmark: AnySection = AnySection()
     finetune: AnySection = AnySection()
     sunar: AnySection = AnySection()
-    pages: Pages = Pages()
     schedules: tuple[Schedule, ...] = ()
     serving: ServeSettings = ServeSettings()
     run: RunSettings = RunSettings()

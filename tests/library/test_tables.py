@@ -36,11 +36,6 @@ def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:
         tables.sql("SELECT nothing FROM labels")
     with pytest.raises(InputError, match="There is no question '7'"):
         tables.question(7)
-    for releases in ("v9", Path("v9"), ["v9"]):
-        with pytest.raises(InputError, match="two releases, the earlier one first; 1 given"):
-            tables.figures(releases=releases)
-    with pytest.raises(SettingsError, match="only pages settings can change here"):
-        tables.report(settings={"judge.threshold": 0.6})
     with pytest.raises(SettingsError, match="no setting 'judge.treshold'. Did you mean 'judge.threshold'"):
         quit.build(tmp_path / "V", [{"id": "1"}], settings={"judge.treshold": 0.5})
     assert not (tmp_path / "V").exists()

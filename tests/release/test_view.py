@@ -42,7 +42,7 @@ def test_the_report_shows_what_a_release_holds_and_no_more(opened: Release) -> N
     assert facts["counts"].items() >= counts.items()
     assert facts["readers"][0] == {"name": "gemma-3-1b", "role": "labeler", "kind": "published"}
     assert facts["statistics"] == opened.facts["statistics"]
-    page = render(facts, 10)
+    page = render(facts)
     for words in ("1 of 12 differ from our rule", "What is a?", "table 1.", "unjudged-answer"):
         assert words in page
     for unknown in ("From collected to released", "Leaking hints", "Types and difficulty", "nothing was spent",
@@ -77,5 +77,5 @@ def test_everything_that_shows_labels_names_the_models_behind_them_that_are_no_l
         assert sentence and sentence.startswith(f"No language models: {models}. ")
         facts = gather(opened, settings_of(opened))
         assert story(opened, "q2")["embedded_labels"] == facts["embedded_labels"] == sentence
-        assert sentence in render(facts, 10)
+        assert sentence in render(facts)
         assert opened is not built or summary(built)[-1] == sentence

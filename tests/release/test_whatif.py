@@ -182,7 +182,7 @@ def test_the_report_has_every_leave_one_out(full: Path, exact: Path) -> None:
         facts = call_quit("report", "-w", place, "--json").json()
         answered = opened(place)
         wanted = summary(answered.effects(answered.standard_rules()))
-        [section] = [section for section in sections(facts, 9) if section.name == "validity"]
+        [section] = [section for section in sections(facts) if section.name == "validity"]
         assert section.tables[0].rows == wanted.rows and len(wanted.rows) == 4
     assert " to " in str(wanted.rows)
 

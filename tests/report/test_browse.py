@@ -231,7 +231,7 @@ def test_every_screen_that_loses_a_question_to_a_leak_names_the_ways_out(tmp_pat
     screens = {
         "check": call_quit("check", tmp_path / "a.jsonl", "--no-models", code=1).out,
         "status": call_quit("status", "-w", workspace, "--left-out").out,
-        "report": Parsed(render(gather(workspace, tiny.settings()), rows=50)).text,
+        "report": Parsed(render(gather(workspace, tiny.settings()))).text,
         "browse": Parsed(client.get("/question/q4").text).text,
     }
     for name, text in screens.items():

@@ -10,7 +10,6 @@ from quit.render import plots
 from quit.render.html import spans
 from quit.report.data import gather
 from quit.report.page import render
-from tests.release import small
 from tests.report import tiny
 from tests.running import QUIT, call_quit, run_process
 
@@ -42,10 +41,7 @@ class Parsed(HTMLParser):
 
 @pytest.fixture(scope="module")
 def html(tmp_path_factory) -> str:
-    folder = tmp_path_factory.mktemp("page")
-    small.freeze(folder / "v1", small.rows(), "v1")
-    small.freeze(folder / "v2", small.without(small.rows(), "q3"), "v2")
-    return render(gather(tiny.workspace(folder / "W"), tiny.settings(), [folder / "v1", folder / "v2"]), rows=50)
+    return render(gather(tiny.workspace(tmp_path_factory.mktemp("page") / "W"), tiny.settings()))
 
 
 def test_nothing_is_asked_of_any_network(html) -> None:
@@ -77,7 +73,7 @@ def test_hints_and_what_models_wrote_are_text(tmp_path) -> None:
         row["answer"] = row["raw"] = tiny.MARKUP
     rows["leak_findings"][0] |= {"span": tiny.MARKUP, "answer": "<b>Rome</b>"}
     rows["questions"][-1]["question"] = "<i>Which city?</i>"
-    page = Parsed(render(gather(tiny.workspace(tmp_path / "W", rows), tiny.settings()), rows=50))
+    page = Parsed(render(gather(tiny.workspace(tmp_path / "W", rows), tiny.settings())))
     assert page.text.count(tiny.MARKUP) >= 3 and "<b>Rome</b>" in page.text and "<i>Which city?</i>" in page.text
     assert not {"script", "img", "b", "i"} & set(page.tags)
 
@@ -85,7 +81,7 @@ def test_hints_and_what_models_wrote_are_text(tmp_path) -> None:
 def test_records_of_one_question_are_counted(tmp_path) -> None:
     rows = tiny.rows()
     rows["origins"].append({**rows["origins"][0], "position": 9, "record_id": "9"})
-    page = Parsed(render(gather(tiny.workspace(tmp_path / "W", rows), tiny.settings()), rows=50))
+    page = Parsed(render(gather(tiny.workspace(tmp_path / "W", rows), tiny.settings())))
     assert "4 collected (jsonl: 3, wikihint: 1) from 5 records, 3 in train, dev or test" in page.text
 
 
@@ -129,11 +125,10 @@ def test_leaking_words_are_cut_out_longest_first() -> None:
 
 def test_the_command_writes_the_page_and_names_what_is_wrong(tmp_path) -> None:
     workspace = tiny.workspace(tmp_path / "W")
-    call_quit("report", "-w", workspace.path, "--set", "pages.rows=20")
+    call_quit("report", "-w", workspace.path)
     assert (workspace.path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     output = call_quit("report", "-w", workspace.path, "--json").json()
     assert dict(output["funnel"])["after collect (too few hints)"] == 4
-    assert "only pages settings" in call_quit("report", "-w", workspace.path, "--set", "split.seed=x", code=4).err
 
 
 @pytest.mark.slow

@@ -118,9 +118,9 @@ def workspace(folder: Path, rows_by_table: small.Rows | None = None, shards: int
     return opened
 
 
-def settings(**pages: int) -> Settings:
+def settings() -> Settings:
     """Return settings with the two readers of the tables, and the labeler priced."""
     priced = {"price_prompt": 2.0, "price_cached": 0.5, "price_completion": 4.0}
     readers = [{"name": "one", "role": "labeler", **AT_S, **priced}, {"name": "two", "role": "reader", **AT_S}]
-    sections = served("http://localhost:1", passages={"hints": 2}, pages=pages)
+    sections = served("http://localhost:1", passages={"hints": 2})
     return parse({**sections, "readers": readers})
