@@ -7,7 +7,7 @@ from quit.engine.reading import settings_of
 from quit.release.import_release import import_release
 from quit.release.view import embedded_labels, open_to_read, shown_readers
 from quit.report.data import gather
-from quit.report.lookup import Lookup
+from quit.report.lookup import Lookup, Search
 from quit.report.page import render
 from quit.settings import Settings
 from quit.status.story import story
@@ -52,7 +52,7 @@ def test_the_report_shows_what_a_release_holds_and_no_more(opened: Release) -> N
 
 def test_questions_can_be_searched(opened: Release) -> None:
     lookup = Lookup(opened)
-    matching = lookup.search("secönd lima")
+    matching = lookup.search(Search("secönd lima"))
     assert [(row["question_id"], row["state"], row["fully"]) for row in matching.rows] == [("c", "dev", 0)]
     assert lookup.releases("a") == [{"release": "quit", "split": "test", "passages": 4, "fully": 2}]
 
