@@ -120,16 +120,18 @@ _LISTS = {
 }
 
 
-def differences(changes: Difference, limit: int = 0) -> list[Table | str]:
-    """Return what a diff (:func:`quit.release.diff.diff`) says, as sentences and tables; ``limit``: rows per
-    list, 0 for all."""
-    if changes["same"]:
-        return ["The content is the same."]
+def changelog(changes: Difference, limit: int = 50) -> str:
+    """Return a diff (:func:`quit.release.diff.diff`) as Markdown for a changelog; ``limit``: rows per list, 0 for
+    all."""
     before, after = changes["before"], changes["after"]
+    ids = f"Content id `{before['content_id']}` -> `{after['content_id']}`."
+    pieces: list[Table | str] = [f"## {after['name']} (after {before['name']})", ids]
+    if changes["same"]:
+        return markdown([*pieces, "The content is the same."])
     counts = ", ".join(
         f"{split} {before['questions'][split]:,} -> {after['questions'][split]:,}" for split in before["questions"]
     )
-    pieces: list[Table | str] = [
+    pieces += [
         f"Questions: {len(changes['added']):,} added, {len(changes['removed']):,} removed, {len(changes['moved']):,} "
         f"in another split ({counts}); {len(changes['passages']):,} with other passages.",
         f"Labels: {counted(changes['labels_up'], 'passage')} from 1 to 2, {changes['labels_down']:,} from 2 to 1, of "
@@ -142,14 +144,7 @@ def differences(changes: Difference, limit: int = 0) -> list[Table | str]:
             shown = [tuple(map(_cell, row.values())) for row in rows[: limit or None]]
             words = tuple(at for at, name in enumerate(rows[0]) if name not in ("up", "down"))
             pieces.append(Table(title, tuple(rows[0]), shown, words, more=len(rows) - len(shown)))
-    return pieces
-
-
-def changelog(changes: Difference, limit: int = 50) -> str:
-    """Return a diff as Markdown for a changelog; ``limit``: rows per list, 0 for all."""
-    before, after = changes["before"], changes["after"]
-    ids = f"Content id `{before['content_id']}` -> `{after['content_id']}`."
-    return markdown([f"## {after['name']} (after {before['name']})", ids, *differences(changes, limit)])
+    return markdown(pieces)
 
 
 def _cell(value: Any) -> str:
