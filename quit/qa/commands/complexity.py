@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -97,7 +97,8 @@ _REPLIES = {
 }
 
 
-def pieces(summary: dict[str, Any]) -> Iterator[Table | str]:
+def pieces(summary: Mapping[str, Any]) -> Iterator[Table | str]:
+    """Yield counts, agreement with what is known, and what became of language models' replies."""
     yield (
         f"{summary['questions']} questions: {summary['answerable']} answerable by one document, "
         f"{summary['complete']} complete, {summary['complex']} complex"

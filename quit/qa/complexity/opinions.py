@@ -3,9 +3,8 @@ without documents."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator, ChatRequest
@@ -29,7 +28,7 @@ class Opinion:
     replies came to."""
 
     verdicts: list[bool | None]
-    facts: dict[str, Any]
+    facts: dict[str, str | Mapping[str, int]]
 
 
 class ComplexityBaseline:
@@ -69,8 +68,8 @@ class OwnAnswers:
             "unread_verdicts": verdicts.count(None),
         }
         parts = (self._generator.identity, self._prompt.identity, f"{ANSWER_TOKENS} tokens")
-        facts = {"answers": "|".join(parts), "answers_judged_by": self._judge.identity, "answer_replies": counts}
-        return Opinion(verdicts, facts)
+        who = {"answers": "|".join(parts), "answers_judged_by": self._judge.identity}
+        return Opinion(verdicts, {**who, "answer_replies": counts})
 
 
 def opinion_models(models: Models, settings: QaSettings) -> dict[str, ComplexityBaseline | OwnAnswers]:

@@ -139,7 +139,7 @@ def rate(
     return ratings
 
 
-def write(ratings: Ratings, folder: Path, about: dict[str, Any]) -> dict[str, Any]:
+def write(ratings: Ratings, folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
     """Write ``complexity.parquet`` (:class:`Ratings` without ``label``) and ``complexity.json``; return
     the latter. ``about``: what else it has.
 

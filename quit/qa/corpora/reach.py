@@ -119,7 +119,7 @@ def reach_table(rows: Sequence[dict[str, Any]]) -> Table:
     return Table("", columns, [[_cell(name, row.get(name, "")) for name in columns] for row in rows], (1,), note)
 
 
-def _cell(name: str, value: Any) -> Any:
+def _cell(name: str, value: object) -> object:
     if isinstance(value, float):
         return f"{value:.0f}" if name.startswith("pool") else f"{value:.3f}"
     return value

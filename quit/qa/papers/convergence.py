@@ -41,18 +41,18 @@ def answer_scores(reply: str, answers: Sequence[str]) -> tuple[float, ...]:
     return (float(text in golds), float(contained), *best[1:], best[0])
 
 
-def design_rows(place: Path) -> list[dict[str, Any]]:
+def design_rows(path: Path) -> list[dict[str, Any]]:
     """Return the mean ``METRICS`` of a build's or release's passages by ``reader``, ``by`` (what chose a set of hints:
     ``convergence``, ``cosine``), ``end`` (``low``, ``high``) and ``order`` (``both``, ``ascending``, ``descending``),
     with the number of ``passages``.
 
     Raises ``InputError`` where passages are no such extremes, or some readers were not asked about some of them.
     """
-    subject = subject_from(open_to_read(place))
+    subject = subject_from(open_to_read(path))
     design, encoder = subject.settings.passages, Models(subject.settings).encoder
     if not design.extremes or not {*design.orders} <= {"ascending", "descending"}:
         raise InputError(
-            f"The passages of {place} are not the sets of hints with the lowest and highest mean convergence or "
+            f"The passages of {path} are not the sets of hints with the lowest and highest mean convergence or "
             "cosine, in ascending or descending order: build with --profile convergence (docs/howto/designs.md)."
         )
     dataset = Dataset.read(subject.files, subject.readers)
@@ -75,7 +75,7 @@ def design_rows(place: Path) -> list[dict[str, Any]]:
         return chosen
 
     readers = [info.name for info in dataset.ordered_readers]
-    sums = defaultdict[tuple[str, ...], Any](lambda: np.zeros(1 + len(METRICS)))
+    sums = defaultdict[tuple[str, ...], np.ndarray](lambda: np.zeros(1 + len(METRICS)))
     for block in dataset.blocks(np.arange(len(dataset.ids))):
         names, sets = (column.to_pylist() for column in (block.passages.table.permutation, block.passages.table.subset))
         for position, (start, stop) in zip(block.positions.tolist(), pairwise(block.passages.starts.tolist())):
