@@ -237,6 +237,6 @@ def check_labelers(settings: Settings) -> None:
     """Raise ``SettingsError`` for settings that can label nothing."""
     if not settings.labelers:
         raise SettingsError(
-            "The profile names no reader with role 'labeler'; labels need at least one. Profiles do not inherit: "
-            "start from a complete copy, such as: quit settings --profile embedded --toml > mine.toml"
+            "The profile names no reader with role 'labeler'; labels need at least one. Name one under [[readers]], "
+            "or start from a copy: quit settings --profile embedded --toml > mine.toml"
         )

@@ -5,7 +5,7 @@ A package adds one by an entry point in ``quit.retrievers``, ``quit.rerankers`` 
 callable (a class will do). It is called with a :class:`PluginContext` and returns, respectively, a
 :class:`quit.retrieval.protocols.FirstStage`, a :class:`quit.retrieval.protocols.Scorer` or a
 :class:`quit.models.protocols.Reader`. On the command line it is ``NAME`` or ``NAME:ARGUMENT``. A class without an entry
-point is named ``package.module:Name``; if it has no ``identity``, a hash of its source is used.
+point is named ``package.module:Name``. It has an ``identity``, which changes when results change.
 
 Making one must be cheap: ``identity`` is asked for before it is known whether there is anything to do.
 """
