@@ -22,8 +22,9 @@ def without_secrets_in_logs() -> None:
         record = make(*arguments, **more)
         try:
             message = record.getMessage()
-        except Exception:  # the handler says what is wrong with it
-            return record
+        except Exception:  # a format that does not fit its values
+            message = record.msg = f"{record.msg} {record.args!r}"
+            record.args = ()
         if (clean := visible(without_secrets(message))) != message:
             record.msg, record.args = clean, ()
         if record.exc_info and isinstance(record.exc_info[1], QuitError):

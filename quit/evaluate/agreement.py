@@ -2,6 +2,7 @@
 
 Cohen, A coefficient of agreement for nominal scales (1960); Krippendorff, Computing Krippendorff's alpha-reliability
 (2011). Both are None where they are not defined: no item that two people judged, or only one value in use.
+:func:`kappas` is None already where one of the two always says the same: kappa is then 0 whatever the other says.
 """
 
 from __future__ import annotations

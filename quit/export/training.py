@@ -103,8 +103,9 @@ class Selection:
     def facts(self) -> dict[str, Any]:
         """Return what the manifest says. Raises ``InputError`` when no question of any split could be used."""
         if not any(count["questions"] for count in self.counts.values()):
-            can_help = any(count["without_negative"] for count in self.counts.values())
-            cure = "Choose another kind of negatives." if can_help else f"None has label {FULLY}: use more questions."
+            cure = "Use more questions."
+            if self.options.kind == "other" and any(count["without_negative"] for count in self.counts.values()):
+                cure = "Take negatives of any label (--negative-kind any), or use more questions."
             raise InputError(
                 f"No question of {' or '.join(TUNING_SPLITS)} has both a passage of label {FULLY} and a negative of "
                 f"the kind {self.options.kind!r}: there is nothing to fine-tune on. {cure}"

@@ -175,7 +175,9 @@ LEAKS = """
     GROUP BY ALL ORDER BY leaking DESC, l.question_id LIMIT $rows
 """
 """Questions with leaking hints, those with most first."""
-_PARAMETRIC = "SELECT split, count(*) AS questions, count(*) FILTER (parametric) AS parametric FROM splits GROUP BY 1"
+_PARAMETRIC = """
+    SELECT split, count(*) AS questions, count(*) FILTER (parametric) AS parametric FROM splits GROUP BY 1 ORDER BY 1
+"""
 _SOURCES = "SELECT source, count(*) AS questions FROM questions GROUP BY 1 ORDER BY 2 DESC, 1"
 _REJECTS = """
     SELECT stage, kind, reason, count(*) AS count, min(detail) AS example FROM rejects

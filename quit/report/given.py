@@ -20,9 +20,10 @@ _ROWS = f"""CREATE TEMP VIEW given_rows AS SELECT l.question_id, s.parametric IS
         WHEN 'equivalence' THEN '{CONTAINS[1]}' ELSE '{CONTAINS[0]}' END AS contains
     FROM labels l JOIN splits s USING (question_id) JOIN ranked_hints r ON r.question_id = l.question_id
         AND r.rank + 1 = instr('{HINT_CHARACTERS}', l.permutation) JOIN hints h ON h.hint_id = r.hint_id"""
-_CELLS = (
-    "SELECT contains, parametric, count(*) AS passages, count(*) FILTER (fully) AS fully FROM given_rows GROUP BY ALL"
-)
+_CELLS = """
+    SELECT contains, parametric, count(*) AS passages, count(*) FILTER (fully) AS fully FROM given_rows GROUP BY ALL
+    ORDER BY ALL
+"""
 _PAIRS = ("fully", f"contains = '{CONTAINS[0]}'", "contains <> 'no'")
 
 

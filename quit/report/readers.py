@@ -19,7 +19,7 @@ PROBE = """
     SELECT reader, count(DISTINCT question_id) AS questions, count(*) AS answers,
            count(*) FILTER (answer = 'NO ANSWER') AS no_answer, count(*) FILTER (correct) AS correct,
            count(DISTINCT question_id) FILTER (correct) AS known
-    FROM probe_answers GROUP BY 1
+    FROM probe_answers GROUP BY 1 ORDER BY 1
 """
 """Answers without hints, by reader. ``known``: questions that the reader answers correctly in any repetition."""
 

@@ -146,9 +146,22 @@ def kind_of(path: Path) -> str:
 
 
 def is_array(path: Path) -> bool:
-    """Return whether a file begins with ``[``: it is a JSON array then, whatever its name."""
+    """Return whether a file is a JSON array, whatever its name: it begins with ``[``, and is not JSON Lines."""
     with reading(path, "JSON") as file:
-        return file.read(4096).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
+        begins = file.read(4096).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
+    return begins and not _is_lines(path)
+
+
+def _is_lines(path: Path) -> bool:
+    """Return whether the first line of a file that is not blank is a whole JSON value, and another one follows."""
+    with reading(path, "JSON Lines") as file:
+        lines = (line for line in iter(lambda: file.readline(MAX_LINE), b"") if line.strip())
+        first, follows = next(lines, b""), any(lines)
+    try:
+        _DECODER.decode(first.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return False
+    return follows
 
 
 def json_items(path: Path, expected: str, marks: frozenset[str]) -> Iterator[Item]:
@@ -159,15 +172,10 @@ def json_items(path: Path, expected: str, marks: frozenset[str]) -> Iterator[Ite
     line and column.
     """
     check_file(path, expected)
-    if begins_with(path, PARQUET) or is_array(path):
+    if begins_with(path, PARQUET) or is_array(path) or _is_lines(path):
         yield from line_items(path, expected)
         return
-    text = read_text(path, expected)
-    value, end = _decode(text, _skip(text, 0), path, expected, "the file")
-    if _skip(text, end) < len(text):
-        del text, value
-        yield from line_items(path, expected)
-        return
+    value = read_json(path, expected)
     if not isinstance(value, dict):
         raise InputError(f"{path} holds {describe(value)}; expected {expected}.")
     if marks & value.keys():

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from quit.common.opening import PARQUET, begins_with
 from quit.common.parquet import Owner, opened
 from quit.errors import InputError
 from quit.sources import drafts, fields
@@ -26,7 +27,7 @@ _PASSAGES = "a list of texts or of objects with 'text'"
 
 
 def read(path: Path) -> Iterator[SourceRecord]:
-    """Yield the records of a file of the documented schema; a name that ends in ``.parquet`` is read as Parquet.
+    """Yield the records of a file of the documented schema: JSON Lines, a JSON array or Parquet, whatever its name.
 
     A file of *Context Convergence* (Mozafari, Piryani and Jatowt, SIGIR 2026; layout by its program, no such file was
     seen) is read too: `candidate_answers` of questions are candidates, those of hints scores; its replies are not read.
@@ -35,7 +36,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
     near miss among them is named. Raises ``InputError`` for a file that cannot be read or holds no usable record.
     """
     expected = _GIVEN if fields.is_given(path.name) else EXPECTED
-    items = _parquet(path) if path.suffix.lower() == ".parquet" else line_items(path, expected)
+    items = _parquet(path) if begins_with(path, PARQUET) else line_items(path, expected)
     return drafts.records(items, "jsonl", parse, path, expected)
 
 
@@ -68,13 +69,14 @@ def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     answers = fields.as_texts(fields.need(record, "answers", "a text or a list of texts"), "answers")
     name, expected, draft = ("passages", _PASSAGES, _passage) if given else ("hints", _HINTS, _hint)
     hints = fields.as_list(fields.need(record, name, expected), name, expected)
+    candidates = "candidates" if record.get("candidates") else "candidate_answers"
     kind = fields.as_object(record.get("question_type") or {}, "question_type")
     return DraftRecord(
         record_id,
         question,
         answers,
         [draft(hint, f"{name}[{index}]", answers) for index, hint in enumerate(hints)],
-        candidates=fields.as_texts(record.get("candidates") or record.get("candidate_answers") or [], "candidates"),
+        candidates=fields.as_texts(record.get(candidates) or [], candidates),
         coarse=fields.as_label(kind.get("coarse"), "question_type.coarse"),
         fine=fields.as_label(kind.get("fine"), "question_type.fine"),
         difficulty=fields.as_label(record.get("difficulty"), "difficulty"),
@@ -85,7 +87,10 @@ def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
 def _passage(passage: Any, name: str, answers: list[str]) -> DraftHint:
     if not isinstance(passage, dict):
         return DraftHint(passage)
-    text, title = fields.need(passage, "text", "a text", f"{name}."), fields.as_label(passage.get("title"), "title")
+    text, title = (
+        fields.need(passage, "text", "a text", f"{name}."),
+        fields.as_label(passage.get("title"), f"{name}.title"),
+    )
     whole = f"{title} {text}" if title and isinstance(text, str) else text
     relevance = fields.as_number(passage.get("relevance"), f"{name}.relevance", "a number from 0")
     if relevance is not None and relevance < 0:
@@ -104,12 +109,13 @@ def _hint(hint: Any, name: str, answers: list[str]) -> DraftHint:
         return DraftHint(hint)
     if "hint" not in hint and "text" not in hint:
         fields.need(hint, "hint", "a text", f"{name}.")
+    scores = "candidate_answers" if hint.get("scores") is None else "scores"
     return DraftHint(
         hint.get("hint") if hint.get("hint") is not None else hint.get("text"),
         rank=fields.as_rank(hint.get("rank"), f"{name}.rank"),
         convergence=fields.as_convergence(hint.get("convergence"), f"{name}.convergence"),
         url=fields.as_label(hint.get("url"), f"{name}.url"),
-        scores=fields.as_scores(hint.get("scores", hint.get("candidate_answers")), f"{name}.scores", answers),
+        scores=fields.as_scores(hint.get(scores), f"{name}.{scores}", answers),
     )
 
 

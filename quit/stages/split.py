@@ -192,7 +192,9 @@ def read_pins(path: str | None) -> dict[str, str]:
                 raise InputError(f"split.pinned: {file} was changed since it was released (its checksum differs).")
             tables[name] = rows_of(file, columns).to_pylist()
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"split.pinned: {folder} is not a complete release: {error!r}.") from error
+        raise InputError(
+            f"split.pinned: {folder} is not a complete release. Look at it: quit release verify {folder}"
+        ) from error
     split_of = {row["question_id"]: row["split"] for row in tables["splits"]}
     pins = {}
     for identity, key in ((row["question_id"], row["content_key"]) for row in tables["questions"]):

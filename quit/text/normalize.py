@@ -21,7 +21,13 @@ _LETTERS = str.maketrans(
 _SIGNS = (
     (re.compile(r"(?<=[\w+])\+(?!\w)"), " plus "),
     (re.compile(r"(?<=\w)[#♯](?!\w)"), " sharp "),
-    (re.compile(r"(?<![^\s(])[-−](?=\d)"), " minus "),
+    (re.compile(r"(?<=\d)\s*\+\s*(?=\d)"), " plus "),
+    (re.compile(r"(?<=\d)\s+[-−–]\s+(?=\d)|(?<!\w)[-−–](?=\d)"), " minus "),
+    (re.compile(r"(?<=\d)\s*[*×]\s*(?=\d)"), " times "),
+    (re.compile(r"(?<=\d)/(?=\d)"), " slash "),
+    (re.compile(r"(?<=\d)\s*%"), " percent "),
+    (re.compile(r"(?<=\d)\s*<\s*(?=\d)"), " less than "),
+    (re.compile(r"(?<=\d)\s*>\s*(?=\d)"), " greater than "),
 )
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
@@ -87,7 +93,7 @@ def spaced(text: str) -> str:
 
 def normalize_question(text: str) -> str:
     """Return the form in which two questions, or two hints, are compared: folded words, with the signs that make
-    another word of one (``C++``, ``F#``, ``-40``) as words."""
+    another word of one (``C++``, ``F#``, ``-40``, ``50%``) or stand between numbers (``7 + 3``, ``1/2``) as words."""
     folded = fold(text)
     for sign, word in _SIGNS:
         folded = sign.sub(word, folded)

@@ -119,6 +119,37 @@ def test_a_file_of_context_convergence_has_candidates_and_scores(tmp_path):
     assert list(record.question.hints[0].scores.items()) == [("Venus", 0), ("Mars", 1)]
 
 
+def test_a_null_leaves_room_for_the_other_name_and_faults_name_the_field_that_is_there(tmp_path):
+    hint = {"hint": "It is red.", "scores": None, "candidate_answers": {"Mars": 1, "Venus": 0}}
+    (record,) = read("jsonl", tmp_path, good("jsonl", hints=[hint]))
+    assert list(record.question.hints[0].scores.items()) == [("Venus", 0), ("Mars", 1)]
+    passage = {"text": "Mars is red.", "title": ["t"]}
+    for change, field in (
+        ({"candidate_answers": 5, "candidates": ...}, "'candidate_answers'"),
+        ({"hints": [{**hint, "candidate_answers": 5}]}, r"'hints\[0\].candidate_answers'"),
+        ({"hints": ..., "passages": [passage]}, r"'passages\[0\].title'"),
+    ):
+        with pytest.raises(InputError, match=f"Field {field}"):
+            read("jsonl", tmp_path, good("jsonl", **change))
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "triviahg"])
+def test_a_first_line_that_is_a_list_costs_that_line_alone(tmp_path, kind):
+    path = tmp_path / "s.json"
+    path.write_text("[1]\n" + json.dumps(good(kind)) + "\n", encoding="utf-8")
+    first, second = read_source(SourceRef(kind, path))
+    assert first.rejects and not first.question and second.question
+
+
+def test_parquet_is_known_by_its_bytes(tmp_path):
+    hints = [f"It is hint {number} of Mars." for number in range(5)]
+    table = pa.Table.from_pylist([{"id": "1", "question": "Which planet?", "answers": ["Mars"], "hints": hints}])
+    unread = pa.array([10**7], pa.date32())  # beyond the years of Python
+    pq.write_table(table.append_column("seen", unread), tmp_path / "s.jsonl")
+    [record] = read_source(SourceRef("jsonl", tmp_path / "s.jsonl"))
+    assert record.question.question == "Which planet?"
+
+
 def test_the_gold_answer_needs_a_score(tmp_path):
     hint = {"hint": "It has two moons.", "scores": {"Io": 0, "Mars": None, "Venus": 1}}
     with pytest.raises(InputError, match=r"'hints\[0\].scores' has no score of the text 'Mars', the gold answer"):

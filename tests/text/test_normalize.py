@@ -44,6 +44,9 @@ def test_questions_keep_their_articles_and_words_have_places() -> None:
     assert normalize_question("Is C++, C# or A+ at −40, not 1914-18?") == (
         "is c plus plus c sharp or a plus at minus 40 not 1914 18"
     )
+    texts = ("7 + 3", "7 - 3", "7 × 3", "1/2", "1.2", "50%", "50", "3 < 4", "3 > 4", '"-40"', "40")
+    assert len({normalize_question(text) for text in texts}) == len(texts), "a sign makes another question"
+    assert normalize_question("1914–1918") == normalize_question("1914-1918") == "1914 1918"
     assert words("Édouard’s don't, 3.5!") == ["Édouard’s", "don't", "3", "5"]
     text = "It's a test."
     assert [text[start:end] for start, end in word_spans(text)] == words(text)

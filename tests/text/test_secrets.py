@@ -90,6 +90,8 @@ def test_a_log_record_holds_no_secret(records: None, caplog: pytest.LogCaptureFi
     log.warning("plain %d", 3)
     assert caplog.text.count(f"({ACCESS})") == 4 and not _holds_a_piece(caplog.text)
     assert "Traceback" in caplog.text and caplog.records[-1].args == (3,)
+    log.warning("not a number: %d", KEY)
+    assert "not a number" in caplog.text and not _holds_a_piece(caplog.text)
     caplog.clear()
     try:
         raise InputError("no such file: name another")

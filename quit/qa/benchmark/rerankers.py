@@ -150,4 +150,5 @@ class Upr(_LanguageModel):
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
-        return load_pretrained("AutoModelForSeq2SeqLM", self._name, device=self._device)
+        what = "The encoder-decoder of UPR"
+        return load_pretrained("AutoModelForSeq2SeqLM", self._name, device=self._device, what=what)
