@@ -159,7 +159,7 @@ def _notes_on_files(refs: Sequence[SourceRef], records: _Records) -> list[Note]:
 
 def _unit(ref: SourceRef) -> str:
     """Return what a position counts."""
-    from quit.sources.files import is_array
+    from quit.sources.items import is_array
 
     counts = unit(ref.kind, ref.path.name)
     return "record" if counts == "line" and is_array(ref.path) else counts

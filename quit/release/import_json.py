@@ -28,7 +28,8 @@ from quit.export.files import read_manifest
 from quit.export.release_json import PAPER_LABELERS, PAPER_READERS
 from quit.models.protocols import NO_ANSWER
 from quit.sources.fields import describe, quote
-from quit.sources.files import array_items, check_file, reading
+from quit.sources.files import check_file, reading
+from quit.sources.items import array_items
 from quit.stages.labelling.passages import PermutationTable, permutation_table, subset_of
 from quit.text.answers import answer_key
 

@@ -21,7 +21,7 @@ from quit.errors import InputError
 from quit.retrieval.records import STAGE, CorpusRecord, RawDocument, clean, clean_id, whole
 from quit.sources.drafts import Item
 from quit.sources.fields import plain, quote
-from quit.sources.files import is_array
+from quit.sources.items import is_array
 from quit.sources.lines import objects
 from quit.sources.records import Reject
 

@@ -11,7 +11,7 @@ from quit.retrieval.records import clean_id
 from quit.retrieval.trec import best_first, read_qrels, read_run
 from quit.sources.drafts import as_record
 from quit.sources.fields import BadRecord, quote
-from quit.sources.files import line_items
+from quit.sources.items import line_items
 
 EXPECTED = "JSON Lines or Parquet with id, question and answers"
 

@@ -15,7 +15,8 @@ from quit.common.rows import first_by
 from quit.errors import InputError
 from quit.retrieval.records import clean_id
 from quit.sources.fields import describe, quote
-from quit.sources.files import check_file, read_json, reading
+from quit.sources.files import check_file, reading
+from quit.sources.json_text import read_json
 from quit.text.words import counted
 
 RUN = (

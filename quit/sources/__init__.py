@@ -19,7 +19,8 @@ from quit.common.files import file_mark, files_to_read, known_checksum
 from quit.common.opening import ending
 from quit.errors import InputError, QuitError, SettingsError, check_known
 from quit.sources.fields import plain
-from quit.sources.files import check_file, kind_of
+from quit.sources.files import check_file, read_text
+from quit.sources.json_text import DECODER
 from quit.sources.records import SourceRecord
 
 
@@ -28,7 +29,7 @@ class Source:
     """One kind of source, read by the module of its name.
 
     ``licence`` and ``citation`` are those of the published data; a user's own file has none. ``passages``: whether its
-    records may have passages in place of hints.
+    records may have passages in place of hints. ``marks``: fields that tell a JSON record of this kind from others.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Source:
     citation: str | None = None
     folder: bool = False
     passages: bool = False
+    marks: frozenset[str] = frozenset()
 
     def read(self, path: Path) -> Iterator[SourceRecord]:
         """Yield a ``SourceRecord`` for each position of the file."""
@@ -72,6 +74,7 @@ SOURCES: dict[str, Source] = {
             licence="MIT",
             citation="Mozafari, Jangra and Jatowt. TriviaHG: A Dataset for Automatic Hint Generation from Factoid "
             "Questions. SIGIR 2024. https://doi.org/10.1145/3626772.3657855",
+            marks=frozenset({"Question", "Hints", "ExactAnswer"}),
         ),
         Source(
             "wikihint",
@@ -79,8 +82,14 @@ SOURCES: dict[str, Source] = {
             licence="CC BY 4.0",
             citation="Mozafari, Gerhold and Jatowt. WikiHint: A Human-Annotated Dataset for Hint Ranking and "
             "Generation. SIGIR 2025.",
+            marks=frozenset({"question", "answer", "hints"}),
         ),
-        Source("jsonl", "Your own questions: JSON Lines or Parquet of the documented schema.", passages=True),
+        Source(
+            "jsonl",
+            "Your own questions: JSON Lines or Parquet of the documented schema.",
+            passages=True,
+            marks=frozenset({"question", "answers", "hints"}),
+        ),
         Source("csv", "Your own questions from a spreadsheet: CSV.", passages=True),
         Source("huggingface", "A Hugging Face dataset folder with the same columns.", folder=True, passages=True),
         Source(
@@ -89,14 +98,31 @@ SOURCES: dict[str, Source] = {
             licence="CC BY 4.0",
             citation="Trivedi, Balasubramanian, Khot and Sabharwal. MuSiQue: Multihop Questions via Single-hop "
             "Question Composition. TACL 2022. https://doi.org/10.1162/tacl_a_00475",
+            marks=frozenset({"question", "paragraphs", "question_decomposition"}),
             passages=True,
         ),
-        Source("hinteval", "A dataset of the toolkit HintEval, stored as JSON."),
+        Source("hinteval", "A dataset of the toolkit HintEval, stored as JSON.", marks=frozenset({"subsets"})),
     )
 }
 
 BARE = {".jsonl": "jsonl", ".parquet": "jsonl", ".csv": "csv", ".tsv": "csv"}
 _SHEETS = (".xlsx", ".xls", ".ods")
+
+
+def kind_of(path: Path) -> str:
+    """Return the source kind whose fields the first record of a JSON or JSON Lines file has; "" if of none."""
+    try:
+        value, _ = DECODER.raw_decode(read_text(path, "JSON").lstrip())
+    except (InputError, ValueError, RecursionError):
+        return ""
+    while isinstance(value, dict | list) and value:  # an array, ids or splits of records
+        if isinstance(value, dict):
+            kind = next((name for name, source in SOURCES.items() if source.marks and source.marks <= value.keys()), "")
+            if kind and (kind != "wikihint" or isinstance(value["question"], dict)):
+                return kind
+            value = list(value.values())
+        value = value[0]
+    return ""
 
 
 def split_source(text: str) -> tuple[str, str]:

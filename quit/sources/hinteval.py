@@ -14,7 +14,8 @@ from quit.errors import InputError
 from quit.sources import drafts, fields
 from quit.sources.drafts import DraftHint, DraftRecord, Item
 from quit.sources.fields import MAX_QUOTE, describe, quote
-from quit.sources.files import check_file, read_json
+from quit.sources.files import check_file
+from quit.sources.json_text import read_json
 from quit.sources.records import SourceRecord
 
 EXPECTED = "a HintEval dataset as JSON (Dataset.store_json): an object with subsets -> instances"

@@ -14,7 +14,8 @@ from quit.errors import InputError
 from quit.sources import drafts, fields
 from quit.sources.drafts import DraftHint, DraftRecord, Item
 from quit.sources.fields import BadRecord
-from quit.sources.files import check_file, line_items, row_items
+from quit.sources.files import check_file
+from quit.sources.items import line_items, row_items
 from quit.sources.records import SourceRecord
 
 EXPECTED = "JSON Lines or Parquet with id, question, answers and hints or passages (schemas/question.schema.json)"

@@ -1,6 +1,6 @@
 """JSON Lines that people write for a command: rows with their line numbers, where a bad line is an error.
 
-In files of questions and documents a bad line is a reject: :mod:`quit.sources.files`.
+In files of questions and documents a bad line is a reject: :mod:`quit.sources.items`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from quit.errors import InputError, did_you_mean
 from quit.sources.drafts import Item
 from quit.sources.fields import describe
-from quit.sources.files import line_items
+from quit.sources.items import line_items
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -31,7 +31,7 @@ def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def objects(path: Path, expected: str) -> Iterator[tuple[Item, dict[str, Any]]]:
-    """Yield the items of a file (:func:`quit.sources.files.line_items`) with their objects.
+    """Yield the items of a file (:func:`quit.sources.items.line_items`) with their objects.
 
     Raises ``InputError`` for a file that cannot be read, and, naming file and line, for what is no object with each key
     once.

@@ -13,7 +13,7 @@ from typing import Any
 from quit.sources import drafts, fields, jsonl
 from quit.sources.drafts import DraftRecord
 from quit.sources.fields import BadRecord
-from quit.sources.files import line_items
+from quit.sources.items import line_items
 from quit.sources.records import SourceRecord
 
 EXPECTED = "MuSiQue's JSON Lines with id, question, answer and paragraphs"

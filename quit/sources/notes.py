@@ -11,7 +11,7 @@ from typing import Any
 
 from quit.errors import InputError
 from quit.sources.fields import quote
-from quit.sources.files import line_items
+from quit.sources.items import line_items
 from quit.sources.jsonl import READ
 from quit.sources.leftovers import left_over
 from quit.sources.records import RawQuestion

@@ -13,7 +13,7 @@ from typing import Any
 from quit.sources import drafts, fields
 from quit.sources.drafts import DraftHint, DraftRecord
 from quit.sources.fields import BadRecord
-from quit.sources.files import json_items
+from quit.sources.items import json_items
 from quit.sources.records import SourceRecord
 
 EXPECTED = "a TriviaHG file: a JSON array of objects with Q_ID, Question, Hints and ExactAnswer"

@@ -11,7 +11,7 @@ from typing import Any
 
 from quit.sources import drafts, fields
 from quit.sources.drafts import DraftHint, DraftRecord
-from quit.sources.files import json_items
+from quit.sources.items import json_items
 from quit.sources.records import SourceRecord
 
 EXPECTED = "a WikiHint file: a JSON array of objects with id, question, answer and hints"

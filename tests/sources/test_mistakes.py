@@ -14,7 +14,7 @@ import pytest
 from quit.errors import InputError
 from quit.library.checking import examine
 from quit.settings import load
-from quit.sources import files, jsonl, parse_source
+from quit.sources import files, items, jsonl, parse_source
 from tests.paths import ROOT
 from tests.running import call_quit
 
@@ -147,13 +147,13 @@ def test_what_may_never_end_is_refused_before_it_is_read(tmp_path, special):
 
 
 def test_a_line_without_end_costs_itself_alone_and_no_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "MAX_LINE", 10_000)
+    monkeypatch.setattr(items, "MAX_LINE", 10_000)
     path = written(tmp_path, changed(difficulty="x" * 10_000_000))
     tracemalloc.start()
-    items = [(item.position, item.fault and item.fault.reason) for item in files.line_items(path, "JSON Lines")]
+    faults = [(item.position, item.fault and item.fault.reason) for item in items.line_items(path, "JSON Lines")]
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert items == [(index, "too_long" if index == PLACE else None) for index in range(len(LINES))]
+    assert faults == [(index, "too_long" if index == PLACE else None) for index in range(len(LINES))]
     assert most < 1_000_000
 
 
@@ -163,7 +163,7 @@ def test_a_json_file_beyond_memory_is_refused(tmp_path):
         file.write(b"{")
         file.truncate(files.MAX_WHOLE + 1)  # no byte of it is on the disk
     with pytest.raises(InputError, match="split the file"):
-        list(files.json_items(path, "JSON", frozenset()))
+        list(items.json_items(path, "JSON", frozenset()))
 
 
 def test_parquet_that_is_no_utf_8_is_one_line_with_the_files_name(tmp_path):

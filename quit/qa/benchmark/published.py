@@ -16,7 +16,8 @@ from quit.common.progress import advance
 from quit.errors import InputError
 from quit.retrieval.records import clean_id
 from quit.sources.fields import describe, quote
-from quit.sources.files import array_items, reading
+from quit.sources.files import reading
+from quit.sources.items import array_items
 
 EXPECTED = "retriever.json, reranker.json or rag.json as the paper's programs write them"
 _CONTEXT = re.compile(r"_(un|uf)_([0-9]+)$")

@@ -29,7 +29,7 @@ from quit.qa.settings.benchmark import Benchmark
 from quit.retrieval.protocols import Ranking
 from quit.retrieval.trec import best_first, read_run
 from quit.sources.fields import quote
-from quit.sources.files import is_array
+from quit.sources.items import is_array
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 from quit.retrieval.records import STAGE, CorpusRecord, RawDocument, RawQuery, clean
 from quit.sources.drafts import as_record, reject, unusable
 from quit.sources.fields import BadRecord, plain
-from quit.sources.files import line_items
+from quit.sources.items import line_items
 from quit.sources.lines import once_each
 from quit.sources.records import Reject
 

@@ -15,7 +15,8 @@ from quit.qa.indexes.built import SourceTerms
 from quit.qa.settings import Corpora
 from quit.retrieval import corpus
 from quit.retrieval.records import CorpusRecord
-from quit.sources.files import check_file, line_items
+from quit.sources.files import check_file
+from quit.sources.items import line_items
 
 
 @dataclass(frozen=True)

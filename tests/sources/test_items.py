@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quit.errors import InputError
-from quit.sources.files import AT_ONCE, array_items
+from quit.sources.items import AT_ONCE, array_items
 from tests.sources.records import dataset, good, read
 
 TEXTS = st.text('"\\[]{}é\u2028x😀', max_size=6)
