@@ -24,7 +24,7 @@ from quit.models.equivalence import EmbeddedEquivalence
 from quit.models.judges import EquivalenceJudge
 from quit.models.protocols import JudgeItem
 from quit.models.readers.cleaning import is_sentence
-from quit.text.normalize import STOP_WORDS, words
+from quit.text.tokens import STOP_WORDS, words
 from training.equivalence import SYSTEMS, fold
 
 _FIRST = re.compile(r".+?[.!?](?<!\b[A-Z]\.)(?<!\b[DMJS]r\.)(?<!\bSt\.)(?=\s|$)")

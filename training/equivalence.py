@@ -36,7 +36,7 @@ from quit.models.minilm.layers import load
 from quit.models.minilm.packed import Pieces
 from quit.models.minilm.rarity import rarity
 from quit.models.protocols import Pair
-from quit.text.normalize import STOP_WORDS, words
+from quit.text.tokens import STOP_WORDS, words
 from training import padded
 from training.differences import differences, save
 

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from quit.models.minilm.encoder import MiniLM
 from quit.stages.leaks.lexicon import plain_name
-from quit.text.normalize import stem, strip_accents, words
+from quit.text.normalize import strip_accents
+from quit.text.tokens import stem, words
 
 Key = tuple[str, str]
 """Of a synset: part of speech (n, v, a, r) and offset."""

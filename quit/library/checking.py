@@ -127,7 +127,7 @@ def _faults(tables: Mapping[str, Any], leaks: Any, units: dict[str, str]) -> lis
 
 def _paraphrases(tables: Mapping[str, Any], models: Models | None) -> list[Note]:
     """Return a note on each pair of questions that ask the same in other words; none without models."""
-    from quit.stages.split import paraphrases
+    from quit.stages.questions.alike import paraphrases
 
     origins = first_by((row["question_id"], row) for row in tables["origins"].to_pylist())
     result: list[Note] = []

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from quit.models.generation.base import ChatRequest, Completing
+from quit.text.normalize import fold
 
 VERSION = 5
 """Of how replies are read (:func:`parse_verdict`), a part of identities."""
@@ -38,7 +38,7 @@ def parse_verdict(reply: str) -> bool | None:
 
     A reply that also has the other word on its own (``Yes or No?``) is no verdict.
     """
-    text = unicodedata.normalize("NFKC", reply).casefold()
+    text = fold(reply)
     match = _VERDICT.search(text)
     if match is None or len(set(_ALONE.findall(text)) | {match[1]}) > 1 or _EITHER.search(text):
         return None

@@ -23,7 +23,7 @@ from quit.settings import Settings, load, of_section
 from quit.stages.labelling import verdicts
 from quit.stages.labelling.passages import passage_hints, permutation_name
 from quit.stages.leaks.containment import contained_in
-from quit.stages.split import near_identical, paraphrases
+from quit.stages.questions.alike import near_identical, paraphrases
 
 AT_A_TIME = 2
 """Gates that are examined at a time."""

@@ -27,11 +27,12 @@ from quit.report.examples import example_passage, examples
 from quit.report.facts import Convergence, Difficulty, Facts, Leakage, ModelRequests
 from quit.report.given import given_figures
 from quit.report.labels import split_figures
-from quit.report.people import judge_figures, review_progress
+from quit.report.people import review_progress
 from quit.report.readers import PROBE, agreement_figures
 from quit.report.validity import role_figures, whatif_figures
 from quit.review.status import review_status
 from quit.settings import PassageDesign, Settings
+from quit.status.judges import judge_figures
 from quit.status.partial import partly_asked
 from quit.status.replies import reply_counts
 from quit.status.summary import funnel, leakage_losses, left_out, small_pool, type_agreement, usage_table, ways_out

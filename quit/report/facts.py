@@ -11,6 +11,7 @@ from quit.report.given import GivenFigures
 from quit.report.validity import RoleFigures
 from quit.review.audit import Audit
 from quit.review.status import ReviewFigures
+from quit.status.judges import Judges
 from quit.status.partial import AskedPassages
 
 
@@ -67,20 +68,6 @@ class Agreement(TypedDict):
 
     all: Alike | None
     labelers: Alike | None
-
-
-class PageAgreement(TypedDict):
-    """People and the labels' judge on blind pages, or on all others."""
-
-    blind: bool
-    agreement: Row
-
-
-class Judges(TypedDict):
-    """How far judges agree with people and with one another: rows as :class:`quit.status.judges.JudgeAgreement`."""
-
-    agreements: list[Row]
-    pages: list[PageAgreement]
 
 
 class ModelRequests(TypedDict):

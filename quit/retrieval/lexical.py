@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quit.common.files import read_json, replacing, write_json, writing
-from quit.text.normalize import STOP_WORDS, stem, words
+from quit.text.tokens import STOP_WORDS, stem, words
 
 K1, B = 1.2, 0.75
 """Lucene's defaults."""

@@ -16,7 +16,7 @@ from quit.sources.jsonl import READ
 from quit.sources.leftovers import left_over
 from quit.sources.records import RawQuestion
 from quit.text.english import not_english
-from quit.text.normalize import STOP_WORDS, words
+from quit.text.tokens import STOP_WORDS, words
 
 READ_OF_HINT = ("hint", "text", "rank", "convergence", "url", "scores", "candidate_answers")
 READ_OF_TYPE = ("coarse", "fine")

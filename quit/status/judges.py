@@ -4,18 +4,23 @@ it, and family of that reader, since a judge may prefer long answers or its own 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 import pyarrow as pa
 
 from quit.common.rows import Row, sql_rows
+from quit.dataset.release import Release
+from quit.engine.questions import counting_reviews
 from quit.engine.reading import TableReader
+from quit.engine.workspace import Workspace
 from quit.evaluate.agreement import kappas
+from quit.release.view import reader_families
 from quit.render.table import VERDICTS, Table, number, share
-from quit.stages.labelling.verdicts import DECISIONS
+from quit.settings import Review, Settings
+from quit.stages.labelling.verdicts import DECISIONS, decide, rows_of_pages
 from quit.text.vendors import family
 
 if TYPE_CHECKING:
@@ -93,6 +98,20 @@ class JudgeAgreement:
         return share(self.both + self.neither, self.answers)
 
 
+class PageAgreement(TypedDict):
+    """People and the labels' judge on blind pages, or on all others."""
+
+    blind: bool
+    agreement: Row
+
+
+class Judges(TypedDict):
+    """How far judges agree with people and with one another: rows as :class:`JudgeAgreement`."""
+
+    agreements: list[Row]
+    pages: list[PageAgreement]
+
+
 def judge_agreements(
     opened: TableReader, families: Mapping[str, str] | None = None, decisions: pa.Table | None = None
 ) -> list[JudgeAgreement]:
@@ -134,6 +153,22 @@ def _agreements(
         if by == "family" and part in families:
             part += f", that of {families[part]}"
         yield JudgeAgreement(first[0], second[0], by, part, *counts, *kappa)
+
+
+def judge_figures(opened: Workspace | Release, settings: Settings) -> Judges:
+    """Return how far judges agree with people and with one another, and the labels' judge with people by page."""
+    live = counting_reviews(opened)
+    agreements = judge_agreements(opened, reader_families(opened, settings), decide(live, settings.review))
+    return {"agreements": [*map(asdict, agreements)], "pages": _on_pages(opened, settings.review, live)}
+
+
+def _on_pages(opened: Workspace | Release, settings: Review, live: pa.Table) -> list[PageAgreement]:
+    pages: list[PageAgreement] = []
+    for blind in (True, False):
+        agreements = judge_agreements(opened, decisions=decide(rows_of_pages(live, blind), settings))
+        if agreements and agreements[0].first == PEOPLE:
+            pages.append({"blind": blind, "agreement": asdict(agreements[0])})
+    return pages
 
 
 def disagreements(opened: TableReader) -> list[Row]:

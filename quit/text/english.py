@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from functools import lru_cache
 
-from quit.text.normalize import STOP_WORDS, words
+from quit.text.tokens import STOP_WORDS, words
 
 _ALSO_FOREIGN = frozenset("a i s t am an as at do has he in me no of on or so us was were will is".split())
 """English stop words that are frequent in other languages too (German *was*, Dutch *is*, Spanish *me*)."""

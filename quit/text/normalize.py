@@ -1,4 +1,4 @@
-"""SQuAD's form of an answer, for its metrics; the form of a question; letters and words.
+"""SQuAD's form of an answer, for its metrics; the form of a question; letters.
 
 Whether two texts are the same answer is for :func:`quit.text.answers.answer_key` to say.
 """
@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache, lru_cache
-from threading import Lock
-from typing import Any
+from functools import lru_cache
 
-_ONE_AT_A_TIME = Lock()  # the stemmer keeps the word it works on; shards are threads
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 _LETTERS = str.maketrans(
-    {letter: plain for letter, plain in zip("łđðøħŧıŁĐÐØĦŦ", "lddohtiLDDOHT", strict=True)}
+    dict(zip("łđðøħŧıŁĐÐØĦŦ", "lddohtiLDDOHT", strict=True))
     | {"ß": "ss", "þ": "th", "æ": "ae", "œ": "oe", "ẞ": "SS", "Þ": "Th", "Æ": "Ae", "Œ": "Oe"}
 )
 """Letters that no form of Unicode takes apart."""
@@ -28,17 +25,6 @@ _SIGNS = (
     (re.compile(r"(?<=\d)\s*%"), " percent "),
     (re.compile(r"(?<=\d)\s*<\s*(?=\d)"), " less than "),
     (re.compile(r"(?<=\d)\s*>\s*(?=\d)"), " greater than "),
-)
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-
-STOP_WORDS = frozenset(
-    """a about above after again against all also am an and any are as at be because been before being below between
-    both but by can could did do does doing down during each either else ever few for from further had has have
-    having he her here hers herself him himself his how i if in into is it its itself just like made make many may
-    me might more most much must my myself no nor not now of off often on once one only or other our ours ourselves
-    out over own s same she should so some such t than that the their theirs them themselves then there these they
-    this those through to too under until up upon us very was we were what when where which while who whom whose why
-    will with within without would you your yours yourself yourselves""".split()
 )
 
 
@@ -72,11 +58,8 @@ def squad_normalised(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Return NFKC, case folded.
-
-    Callers apply it twice. Removing punctuation, or folding a letter (the Turkish ``\u0130``), can create a sequence of
-    accents that NFKC changes again.
-    """
+    """Return NFKC, case folded. What takes punctuation out of a folded text folds it again: that, or folding a letter
+    (the Turkish ``\u0130``), can create a sequence of accents that NFKC changes again."""
     return unicodedata.normalize("NFKC", text).casefold()
 
 
@@ -106,27 +89,3 @@ def strip_accents(text: str) -> str:
         return text
     decomposed = unicodedata.normalize("NFKD", text.translate(_LETTERS))
     return unicodedata.normalize("NFC", "".join(char for char in decomposed if not unicodedata.combining(char)))
-
-
-def words(text: str) -> list[str]:
-    """Return the words of ``text`` in order, with their case, without punctuation (``don't`` is one word)."""
-    return _WORD.findall(unicodedata.normalize("NFKC", text))
-
-
-def word_spans(text: str) -> list[tuple[int, int]]:
-    """Return the (start, end) character offsets of the words of ``text``; offsets are into ``text`` itself."""
-    return [match.span() for match in _WORD.finditer(text)]
-
-
-@lru_cache(maxsize=65536)
-def stem(word: str) -> str:
-    """Return the Snowball stem of a lower-case English word."""
-    with _ONE_AT_A_TIME:
-        return _stemmer().stemWord(word)
-
-
-@cache
-def _stemmer() -> Any:
-    from snowballstemmer import stemmer  # those of all languages: it takes a while
-
-    return stemmer("english")

@@ -10,7 +10,7 @@ from quit.models.generation.base import ChatRequest, Completion, OnReply
 from quit.qa.contracts.corpora import CORPUS_TABLES
 from quit.qa.settings import QaSettings, parse
 from quit.retrieval.protocols import Ranking
-from quit.text.normalize import words
+from quit.text.tokens import words
 from tests.servers.builds import served
 
 

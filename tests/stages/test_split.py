@@ -11,7 +11,8 @@ from quit.common.ids import content_key, draw
 from quit.errors import InputError, SettingsError
 from quit.models.factory import Models
 from quit.settings import Split, load
-from quit.stages.split import near_identical, paraphrases, read_pins, split_questions
+from quit.stages.questions.alike import near_identical, paraphrases
+from quit.stages.split import read_pins, split_questions
 from tests.release import small
 from tests.rows import table_of, tuples
 

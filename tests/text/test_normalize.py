@@ -6,7 +6,8 @@ import snowballstemmer
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from quit.text.normalize import normalize_question, squad_normalised, stem, strip_accents, word_spans, words
+from quit.text.normalize import normalize_question, squad_normalised, strip_accents
+from quit.text.tokens import stem, word_spans, words
 
 
 @pytest.mark.parametrize(

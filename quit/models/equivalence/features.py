@@ -13,8 +13,8 @@ from quit.common.arithmetic import sum_in_order
 from quit.models.equivalence.forms import VALUES, alike, folded, jaccard, months, numbers, trigrams
 from quit.models.minilm.rarity import rarity
 from quit.models.protocols import Pair
-from quit.text.normalize import STOP_WORDS
 from quit.text.numbers import SCALES
+from quit.text.tokens import STOP_WORDS
 
 _NEGATIONS = frozenset(
     "not no never none neither nor cannot unable unknown unclear sorry isn't wasn't doesn't didn't don't".split()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from typing import Literal
 
 from quit.models.protocols import NO_ANSWER
 from quit.text.invisible import without_invisible
+from quit.text.normalize import fold
 from quit.text.vendors import parted
 
 VERSION = 4
@@ -75,7 +75,7 @@ def clean_answer(raw: str, finish_reason: str = "stop", sentences: Sentences = "
     if raw.strip().startswith("(") and text.endswith(")") and "(" not in text:
         text = text[:-1].rstrip(_CLOSING)
     bare = text.strip(".,;:!?- ")
-    if not bare or says_no_answer(text) or _casefold(bare) == "n/a":
+    if not bare or says_no_answer(text) or fold(bare) == "n/a":
         return NO_ANSWER
     cut = finish_reason == "length" or any(mark in string for string in stop for mark in ".!?")
     return NO_ANSWER if sentences == "drop" and is_sentence(text, cut=cut) else text
@@ -95,11 +95,7 @@ def without_controls(text: str) -> str:
 
 def says_no_answer(text: str) -> bool:
     """Return whether a text contains "no answer", in any case, width and spacing, or with an underscore."""
-    return _NO_ANSWER.search(_casefold(text)) is not None
-
-
-def _casefold(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
+    return _NO_ANSWER.search(fold(text)) is not None
 
 
 def is_sentence(text: str, *, cut: bool = False) -> bool:

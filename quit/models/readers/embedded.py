@@ -25,7 +25,7 @@ from quit.models.protocols import NO_ANSWER, Encoder, Prompt, Reply
 from quit.models.readers.methods import Method, embedded_method, names_in
 from quit.models.readers.pool import AnswerPool
 from quit.text.answers import answer_key
-from quit.text.normalize import STOP_WORDS, words
+from quit.text.tokens import STOP_WORDS, words
 
 QUESTIONS_AT_ONCE = 64
 """Questions whose texts are encoded in one go."""

@@ -103,8 +103,7 @@ def judges(
     """
     from quit.engine.reading import settings_of
     from quit.release.view import open_to_read
-    from quit.report.people import judge_figures
-    from quit.status.judges import JudgeAgreement, agreement_tables, disagreement_table, disagreements
+    from quit.status.judges import JudgeAgreement, agreement_tables, disagreement_table, disagreements, judge_figures
 
     source = open_to_read(workspace)
     figures, rows = judge_figures(source, settings_of(source)), disagreements(source)

@@ -16,8 +16,8 @@ import numpy as np
 from quit.common.arithmetic import products
 from quit.models.protocols import NO_ANSWER, Encoder
 from quit.text.answers import answer_key
-from quit.text.normalize import STOP_WORDS, stem, words
 from quit.text.numbers import SIGN
+from quit.text.tokens import STOP_WORDS, stem, words
 from quit.text.words import ABBREVIATED
 
 VERSION = 4

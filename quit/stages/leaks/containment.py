@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from quit.settings import Leakage
 from quit.stages.leaks.rules import RULES
 from quit.text.answers import answer_key
-from quit.text.normalize import STOP_WORDS, word_spans
+from quit.text.tokens import STOP_WORDS, word_spans
 
 
 def is_word_of(answer: str, word: str) -> bool:

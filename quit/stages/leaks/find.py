@@ -23,8 +23,8 @@ from quit.settings import Leakage
 from quit.stages.leaks import RULES_IDENTITY, WORDS_IDENTITY
 from quit.stages.leaks.containment import content_words, hints_of_occurrence, is_word_of
 from quit.stages.leaks.rules import lexical_leaks, rules_only
-from quit.text.normalize import STOP_WORDS, stem, word_spans
-from quit.text.normalize import words as words_of
+from quit.text.tokens import STOP_WORDS, stem, word_spans
+from quit.text.tokens import words as words_of
 
 CONTAINED = "contained"
 """Method of a finding that is a string in a string, perhaps inside another word (answer containment)."""

@@ -9,8 +9,9 @@ from itertools import pairwise
 
 from quit.stages.leaks.lexicon import lexicon, plain_name
 from quit.stages.leaks.reading import FUNCTION_WORDS, GIVEN_NAMES, TITLES, Word, answer_words, read
-from quit.text.normalize import STOP_WORDS, stem, strip_accents
+from quit.text.normalize import strip_accents
 from quit.text.numbers import ROMAN, numbers_in
+from quit.text.tokens import STOP_WORDS, stem
 
 _URL = re.compile(r"(?:https?://|www\.)\S+|(?<!\S)\S+\.(?:com|org|net|gov|edu|io|uk)\b\S*|[#@]\w+", re.IGNORECASE)
 _INITIALS = re.compile(r"\b(?:[A-Z]\.\s?){2,}|\b[A-Z][A-Z0-9]*[- ]?(?:\d+|[A-Z]+)\b")

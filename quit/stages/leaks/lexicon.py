@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 
-from quit.text.normalize import stem, strip_accents, words
+from quit.text.normalize import strip_accents
+from quit.text.tokens import stem, words
 
 
 @dataclass(frozen=True, slots=True, eq=False)

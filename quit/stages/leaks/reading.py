@@ -8,7 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from quit.text.normalize import stem, strip_accents, word_spans
+from quit.text.normalize import strip_accents
+from quit.text.tokens import stem, word_spans
 
 _LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 TITLES, AMBIGUOUS, GIVEN_NAMES = (frozenset(_LISTS[name].split()) for name in ("titles", "ambiguous", "given_names"))

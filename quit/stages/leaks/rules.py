@@ -28,8 +28,8 @@ from quit.stages.leaks.reading import (
     stems,
 )
 from quit.text.answers import answer_key
-from quit.text.normalize import STOP_WORDS, stem, word_spans
 from quit.text.numbers import MONTHS, Quantity, dates_in, is_ordinal_word, numbers_in, quantities_in
+from quit.text.tokens import STOP_WORDS, stem, word_spans
 
 _SUFFIXES = ("n", "an", "ian", "ean", "ese", "ish", "i", "ite", "er", "ic", "s", "es", "'s", "ism", "ist", "al", "like")
 _ENDINGS = frozenset("e y ia ic al ical er or ist ism ian ous ate ation ion ive ium ing ed".split()) | {""}
