@@ -164,6 +164,10 @@ class ServerSettings(Section):
     """`openai` leaves out what only vLLM understands."""
     concurrency: int = Field(32, ge=1)
     """Requests in flight per replica, at most; fewer when it is overloaded."""
+    requests_per_minute: float = Field(0, ge=0)
+    """Budget per replica; 0 is none."""
+    tokens_per_minute: float = Field(0, ge=0)
+    """Budget per replica, prompt and reply; 0 is none."""
     timeout_seconds: float = Field(120, gt=0)
     """Longest wait for one reply."""
     attempts: int = Field(8, ge=1)

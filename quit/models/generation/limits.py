@@ -1,4 +1,5 @@
-"""How fast a server is asked: requests in flight, pauses after faults. For one event loop: there are no locks here."""
+"""How fast a server is asked: requests in flight, budgets per minute, pauses after faults. For one event loop, so there
+are no locks here."""
 
 from __future__ import annotations
 
@@ -55,6 +56,29 @@ class Limiter:
             self._surplus += before - int(self.limit)
 
 
+class Budget:
+    """So many units per minute (requests, tokens), spent evenly; 0 is no limit."""
+
+    def __init__(self, per_minute: float) -> None:
+        self._per_second = per_minute / 60
+        self._room = self._per_second  # a burst of one second
+        self._at = time.monotonic()
+
+    async def spend(self, amount: float) -> None:
+        """Wait until ``amount`` may be spent. A request above the budget passes, and the next ones wait longer."""
+        if not self._per_second:
+            return
+        now = time.monotonic()
+        self._room = min(self._per_second, self._room + (now - self._at) * self._per_second) - amount
+        self._at = now
+        if self._room < 0:
+            await asyncio.sleep(-self._room / self._per_second)
+
+    def correct(self, amount: float) -> None:
+        """Return ``amount`` units to the budget, or take them if negative: the error of an estimate."""
+        self._room += amount
+
+
 def pause(attempt: int, retry_after: float | None = None) -> float:
     """Return the seconds to wait after a failed attempt (1, 2, ...), never fewer than the server asks for.
 
@@ -79,6 +103,6 @@ def retry_after(value: str | None) -> float | None:
 
 
 @cache
-def limiter_of(url: str, max_requests: int) -> Limiter:
-    """Return the limiter of an address, which all its models share."""
-    return Limiter(max_requests)
+def limits_of(url: str, requests: int, per_minute: float, tokens_per_minute: float) -> tuple[Limiter, Budget, Budget]:
+    """Return the limits of a replica, which all models of this process that ask it share."""
+    return Limiter(requests), Budget(per_minute), Budget(tokens_per_minute)

@@ -23,13 +23,14 @@ from quit.models.generation import reply as replies
 from quit.models.generation.base import ChatRequest, Completion, OnReply
 from quit.models.generation.chat import Chat
 from quit.models.generation.ledger import Account, Amount
-from quit.models.generation.limits import limiter_of, pause
+from quit.models.generation.limits import limits_of, pause
 from quit.models.generation.meter import Meter
 from quit.models.generation.reply import PassingFault
 from quit.models.generation.serving import CONNECT_SECONDS, endpoint
 from quit.text.secrets import shown
 from quit.text.words import counted
 
+_BYTES_A_TOKEN = 4.0  # for token budgets before the server's own count is known
 MAX_BYTES = 4 << 20  # bytes of a reply, after decompression; a thousand times what a long one has
 _EMPTY_RETRIES = 1  # times that an empty reply is asked for again before it counts
 CIRCUIT_FAILURES = 5  # connections in a row that cannot be made, until the server is left out
@@ -75,7 +76,8 @@ class Replica:
         self._silent_failures = 0  # failed attempts since then
         self._sizes: list[tuple[int, int]] = []  # bytes and counted tokens of the last prompts
         self.headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
-        self._limiter = limiter_of(self.url, self.server.concurrency)
+        of_server = (self.server.concurrency, self.server.requests_per_minute, self.server.tokens_per_minute)
+        self._limiter, self._requests, self._tokens = limits_of(self.url, *of_server)
 
     @property
     def options_of_request(self) -> dict[str, Any]:
@@ -160,12 +162,16 @@ class Replica:
         """Return the completion, or None when the server is gone, or asked no more."""
         request = batch.requests[position]
         body = self.chat.body(request)
+        max_tokens = self.chat.max_tokens(request)
+        estimate = len(body) / _BYTES_A_TOKEN + max_tokens
         empty_replies = 0
         while True:
+            await self._requests.spend(1)
+            await self._tokens.spend(estimate)
             if batch.is_ending or self in batch.failed_replicas:
                 return None
             try:
-                completion = await self._pay(batch.session, body, self.chat.max_tokens(request))
+                completion = await self._pay(batch.session, body, max_tokens)
             except PassingFault as fault:
                 self.meter.add(self.name, retries=1)
                 self.last_fault = str(fault)
@@ -192,6 +198,8 @@ class Replica:
             completion = replace(self.chat.fitted(completion, request), origin=await asyncio.shield(self._origin))
             self._limiter.succeeded()
             self._look_at_size(len(body), completion.prompt_tokens)
+            if completion.prompt_tokens:
+                self._tokens.correct(estimate - tokens_used(completion, body, max_tokens))
             if not completion.is_empty or empty_replies >= _EMPTY_RETRIES:
                 return completion
             empty_replies += 1
@@ -295,3 +303,11 @@ async def stop(tasks: Iterable[asyncio.Task[None]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def tokens_used(completion: Completion, body: bytes, max_tokens: int) -> int:
+    """Return the tokens that a request costs of ``tokens_per_minute``: the server's count, as far as it can be true.
+
+    A token is a byte at least. A server that reports more would stop the requests after this one for days.
+    """
+    return min(completion.prompt_tokens + completion.completion_tokens, len(body) + max_tokens)

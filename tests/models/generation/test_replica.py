@@ -2,11 +2,31 @@
 
 import asyncio
 import email.utils
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from quit.models.generation.limits import Limiter, pause, retry_after
+from quit.models.generation.base import Completion
+from quit.models.generation.limits import Budget, Limiter, pause, retry_after
+from quit.models.generation.replica import tokens_used
+
+
+def test_a_budget_is_spent_evenly_after_a_burst_of_one_second(clock: SimpleNamespace) -> None:
+    async def scene(budget: Budget, amounts: list[float]) -> list[float]:
+        began, after = clock.now, []
+        for amount in amounts:
+            await budget.spend(amount)
+            after.append(clock.now - began)
+        return after
+
+    budget = Budget(600)  # ten a second
+    assert asyncio.run(scene(budget, [1] * 12)) == pytest.approx([0] * 10 + [0.1, 0.2])
+    clock.now += 60
+    assert asyncio.run(scene(budget, [25, 1])) == pytest.approx([1.5, 1.6]), "no more than a second's is saved up"
+    budget.correct(5)
+    assert asyncio.run(scene(budget, [3, 3])) == pytest.approx([0, 0.1]), "six spent, five given back"
+    assert asyncio.run(scene(Budget(0), [10**6] * 3)) == [0, 0, 0], "no limit"
 
 
 async def _waiting(limiter: Limiter, count: int) -> list[asyncio.Future[None]]:
@@ -80,3 +100,10 @@ def test_retry_after_is_seconds_or_a_date(clock: SimpleNamespace) -> None:
     assert [retry_after(text) for text in ("7", later, earlier)] == [7, 30, 0]
     beyond = "Fri, 31 Dec 1999 23:59:59 +99999999999999"  # more than a time zone can be
     assert [retry_after(text) for text in (None, "soon", beyond)] == [None] * 3
+
+
+def test_a_server_cannot_report_more_tokens_than_a_request_has_bytes() -> None:
+    """Or a wrong count would hold the next requests for days."""
+    completion = Completion("Lesotho", "stop", 10**9, 5)
+    assert tokens_used(completion, b"x" * 300, 16) == 316
+    assert tokens_used(replace(completion, prompt_tokens=120), b"x" * 300, 16) == 125

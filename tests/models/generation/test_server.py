@@ -326,10 +326,13 @@ def test_a_server_that_comes_and_goes_is_not_asked_for_ever(refusals, message, r
     assert len(server.requests) == requests
 
 
-def test_retry_after_is_kept(clock: SimpleNamespace) -> None:
+def test_retry_after_and_a_budget_of_requests_a_minute_are_kept(clock: SimpleNamespace) -> None:
     with RudeServer([rude.too_many(60)]) as server:
         _ask(1, server.base_url)
         assert len(server.requests) == 2 and clock.pauses == [60]
+        clock.pauses.clear()
+        _ask(12, server.base_url, requests_per_minute=600)
+    assert clock.pauses == pytest.approx([0.1, 0.1]), "ten a second after a burst of one second"
 
 
 def test_requests_arrive_in_order_and_no_more_at_once_than_allowed() -> None:
