@@ -47,7 +47,7 @@ def label_config() -> str:
 def guidelines_html() -> str:
     """Return the annotators' guidelines as HTML, for the project's instruction page.
 
-    That page has a title of its own and strips every style, list marks included: the text writes them itself.
+    That page has a title of its own and no styles, not even marks of lists, so the text has its own marks.
     """
     text = (HERE / "guidelines.md").read_text(encoding="utf-8").partition("\n")[2]
     return MarkdownIt("commonmark").enable("table").render(text)

@@ -83,8 +83,8 @@ def pull(
         links = [of_tasks.get(row["task"], "") for row in questions]
         report.problems += questions_to_annotators(questions, links)
         counts: Any = server.ask(lambda studio: studio.projects.get(number))
-        report.tasks = counts.task_number
-        report.done = counts.finished_task_number
+        report.tasks = counts.task_number or 0
+        report.done = counts.finished_task_number or 0
         facts_of_pull: PullState = {"tasks": report.tasks, "done": report.done, "problems": report.problems}
         store.set_sync({"project": mark, "seen": {} if report.held else stamps, **facts_of_pull})
     return report

@@ -181,17 +181,17 @@ def check(
     waivers, other_card = parse_waivers(waive or ()), load_card(card) if card else None
     with working("check"):
         if path is not None:
-            checked = check_release(path, set_ or (), waivers)
+            outcome = check_release(path, set_ or (), waivers)
         else:
-            checked = check_workspace(open_workspace(workspace), set_ or (), waivers)
-    metadata = venue_metadata(venue, checked.provenance, other_card or checked.card, blind=blind) if venue else []
-    gates = [result.to_dict() for result in checked.results]
-    pieces: list[Table | str] = ["\n".join(gate_lines(checked.results))]
+            outcome = check_workspace(open_workspace(workspace), set_ or (), waivers)
+    metadata = venue_metadata(venue, outcome.provenance, other_card or outcome.card, blind=blind) if venue else []
+    gates = [result.to_dict() for result in outcome.results]
+    pieces: list[Table | str] = ["\n".join(gate_lines(outcome.results))]
     if venue:
         rows = [(row["field"], "there" if row["there"] else "missing", row["source"]) for row in metadata]
         pieces.append(Table(f"Metadata that {venue} requires", ("field", "state", "source"), rows, (1, 2)))
     show({"gates": gates, "required": metadata} if venue else gates, as_json, pieces)
-    if any(result.state == "failed" for result in checked.results) or not all(row["there"] for row in metadata):
+    if any(result.state == "failed" for result in outcome.results) or not all(row["there"] for row in metadata):
         raise typer.Exit(GateError.exit_code)
 
 

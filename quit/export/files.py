@@ -32,7 +32,7 @@ MANIFEST = "manifest.json"
 CANARY = "CANARY.txt"
 MADE_BY = "QUIT builder"
 FormatFacts = Mapping[str, Any]
-"""What a manifest says of a format: keys of its own, such as which model stands behind which key."""
+"""What a manifest says of one format alone, by name, such as the reader of each key of the release JSON."""
 FLUSHED = 1 << 28
 """Bytes after which a large file is flushed, so that the disk works while the rest is made."""
 

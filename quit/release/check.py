@@ -17,16 +17,16 @@ from quit.settings.card import Card
 
 
 @dataclass(frozen=True, eq=False)
-class Checked:
-    """What every gate says, in order. ``provenance``: as of ``quit.dataset.dataset.Dataset``; ``card``: what the
-    publisher said."""
+class ReleaseCheck:
+    """What every gate says of a release or build, in order. ``provenance``: as of ``quit.dataset.dataset.Dataset``;
+    ``card``: what the publisher said."""
 
     results: Sequence[GateResult]
     provenance: Mapping[str, Any]
     card: Card
 
 
-def check_release(path: Path, overrides: Sequence[str], waivers: Mapping[str, str]) -> Checked:
+def check_release(path: Path, overrides: Sequence[str], waivers: Mapping[str, str]) -> ReleaseCheck:
     """Return what the gates say of a release; a waiver that it was frozen with holds unless ``waivers`` has another.
 
     ``overrides``: of the section ``release``. Raises ``InputError`` where the release is not what was frozen, and
@@ -35,10 +35,10 @@ def check_release(path: Path, overrides: Sequence[str], waivers: Mapping[str, st
     release = verify(path)
     frozen = {gate["gate"]: gate["waiver"] for gate in release.facts["gates"] if gate["waiver"]}
     results = check(subject_of_release(release, overrides), {**frozen, **waivers})
-    return Checked(results, release.provenance, release.card)
+    return ReleaseCheck(results, release.provenance, release.card)
 
 
-def check_workspace(workspace: Workspace, overrides: Sequence[str], waivers: Mapping[str, str]) -> Checked:
+def check_workspace(workspace: Workspace, overrides: Sequence[str], waivers: Mapping[str, str]) -> ReleaseCheck:
     """Return what the gates say of a finished build, and note questions of train that seem to ask the same as others.
 
     Raises ``WorkspaceError`` where a stage is not finished, and as :func:`check_release` does.
@@ -47,4 +47,4 @@ def check_workspace(workspace: Workspace, overrides: Sequence[str], waivers: Map
     subject = subject_of(pipeline, with_release_settings(pipeline.settings, overrides))
     results = check(subject, waivers)
     tell_paraphrases(subject, pipeline.models.encoder)
-    return Checked(results, provenance_of(pipeline), pipeline.settings.card)
+    return ReleaseCheck(results, provenance_of(pipeline), pipeline.settings.card)

@@ -68,7 +68,7 @@ class Memory:
         self.read: list[Any] = []
 
     def ask(self, call: Any, **_: Any) -> Any:
-        counts = {"task_number": 2, "finished_task_number": 0, "skipped_annotations_number": 0}
+        counts = {"task_number": 2, "finished_task_number": None, "skipped_annotations_number": 0}
         counts["total_annotations_number"] = sum(map(len, self.annotations.values()))
         facts = SimpleNamespace(id=1, description=self.description, label_config=label_config(), **counts)
         return call(SimpleNamespace(projects=SimpleNamespace(list=lambda **_: [facts], get=lambda _: facts)))

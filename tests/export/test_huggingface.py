@@ -11,7 +11,6 @@ import yaml
 
 from quit.common.ids import passage_id
 from quit.export import export, huggingface, lines, parquet_shards
-from quit.export.licences import hub_licence
 from quit.text.answers import answer_key
 from tests.answers import with_texts
 from tests.export import conftest
@@ -202,15 +201,3 @@ def test_a_split_without_questions_is_left_out_and_named(tmp_path):
     for config in huggingface.CONFIGS:
         assert list(datasets.load_dataset(str(folder), config, cache_dir=str(tmp_path / "cache"))) == ["train", "test"]
     assert json.loads((folder / "manifest.json").read_text())["facts"]["empty_splits"] == ["dev"]
-
-
-@pytest.mark.parametrize(
-    ("licence", "expected"),
-    [("MIT", "mit"), ("MIT License", "mit"), ("CC BY 4.0", "cc-by-4.0"), ("CC-BY-4.0", "cc-by-4.0"),
-     ("Apache-2.0", "apache-2.0"), ("our own", "other"), ("", "unknown"), ("CC0", "cc0-1.0"),
-     ("CC BY-NC 2.0", "cc-by-nc-2.0"), ("Apache License, Version 2.0", "apache-2.0"), ("gemma", "gemma"),
-     ("Creative Commons Attribution Share Alike 4.0 International", "cc-by-sa-4.0"), ("LGPL v2.1", "lgpl-2.1"),
-     ("ODC-By-1.0", "odc-by"), ("PDDL", "pddl"), ("The Unlicense", "unlicense"), ("other", "other")],
-)  # fmt: skip
-def test_hub_licence(licence, expected):
-    assert hub_licence(licence) == expected

@@ -142,13 +142,13 @@ class _Work:
                 note(f"{ref.kind}: {count:,} records")
 
     def _step(self, source: int, records: list[CorpusRecord]) -> None:
-        added = Additions(self.known, self.settings.sub_questions)
+        additions = Additions(self.known, self.settings.sub_questions)
         for record in records:
-            added.add(record)
-        rejected: Counter[str] = Counter(row["reason"] for row in added.rows["rejects"])
-        step: StepFacts = {"source": source, "records": len(records), "counts": added.counts, "rejected": rejected}
+            additions.add(record)
+        rejected: Counter[str] = Counter(row["reason"] for row in additions.rows["rejects"])
+        step: StepFacts = {"source": source, "records": len(records), "counts": additions.counts, "rejected": rejected}
         with self.folders.adding(len(self.steps)) as folder:
-            for name, table_rows in added.rows.items():
+            for name, table_rows in additions.rows.items():
                 write_parquet(folder / f"{name}.parquet", CORPUS_TABLES[name].from_rows(table_rows))
             write_json(folder / "step.json", step)
         self.steps.append(step)
