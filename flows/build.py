@@ -12,13 +12,14 @@ from prefect.runtime import flow_run
 from quit.common.progress import listening
 from quit.engine.execution import Execution
 from quit.engine.pipeline import Pipeline
+from quit.flows.links import markdown_links
 from quit.flows.parameters import Profile, of_job
 from quit.flows.scheduling import COMMAND, run_name
 from quit.flows.tasks import ProgressArtifact, as_task
 from quit.library import jobs
 from quit.library.jobs import JobResult
 from quit.stages.order import STAGES
-from quit.status.summary import markdown_links, markdown_summary
+from quit.status.summary import markdown_summary
 
 
 @flow(name="build", flow_run_name=run_name)  # its shards go to the place that `run.runner` names

@@ -13,13 +13,13 @@ from prefect.logging import get_run_logger
 
 from quit.dataset.release import FOLDER, open_release
 from quit.engine.workspace import Workspace
+from quit.flows.links import markdown_links
 from quit.flows.parameters import Format, Waiver, of_job
 from quit.flows.scheduling import run_name
 from quit.flows.tasks import as_task
 from quit.library import jobs
 from quit.library.jobs import JobResult
 from quit.release.show import lines
-from quit.status.summary import markdown_links
 
 
 @flow(name="release", flow_run_name=run_name)

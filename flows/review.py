@@ -12,6 +12,7 @@ from prefect.logging import get_run_logger
 
 from quit.common.endpoints import address
 from quit.engine.workspace import Workspace
+from quit.flows.links import markdown_links
 from quit.flows.parameters import Step, of_job
 from quit.flows.scheduling import run_name
 from quit.flows.tasks import as_task
@@ -21,7 +22,6 @@ from quit.review.report import markdown
 from quit.review.status import review_status
 from quit.review.store import ReviewStore
 from quit.status.stages import settings_of
-from quit.status.summary import markdown_links
 
 
 @flow(name="review-sync", flow_run_name=run_name)

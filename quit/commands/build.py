@@ -150,7 +150,8 @@ def check(
 
 
 def _lines(findings: Mapping[str, Any], limit: int) -> list[str]:
-    from quit.status.summary import about_small_pool, ways_out
+    from quit.status.losses import ways_out
+    from quit.status.notes import about_small_pool
 
     lines = []
     for name, mark in (("faults", "left out"), ("notes", "note")):

@@ -14,9 +14,11 @@ from quit.errors import shell_word
 from quit.release.view import embedded_labels
 from quit.render import terminal
 from quit.render.table import Table, number
+from quit.status.losses import left_out, ways_out
 from quit.status.partial import asked_tables, partly_asked
 from quit.status.replies import cut_notes, readers_table, replies_table
-from quit.status.summary import left_out, stages_table, summary, ways_out
+from quit.status.stages import stages_table
+from quit.status.summary import summary
 from quit.text.words import counted
 
 if TYPE_CHECKING:

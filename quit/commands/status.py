@@ -23,8 +23,8 @@ def status(
     """
     from quit.commands.console import print_left_out, print_status
     from quit.engine.planning import last_build
+    from quit.status.losses import left_out as rows_left_out
     from quit.status.summary import as_dict
-    from quit.status.summary import left_out as rows_left_out
 
     opened = open_workspace(workspace)
     if left_out:

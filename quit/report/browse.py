@@ -37,8 +37,8 @@ from quit.report.lookup import COLUMNS, FILTERS, Lookup, Search
 from quit.report.page import render
 from quit.settings import Settings
 from quit.stages.labelling.passages import passage_hints
+from quit.status.losses import ways_out
 from quit.status.story import Story, story
-from quit.status.summary import ways_out
 from quit.text.answers import answer_key
 
 HOST = "127.0.0.1"

@@ -33,9 +33,11 @@ from quit.report.validity import role_figures, whatif_figures
 from quit.review.status import review_status
 from quit.settings import PassageDesign, Settings
 from quit.status.judges import judge_figures
+from quit.status.losses import funnel, leakage_losses, left_out, ways_out
+from quit.status.notes import small_pool, type_agreement
 from quit.status.partial import partly_asked
 from quit.status.replies import reply_counts
-from quit.status.summary import funnel, leakage_losses, left_out, small_pool, type_agreement, usage_table, ways_out
+from quit.status.summary import usage_table
 from quit.version import __version__
 
 Figure = TypeVar("Figure")

@@ -19,7 +19,7 @@ from quit.report.validity import roles
 from quit.review.audit import audit_pieces
 from quit.review.report import described
 from quit.status.judges import JudgeAgreement, agreement_tables
-from quit.status.summary import type_sentence
+from quit.status.notes import type_sentence
 from quit.text.words import counted
 
 

@@ -6,16 +6,18 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quit.common.files import files_below
 from quit.common.rows import grouped, tuples
 from quit.engine.reading import TableReader, settings_of
 from quit.engine.workspace import Workspace, parts_of
 from quit.errors import QuitError
+from quit.render.table import Table, plain_name
 from quit.settings import Settings
 from quit.stages.order import STAGES
 from quit.stages.stage import Stage
+from quit.text.words import counted
 
 if TYPE_CHECKING:
     from quit.engine.pipeline import Pipeline
@@ -121,3 +123,37 @@ def _shards(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:
     names = [match[0] for match in parts if match[2] == shards]
     complete = sum(all(f"{output}/{name}" in files for output in stage.outputs) for name in names)
     return complete, int(shards)
+
+
+def stages_table(workspace: Workspace, pipeline: Pipeline | None = None) -> Table:
+    """Return a row for each stage: state, rows made, what was left out and why; ``pipeline`` as in :func:`status`."""
+    leaking = workspace.read("leak_findings", columns=["hint_id"])["hint_id"].unique()
+    where = {"leak_findings": f" in {counted(len(leaking), 'hint')}"}
+    groups: dict[Any, list[StageStatus]] = {}
+    for row in status(workspace, pipeline):  # readers that are as far and have as many rows share a line
+        alike = (row.run.partition(":")[0], row.state, row.shards_done, *list(row.rows.values())[:1], str(row.rejects))
+        groups.setdefault(alike, []).append(row)
+    lines, earlier = [], set[str]()
+    for group in groups.values():
+        first, (name, _, reader) = group[0], group[0].run.partition(":")
+        counts = {table: [row.rows[table] for row in group] for table, count in first.rows.items() if count}
+        row_counts = [_rows_made(table, numbers) + where.get(table, "") for table, numbers in counts.items()]
+        fresh = [words for words in row_counts if reader or words not in earlier]  # not what a stage before says
+        earlier.update(row_counts)
+        rejects = ((count, *what.partition(": ")) for what, count in first.rejects.items())
+        losses = [f"{counted(count, kind)}: {plain_name(reason)}" for count, kind, _, reason in rejects]
+        run = first.run if len(group) == 1 else f"{name} ({len(group)} readers)"
+        state = first.state if first.state != "partial" else f"{first.shards_done} of {first.shards} shards"
+        words = ", ".join(fresh)
+        if fresh and len(group) > 1:
+            words += " each"
+        elif not fresh and state == "complete":
+            words = "nothing new"
+        lines.append((f"{first.number:>2} {run}", state, words, ", ".join(losses)))
+    return Table("", ("stage", "state", "made", "left out"), lines, (1, 2, 3))
+
+
+def _rows_made(table: str, counts: Sequence[int]) -> str:
+    name = table.replace("_", " ")
+    low, high = min(counts), max(counts)
+    return counted(low, name.removesuffix("s"), name) if low == high else f"{low:,} to {high:,} {name}"

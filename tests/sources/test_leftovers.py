@@ -13,7 +13,7 @@ from quit.library.checking import examine
 from quit.settings import load
 from quit.sources import csv, parse_source
 from quit.sources.leftovers import left_over, listed
-from quit.status.summary import leftovers_of_spreadsheets
+from quit.status.notes import leftovers_of_spreadsheets
 
 CITIES = ["Cairo", "O'Brien's, the city", "Łódź"]
 
