@@ -1,4 +1,4 @@
-"""``quit release``: freeze a version of the dataset, check it, verify it, compare two, ask what other labels change."""
+"""``quit release``: freeze a version of the dataset, check it, verify it, compare two, ask another judge."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quit.commands.declaring import Group
 from quit.commands.options import open_workspace, show, working
 from quit.errors import GateError, SettingsError, check_known, shell_word
 from quit.render.table import Table
-from quit.text.words import counted, split_names
+from quit.text.words import counted
 
 if TYPE_CHECKING:
     from quit.library.results import ReleaseFacts
@@ -225,7 +225,7 @@ def rejudge(
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Have another judge judge the distinct answers, for `quit release what-if --judge`. No label changes.
+    """Have another judge judge the distinct answers, and count the labels that its verdicts would flip. None changes.
 
     Its verdicts lie beside the release, in RELEASE.judges/NAME, or in WORKSPACE/judges/NAME. Replies are cached as in
     builds: to resume a run that was stopped or waits for a batch (exit code 10), repeat the command.
@@ -245,47 +245,13 @@ def rejudge(
         facts = judge_anew(place, judge, settings_for(place, profile, set_ or ()))
     line = (
         f"{facts['path']}: {counted(facts['answers'], 'distinct answer')}, {facts['by_the_judge']:,} by {judge} "
-        f"({facts['unread']:,} unread). What they change: quit release what-if {shell_word(place)} --judge "
-        f"{shell_word(judge)}"
+        f"({facts['unread']:,} unread)."
     )
-    show(facts, as_json, [] if quiet else [line if facts["new"] else f"Nothing new. {line}"])
-
-
-@app.command("what-if")
-def what_if(
-    place: Path,
-    labelers: str = "",
-    without: str = "",
-    least: Annotated[int | None, typer.Option(min=1)] = None,
-    judge: str | None = None,
-    limit: Annotated[int, typer.Option(min=0)] = 10,
-    as_json: options.Json = False,
-) -> None:
-    """Say which labels flip under another rule, from kept answers and verdicts; no model is asked.
-
-    Without options: leaving out each labeler in turn, and two labelers instead of one. Nothing is changed.
-
-    Example: `quit release what-if workspace/releases/v1 --without minilm-late`
-
-    Args:
-        place: Folder of a release, or folder of a finished workspace.
-        labelers: Only these labelers: NAME,NAME.
-        without: Without these labelers: NAME,NAME.
-        least: Labelers that must be right; 1 if not given.
-        judge: The judge whose verdicts decide: of `quit release rejudge`, or a second one of the build.
-        limit: Questions that are listed.
-    """
-    from quit.release.rules import opened
-    from quit.release.whatif import pieces, shares_of_people, summary
-
-    with working("what-if"):
-        answered = opened(place, judge)
-        if not (labelers or without or least or judge):
-            effects = answered.effects(answered.standard_rules())
-            none = "No labeler can be left out, and no second one asked for. Name a rule: --least or --judge."
-            output: list[Table | str] = [summary(effects) if effects else none]
-        else:
-            effects = answered.effects([answered.rule(split_names(labelers), split_names(without), least or 1)])
-            effects[0]["people"] = shares_of_people(place, effects[0])
-            output = pieces(effects[0], limit)
-    show(effects, as_json, output)
+    lines = [line if facts["new"] else f"Nothing new. {line}"]
+    if labels := facts["labels"]:
+        lines.append(
+            f"Of {counted(labels['passages'], 'passage')}, {labels['label_2']:,} with label 2, {labels['to_1']:,} would"
+            f" change to 1 and {labels['to_2']:,} to 2; {counted(len(labels['lose_all']), 'question')} would lose all."
+        )
+    lines.append(f"Where judges differ: quit evaluate judges -w {shell_word(place)}")
+    show(facts, as_json, [] if quiet else lines)

@@ -14,7 +14,6 @@ from quit.common.parquet import KEYS
 from quit.common.progress import advance, note
 from quit.common.rows import grouped, tuples
 from quit.dataset.check import faults
-from quit.dataset.dataset import Dataset
 from quit.dataset.files import TableFiles
 from quit.dataset.release import ReaderInfo
 from quit.errors import InputError, SettingsError, check_known
@@ -42,10 +41,6 @@ class Subject:
     def chunks(self) -> Iterator[Subject]:
         """Yield the questions in chunks (:meth:`TableFiles.chunks`)."""
         return (replace(self, files=files) for files in self.files.chunks())
-
-    def labelled(self) -> Dataset:
-        """Return the tables as a dataset whose readers are the labelers. Raises ``InputError`` as ``Dataset`` does."""
-        return Dataset.read(self.files, [info for info in self.readers if info.role == "labeler"])
 
 
 @dataclass(frozen=True)

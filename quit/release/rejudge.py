@@ -5,7 +5,7 @@ read ``second_verdicts`` there have their rows (:meth:`quit.engine.reading.Table
     R.judges/NAME/manifest.json      written last: judge, producer, prompt, settings, and the content that was judged
 
 R is the folder of a release; of a workspace it is W/judges/NAME. No label rests on them, and no
-release that is made has them.
+release that is made has them. What labels they would give is counted.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,6 +23,7 @@ from quit.common.files import replacing, write_json, writing
 from quit.common.folders import locked
 from quit.common.progress import advance, note
 from quit.common.rows import Row
+from quit.dataset.dataset import FULLY, Dataset
 from quit.dataset.files import write_table
 from quit.dataset.release import Release
 from quit.dataset.workspace import without_folder
@@ -37,9 +39,12 @@ from quit.models.judges import GptEvalJudge, basis_of
 from quit.models.language_models import judge_prompt
 from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.models.protocols import Judge
+from quit.release.gates import Subject
+from quit.release.subjects import subject_from
 from quit.release.view import open_to_read
 from quit.settings import Settings
 from quit.stages.judge import DistinctAnswers
+from quit.stages.labelling.answers import accepted_answers, fully_relevant
 from quit.text.words import counted
 from quit.version import __version__
 
@@ -67,15 +72,27 @@ class JudgeFacts(TypedDict):
     program_version: str
 
 
+class LabelShift(TypedDict):
+    """Passages, those with ``label_2``, and those that would change ``to_1`` and ``to_2`` by the other judge's verdicts
+    and people's; ``lose_all``: questions with some label 2 now and none then."""
+
+    passages: int
+    label_2: int
+    to_1: int
+    to_2: int
+    lose_all: list[str]
+
+
 class Rejudged(JudgeFacts):
     """Verdicts in the folder ``path`` on so many distinct ``answers``; ``new``: made now; ``unread``: of those
-    ``by_the_judge``."""
+    ``by_the_judge``; ``labels``: None where ``labels.partial`` left answers out."""
 
     path: str
     new: bool
     answers: int
     by_the_judge: int
     unread: int
+    labels: LabelShift | None
 
 
 def rejudge(path: str | Path, name: str, settings: Settings) -> Rejudged:
@@ -83,9 +100,11 @@ def rejudge(path: str | Path, name: str, settings: Settings) -> Rejudged:
 
     What was asked before is in the cache of replies, so a killed run goes on. Raises ``SettingsError`` for a name that
     is no judge of the settings, or that another judge has here; ``InputError`` for tables without verdicts and a file
-    that was changed; and what asking a model raises: ``CapReached``, ``Waiting`` for a batch, ``ServerError``.
+    that was changed; and what asking a model raises: ``CapReached``, ``Waiting`` for a batch, ``ServerError``;
+    ``WorkspaceError`` for a workspace that is not finished.
     """
     source = open_to_read(path)
+    subject = subject_from(source)
     folder = _judge_folder(source, name)
     models, judge = _judge_of(settings, name)
     _refuse_others(source, judge)
@@ -102,8 +121,30 @@ def rejudge(path: str | Path, name: str, settings: Settings) -> Rejudged:
     by_model = rows.filter(pc.equal(rows["basis"], "model"))["correct"]
     return {
         "path": str(folder if folder.is_dir() else source.path), "new": is_new, **facts, "answers": len(rows),
-        "by_the_judge": len(by_model), "unread": by_model.null_count,
+        "by_the_judge": len(by_model), "unread": by_model.null_count, "labels": _shift(subject, rows),
     }  # fmt: skip
+
+
+def _shift(subject: Subject, rows: pa.Table) -> LabelShift | None:
+    """Return what labels become by these verdicts, and people's before them."""
+    verdicts = subject.files.read("verdicts")
+    of_people = verdicts.filter(pc.equal(verdicts["basis"], "review"))
+    columns = ["question_id", "answer_key", "correct"]
+    deciding = pa.concat_tables([table.select(columns) for table in (of_people, rows)], promote_options="default")
+    counts, lose_all = np.zeros(4, int), list[str]()
+    for part in subject.chunks():
+        dataset = Dataset.read(part.files, [info for info in part.readers if info.role == "labeler"])
+        if dataset.partly_asked:
+            return None
+        positions = np.arange(len(dataset.ids))
+        replies = dataset.replies(positions, dataset.labelers)
+        now = dataset.labels_of(positions) == FULLY
+        then = fully_relevant(accepted_answers(replies.distinct, deciding)[replies.index].T)
+        counts += [len(now), now.sum(), (now & ~then).sum(), (then & ~now).sum()]
+        had, has = dataset.rows.sums(now), dataset.rows.sums(then)
+        lose_all += [dataset.ids[position] for position in np.flatnonzero(had * (has == 0))]
+    passages, label_2, to_1, to_2 = counts.tolist()
+    return {"passages": passages, "label_2": label_2, "to_1": to_1, "to_2": to_2, "lose_all": lose_all}
 
 
 def _verdicts_of(source: Release | Workspace, name: str, table: str = "second_verdicts") -> pa.Table:

@@ -22,14 +22,13 @@ from quit.evaluate.labels import SPLITS
 from quit.release.show import imported_lines
 from quit.release.view import embedded_labels, shown_judge, shown_readers, shown_releases
 from quit.report.charts import MAX_ROWS
-from quit.report.designs import design_figures
 from quit.report.examples import example_passage, examples
 from quit.report.facts import Convergence, Difficulty, Facts, Leakage, ModelRequests
 from quit.report.given import given_figures
 from quit.report.labels import split_figures
 from quit.report.people import review_progress
 from quit.report.readers import PROBE, agreement_figures
-from quit.report.validity import role_figures, whatif_figures
+from quit.report.validity import role_figures
 from quit.review.status import review_status
 from quit.settings import PassageDesign, Settings
 from quit.status.judges import judge_figures
@@ -42,7 +41,7 @@ from quit.version import __version__
 
 Figure = TypeVar("Figure")
 _BARS = 20  # of a histogram
-_FIGURES = 22  # steps of ``gather`` that progress is reported about
+_FIGURES = 20  # steps of ``gather`` that progress is reported about
 
 
 def gather(workspace: Workspace | Release, settings: Settings) -> Facts:
@@ -100,8 +99,6 @@ def gather(workspace: Workspace | Release, settings: Settings) -> Facts:
             "review": _figure(review_progress(build, status) if build and status else None),
             "audit": (release.facts.get("verification", {}) if release else status or {}).get("audit"),
             "usage": _figure(_usage(workspace, settings)),
-            "whatif": _figure(whatif_figures(workspace, settings)),
-            "designs": _figure(None if design.is_given else design_figures(workspace, settings)),
             "releases": _figure(list_rows(releases)),
         }
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 from quit.common.rows import Row
-from quit.release.rules import Effect
-from quit.report.designs import DesignFigures
 from quit.report.given import GivenFigures
 from quit.report.validity import RoleFigures
 from quit.review.audit import Audit
@@ -118,6 +116,4 @@ class Facts(TypedDict):
     review: ReviewFigures | None
     audit: Audit | None
     usage: ModelRequests
-    whatif: list[Effect]
-    designs: DesignFigures | None
     releases: list[Row]

@@ -7,10 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from quit.evaluate.labels import SPLITS
-from quit.release.whatif import summary
 from quit.render.table import Plot, Table, number, plain_name, share, short_identity
 from quit.report.charts import MAX_ROWS, Pieces, bars, histogram
-from quit.report.designs import design_pieces
 from quit.report.facts import Facts, Leakage
 from quit.report.given import given_pieces
 from quit.report.labels import label_pieces
@@ -136,12 +134,8 @@ def _questions(facts: Facts) -> Pieces:
 
 
 def _validity(facts: Facts) -> Pieces:
-    """What the labels rest on: hints, labelers, people."""
+    """What the labels rest on: hints and people."""
     yield from roles(facts["roles"])
-    if facts["whatif"]:
-        yield summary(facts["whatif"])
-    if facts["designs"]:
-        yield from design_pieces(facts["designs"])
     if facts["audit"]:
         yield from audit_pieces(facts["audit"])
 

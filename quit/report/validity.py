@@ -1,25 +1,18 @@
-"""The chapter *What the labels rest on*: figures of hints and of other rules, and what the page shows of hints."""
+"""The chapter *What the labels rest on*: figures of hints, and what the page shows of them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import duckdb
 
 from quit.common.rows import Row, sql_rows
-from quit.dataset.files import QUESTIONS_A_CHUNK, current_files, questions_at_once
-from quit.dataset.release import Release
-from quit.engine.workspace import Workspace
-from quit.errors import InputError
+from quit.dataset.files import QUESTIONS_A_CHUNK, questions_at_once
 from quit.evaluate.labels import SPLITS
-from quit.release.gates import Subject
-from quit.release.rules import Effect, answered_of
-from quit.release.subjects import subject_of_release
 from quit.render import plots
 from quit.render.table import Plot, Table, percent, share
-from quit.settings import Settings
 from quit.text.words import counted
 
 _ROLES = {
@@ -101,23 +94,3 @@ def roles(figures: RoleFigures) -> Iterator[str | Table]:
     rows = [[row["rank"] + 1, *map(percent, [*row.values()][1:])] for row in ranks]
     heads = ["rank by convergence", *SPLITS, "all", "standard error", "in a minimal set", "lowers"]
     yield Plot("Mean contribution of hints by rank", heads, rows, name="plot-ranks", svg=svg)
-
-
-def subject_of_report(workspace: Workspace | Release, settings: Settings) -> Subject:
-    """Return the tables of a release, or the current ones of a workspace, as what gates check."""
-    if isinstance(workspace, Release):
-        return subject_of_release(workspace)
-    readers: Any = settings.readers
-    return Subject(current_files(workspace), readers, settings)
-
-
-def whatif_figures(workspace: Workspace | Release, settings: Settings) -> list[Effect]:
-    """Return what leaving out each labeler, and asking for two, changes (:meth:`Answered.effects`).
-
-    Empty with one labeler, and while labels or answers are not finished.
-    """
-    try:
-        answered = answered_of(subject_of_report(workspace, settings))
-        return answered.effects(answered.standard_rules())
-    except InputError:  # a build that stopped has answers or labels of some questions only
-        return []

@@ -14,12 +14,13 @@ import pytest
 from quit.common.folders import locked
 from quit.dataset.release import verify
 from tests.release import small
-from tests.release.test_whatif import NAMES, READERS
 from tests.running import call_quit, start_quit
 from tests.servers.batches import batch_server
 from tests.servers.builds import served, write_profile
 from tests.servers.rude import HANGS, RudeServer
 
+NAMES = ("a", "b", "c")
+READERS = tuple(small.ReaderInfo(name, "labeler", f"{name}@1", "embedded") for name in NAMES)
 WORDS = ("Nile", "Amazon", "Volga", "Rhine", "Danube", "NO ANSWER")
 
 
@@ -59,9 +60,7 @@ def release(tmp_path: Path) -> Path:
     folder = tmp_path / "v1"
     folder.mkdir()
     readers = [{"name": info.name, "role": info.role, "identity": info.identity, "kind": info.kind} for info in READERS]
-    share = {"of": "all", "judge": 0.5, "estimate": 0.4, "low": 0.3, "high": 0.45}
-    audit = {"shares": [share, {**share, "of": "2 hints"}, {**share, "of": "none of these"}]}
-    small.freeze(folder, world(), beside={"verification": {"audit": audit}}, readers=readers)
+    small.freeze(folder, world(), readers=readers)
     return folder
 
 
@@ -102,25 +101,25 @@ def test_distinct_answers_are_asked_once_and_the_release_stays(release: Path, tm
     assert facts["prompt"]["name"] == "judge" and "server" not in facts["settings"]["judge"]
 
 
-def test_what_if_reads_them_and_people_stay(release: Path, tmp_path: Path) -> None:
+def test_labels_that_flip_are_counted_and_people_stay(release: Path, tmp_path: Path) -> None:
     with RudeServer(reply=accepts("Rhine")) as server:
-        call_quit("release", "rejudge", release, "--judge", "new", "-p", profile(tmp_path / "p.toml", server.base_url))
-    [effect] = call_quit("release", "what-if", release, "--judge", "new", "--json").json()
-    now, then, data = 0, 0, world()
+        options = (release, "--judge", "new", "-p", profile(tmp_path / "p.toml", server.base_url))
+        shift = call_quit("release", "rejudge", *options, "--json").json()["labels"]
+        words = call_quit("release", "rejudge", *options).out
+    data = world()
     replies: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for name in NAMES:
         for row in data[f"answers/{name}"]:
             replies.setdefault((row["question_id"], row["permutation"]), set()).add((row["question_id"], row["answer"]))
     fixed = {("q1", "Volga"), *small.GOLD.items()}
-    for answers in replies.values():
-        now += bool(answers & (fixed | {(one, "Amazon") for one in small.SPLIT}))
-        then += bool(answers & (fixed | {(one, "Rhine") for one in small.SPLIT}))
-    row = effect["labels"][-1]
-    assert (row["label_2"], row["then_least"], row["then_most"]) == (now, then, then) and now != then
-    every, of_two = effect["people"]
-    assert (every["now"], every["then_least"]) == (now / len(replies), then / len(replies)) and every["low"] == 0.3
-    assert of_two["of"] == "2 hints" and of_two["now"] != every["now"]
-    assert "40.0%" in call_quit("release", "what-if", release, "--judge", "new").out
+    labels = [
+        (bool(answers & (fixed | {(one, "Amazon")})), bool(answers & (fixed | {(one, "Rhine")})))
+        for (one, _), answers in replies.items()
+    ]
+    to_1, to_2 = labels.count((True, False)), labels.count((False, True))
+    counts = {"passages": len(labels), "label_2": to_1 + labels.count((True, True)), "to_1": to_1, "to_2": to_2}
+    assert shift == {**counts, "lose_all": []} and to_1 and to_2
+    assert f"{to_1} would change to 1 and {to_2} to 2; 0 questions would lose all." in " ".join(words.split())
 
 
 def test_what_belongs_to_other_content_or_another_judge_is_refused(release: Path, tmp_path: Path) -> None:
@@ -140,10 +139,9 @@ def test_what_belongs_to_other_content_or_another_judge_is_refused(release: Path
     manifest = tmp_path / "v1.judges" / "new" / "manifest.json"
     facts = json.loads(manifest.read_text())
     manifest.write_text(json.dumps({**facts, "content_id": "0" * 32}))
-    absent = call_quit("release", "what-if", release, "--judge", "new", code=4)
-    assert "'new' on these answers are kept here. Kept: rules. To ask another judge:" in absent.err
+    assert not len(verify(release).read("second_verdicts"))
     manifest.write_text(json.dumps({**facts, "file": {**facts["file"], "sha256": "0" * 64}}))
-    assert "was changed" in call_quit("release", "what-if", release, "--judge", "new", code=3).err
+    assert "was changed" in call_quit("evaluate", "judges", "-w", release, code=3).err
 
 
 def test_the_cap_holds_and_a_higher_one_goes_on(release: Path, tmp_path: Path) -> None:
@@ -209,12 +207,11 @@ def test_killed_at_ten_points_nothing_is_asked_twice(release: Path, tmp_path: Pa
 def test_a_workspaces_own_judge_changes_nothing_and_a_lenient_one_some(full: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(full, tmp_path / "W")
     own, lenient = ((folder, "--judge", name) for name in ("equivalence", "lenient"))
-    call_quit("release", "rejudge", *own)
-    assert not call_quit("release", "what-if", *own, "--json").json()[0]["changed"]
+    shift = call_quit("release", "rejudge", *own, "--json").json()["labels"]
+    assert shift["label_2"] and shift["to_1"] == shift["to_2"] == 0
     options = ("--set", "judge.name=lenient", "--set", "judge.threshold=0")
-    call_quit("release", "rejudge", *lenient, *options)
-    row = call_quit("release", "what-if", *lenient, "--json").json()[0]["labels"][-1]
-    assert row["to_2_least"] > 0 == row["to_1_most"]
+    shift = call_quit("release", "rejudge", *lenient, *options, "--json").json()["labels"]
+    assert shift["to_2"] > 0 == shift["to_1"]
     agreements = call_quit("evaluate", "judges", "-w", folder, "--json").json()["agreements"]
     of_all = [(row["first"], row["second"], row["only_first"]) for row in agreements if not row["by"]]
     assert of_all == [("equivalence", "lenient", 0)]

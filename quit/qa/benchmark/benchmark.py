@@ -47,7 +47,6 @@ from quit.qa.experiment import write_table
 from quit.qa.indexes.built import building
 from quit.qa.settings import QaSettings
 from quit.qa.settings.benchmark import Benchmark
-from quit.release.rules import opened
 from quit.text.vendors import family
 from quit.version import __version__
 
@@ -220,9 +219,8 @@ def _independent_tasks(
     models = ((system.retriever, system.reranker, reader) for system in systems for reader in ("", *request.readers))
     left_out = {*map(circular.left_out, models)} - {()}
     if left_out and not runner.dataset.partly_asked:
-        answered = opened(request.release)
         for names in sorted(left_out):
-            yield task_without(task, runner.dataset, answered, names)
+            yield task_without(task, runner.dataset, names)
 
 
 def _score(runner: Runner, task: LabelledTask, systems: Sequence[System], readers: Sequence[str]) -> Scores:

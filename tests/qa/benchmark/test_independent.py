@@ -1,7 +1,9 @@
 """Labels without some labelers, against a benchmark of a release that these did not label."""
 
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
+from random import Random
 
 import pyarrow.parquet as pq
 import pytest
@@ -11,14 +13,32 @@ from quit.export.baselines import read_baselines
 from quit.qa.benchmark.benchmark import BenchmarkRequest, run_benchmark
 from quit.qa.settings import load
 from tests.release import small
-from tests.release.test_whatif import READERS, drawn, world
+
+NAMES = ("a", "b", "c")
+READERS = tuple(small.ReaderInfo(name, "labeler", f"{name}@1", "embedded") for name in NAMES)
+Right = dict[tuple[str, str], list[bool]]
+"""(question, permutation) -> whether a, b and c are right."""
 
 
-def _release(folder: Path, right: dict, least: int, **identities: str) -> Path:
-    content = {"settings": {"passages": {"hints": 2}, "split": {"near_duplicate": 0.8}}}
-    content["settings"] |= {"review": {"splits": ["dev", "test"]}, "release": {}}
+def drawn(seed: int) -> Right:
+    """Return who is right, by chance."""
+    dice = Random(seed)
+    return {key: [dice.random() < 0.4 for _ in NAMES] for key in product(small.SPLIT, small.PERMUTATIONS)}
+
+
+def _release(folder: Path, right: Right, **identities: str) -> Path:
+    """Freeze the small release, where three labelers are right as told."""
+    data = {name: rows for name, rows in small.rows().items() if "/" not in name}
+    data |= {f"answers/{name}": [] for name in NAMES}
+    for row in data["labels"]:
+        key = {"question_id": row["question_id"], "permutation": row["permutation"]}
+        row["labelers"] = [name for name, each in zip(NAMES, right[*key.values()], strict=True) if each]
+        row["label"] = 2 if row["labelers"] else 1
+        for name in NAMES:
+            answer = small.GOLD[row["question_id"]] if name in row["labelers"] else "Wrong"
+            data[f"answers/{name}"].append({**key, "reader": name, "answer": answer, "raw": answer, "producer": "x"})
     readers = [{**asdict(reader), "identity": identities.get(reader.name, reader.identity)} for reader in READERS]
-    return small.freeze(folder, world(right, least), readers=readers, **content).path
+    return small.freeze(folder, data, readers=readers).path
 
 
 def test_a_system_of_a_labelers_family_is_marked_and_scored_without_its_labels(tmp_path: Path) -> None:
@@ -27,7 +47,7 @@ def test_a_system_of_a_labelers_family_is_marked_and_scored_without_its_labels(t
     without_b = {key: [a, False, c] for key, (a, _, c) in right.items()}
     values = {}
     for name, labels in (("all", right), ("without", without_b)):
-        place = _release(tmp_path / name, labels, 1, b="minilm-x@1/all-MiniLM-L6-v2")
+        place = _release(tmp_path / name, labels, b="minilm-x@1/all-MiniLM-L6-v2")
         request = BenchmarkRequest(place, "all", ("bm25", "minilm"), (), ("minilm-names",))
         run_benchmark(request, settings, tmp_path / f"out-{name}")
         for row in pq.read_table(tmp_path / f"out-{name}" / "results.parquet").to_pylist():
