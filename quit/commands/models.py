@@ -1,10 +1,10 @@
-"""``quit models`` and ``quit cache``: language models' servers, and what is kept for later runs."""
+"""``quit models`` and ``quit cache``: language models' servers, and replies that are kept for later runs."""
 
 from __future__ import annotations
 
 import shlex
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,14 +15,8 @@ from quit.common.terminal import echo
 from quit.errors import SettingsError, did_you_mean
 from quit.text.words import counted
 
-if TYPE_CHECKING:
-    from quit.common.cache import ContentStore
-
 models = Group("Language models: what a profile needs, how to start it, whether it is up.")
-cache = Group(
-    "What is kept for later runs: replies of language models, vectors of texts, equivalence probabilities, "
-    "findings of the leakage filter."
-)
+cache = Group("Replies of language models that are kept for later runs.")
 
 
 @models.command("serve")
@@ -111,8 +105,7 @@ def fetch(name: str) -> None:
 
 @cache.command("stats")
 def stats(as_json: options.Json = False) -> None:
-    """Show what is cached: replies by model and server, then vectors, equivalence probabilities and findings of
-    the leakage filter.
+    """Show the kept replies by model and server.
 
     Example: `quit cache stats --json`
     """
@@ -121,16 +114,13 @@ def stats(as_json: options.Json = False) -> None:
     with GenerationCache() as opened:
         rows = opened.statistics()
         path = opened.path
-    stores = {name: store.facts() for name, store in _stores().items()}
     lines = [str(path)] if rows else [str(path), "No replies yet."]
     for row in rows:
         last = time.strftime("%Y-%m-%d %H:%M", time.gmtime(row["last"]))
         tokens = f"{row['prompt_tokens']:,} prompt and {row['completion_tokens']:,} completion tokens"
         origin = row["origin"] or "this program"
         lines.append(f"{row['model']} from {origin}: {row['replies']:,} replies, {tokens}, last {last} UTC")
-    for name, facts in stores.items():
-        lines += [facts["path"], f"{name}: {facts['entries']:,} entries, {facts['bytes'] / 2**20:,.0f} MiB"]
-    show({"path": str(path), "models": rows, "stores": stores}, as_json, lines)
+    show({"path": str(path), "models": rows}, as_json, lines)
 
 
 @cache.command("drop")
@@ -138,20 +128,17 @@ def drop(
     name: str,
     origin: Annotated[str | None, typer.Option("--from")] = None,
 ) -> None:
-    """Delete kept replies of a language model, so that it is asked again, or what is computed again (vectors,
-    equivalence, leaks). Tables made of replies stay: see `quit build --fresh-replies`.
+    """Delete kept replies of a language model, so that it is asked again. Tables made of replies stay: see `quit build
+    --fresh-replies`.
 
-    Examples: `quit cache drop gemma3:1b --from http://127.0.0.1:11434/v1`, `quit cache drop vectors`
+    Example: `quit cache drop gemma3:1b --from http://127.0.0.1:11434/v1`
 
     Args:
-        name: A model, as `quit cache stats` or the profile names it; or `vectors`, `equivalence` or `leaks`.
+        name: A model, as `quit cache stats` or the profile names it.
         origin: Only replies of the server with this address.
     """
     from quit.models.generation import GenerationCache
 
-    if name in (stores := _stores()):
-        echo(f"{name}: {stores[name].clear():,} entries deleted")
-        return
     with GenerationCache() as opened:
         replies = [(row["model"], row["origin"]) for row in opened.statistics()]
         models_of = {identity: identity.partition("/")[2].partition("+")[0] for identity, _ in replies}
@@ -162,15 +149,9 @@ def drop(
             if name in (identity, models_of[identity]) and address in (None, server.partition(" ")[0])
         ]
         if not matches:
-            nearest = "" if origin else did_you_mean(name, sorted({*models_of.values(), *stores}))
+            nearest = "" if origin else did_you_mean(name, sorted({*models_of.values()}))
             where = f" from {origin}" if origin else ""
             raise SettingsError(f"There is no kept reply of {name!r}{where}.{nearest} See: quit cache stats")
         for identity, server in matches:
             count = counted(opened.drop(identity, server), "reply", "replies")
             echo(f"{count} of {identity} from {server or 'this program'} deleted")
-
-
-def _stores() -> dict[str, ContentStore]:
-    from quit.common.cache import equivalence_store, leak_store, vector_store
-
-    return {"vectors": vector_store(), "equivalence": equivalence_store(), "leaks": leak_store()}

@@ -141,36 +141,6 @@ class ContentStore:
         except (OSError, sqlite3.Error) as error:
             self._warn(error)
 
-    def facts(self) -> dict[str, Any]:
-        """Return ``path``, ``entries``, ``bytes``, ``limit``. Raises :class:`WorkspaceError` for a damaged file."""
-        entries = size = 0
-        if self.path.is_file():
-            with self._usable() as database:
-                entries = database.execute(f"SELECT count(*) FROM {self.table}").fetchone()[0]
-                size = self._used(database)
-        return {"path": str(self.path), "entries": entries, "bytes": size, "limit": self.limit}
-
-    def clear(self) -> int:
-        """Drop all values and return how many there were. Raises :class:`WorkspaceError` for a damaged file."""
-        if not self.path.is_file():
-            return 0
-        with self._usable() as database:
-            with database:
-                entries = database.execute(f"DELETE FROM {self.table}").rowcount
-            database.execute("VACUUM")
-            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return entries
-
-    @contextmanager
-    def _usable(self) -> Iterator[sqlite3.Connection]:
-        try:
-            with closing(self._open()) as database:
-                yield database
-        except (OSError, sqlite3.Error) as error:
-            raise WorkspaceError(
-                f"{self.path} cannot be used: {error}. Delete it: what it holds is made again."
-            ) from error
-
     @staticmethod
     def _used(database: sqlite3.Connection) -> int:
         pages, free, size = (

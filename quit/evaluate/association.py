@@ -1,4 +1,4 @@
-"""How well a score or a decision goes with a known label: ordered labels, two classes, or classes without order.
+"""How well a score or a decision goes with a known label.
 
 Every statistic comes with a permutation test: how often shuffled labels go with the values at least as well (Monte
 Carlo, with the observed order counted among them, so that no p is 0). Groups of dependent items are the unit of both:
@@ -80,12 +80,6 @@ def associate(
     return Association(float(observed), low, high, as_extreme / (resamples + 1), len(x))
 
 
-def kendall_tau_b(values: np.ndarray, labels: np.ndarray) -> float | None:
-    """Return Kendall's tau-b of two orders, ties allowed, -1 to 1."""
-    tau = float(stats.kendalltau(values, labels).statistic)
-    return None if np.isnan(tau) else tau
-
-
 def spearman(values: ArrayLike, labels: ArrayLike) -> float | None:
     """Return Spearman's rank correlation, ties at their mean rank, -1 to 1."""
     varies = np.ptp(values) > 0 and np.ptp(labels) > 0  # scipy warns of what does not
@@ -114,23 +108,3 @@ def matthews(predicted: np.ndarray, labels: np.ndarray) -> float | None:
     fp, fn = float((a & ~b).sum()), float((~a & b).sum())
     size = np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
     return float((tp * tn - fp * fn) / size) if size else None
-
-
-def cramers_v(values: np.ndarray, labels: np.ndarray) -> float | None:
-    """Return Cramér's V of two classifications, corrected for chance (Bergsma 2013), 0 to 1."""
-    table = stats.contingency.crosstab(values, labels).count
-    if min(table.shape) < 2:
-        return None
-    n = table.sum()
-    phi = stats.chi2_contingency(table, correction=False).statistic / n - np.prod(np.array(table.shape) - 1) / (n - 1)
-    corrected = [size - (size - 1) ** 2 / (n - 1) for size in table.shape]
-    least = min(corrected) - 1
-    return float(np.sqrt(max(0.0, phi) / least)) if least > 0 else None
-
-
-def epsilon_squared(values: np.ndarray, labels: np.ndarray) -> float | None:
-    """Return Kruskal and Wallis' H / (n - 1), 0 to 1: how much of the ranks' variance the classes explain."""
-    classes = [values[labels == kind] for kind in np.unique(labels)]
-    if len(classes) < 2 or np.ptp(values) == 0:
-        return None
-    return float(stats.kruskal(*classes).statistic / (len(values) - 1))

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from quit.common.cache import equivalence_store, vector_store
 from quit.engine.planning import check_buildable
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
@@ -129,15 +128,6 @@ def test_the_recipe_for_openai_is_the_printed_profile() -> None:
     page = (ROOT / "docs" / "howto" / "language-models.md").read_text(encoding="utf-8")
     recipe = page.partition("\n### OpenAI\n")[2].partition("```toml\n")[2].partition("```")[0]
     assert starting_profile("openai", "gpt-4o-mini-2024-07-18") == recipe
-
-
-def test_stores_are_shown_and_emptied_by_name() -> None:
-    vector_store().write({b"a": bytes(1000), b"b": bytes(1000)})
-    equivalence_store().write({b"c": bytes(8)})
-    shown = call_quit("cache", "stats", "--json").json()["stores"]
-    assert (shown["vectors"]["entries"], shown["equivalence"]["entries"]) == (2, 1)
-    assert "vectors: 2 entries deleted" in call_quit("cache", "drop", "vectors").out
-    assert (vector_store().facts()["entries"], equivalence_store().facts()["entries"]) == (0, 1)
 
 
 def test_replies_are_dropped_by_model_and_server() -> None:

@@ -34,7 +34,7 @@ def run(
     """Find complex questions: no retrieved document answers them, and all together do not cover everything asked.
 
     One of the indexes must be dense. Writes complexity.parquet (one row per question) and complexity.json (counts, and
-    agreement with known labels: hops, complex or not, types). A figure that is not defined in more than 2.5% of the
+    agreement with known labels: hops, complex or not). A figure that is not defined in more than 2.5% of the
     bootstrap resamples has no interval (null, shown as –): there are too few questions.
 
     Example: `quit complexity run --corpus C --index BM25 --index DENSE`
@@ -86,8 +86,6 @@ _TITLES = {
     "known_complex": "Known to be complex ({positive} of {items}): accuracy, F1, Matthews' correlation, area under the "
     "ROC curve",
     "correct": "A language model's own answers ({items} judged): share that is correct, Pearson's correlation with it",
-    "hops": "Number of hops, whole questions: Kendall's tau-b",
-    "kinds": "Types: share that is complex, Cramer's V of complex and type, epsilon squared of each score",
 }
 _REPLIES = {
     "head_replies": "Judge of documents: {verdicts} verdicts, {unread} could not be read: s_i = 0",

@@ -7,7 +7,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from quit.evaluate import association
 from quit.qa.complexity.retrieval_complexity import Ratings, is_complex
@@ -25,11 +24,9 @@ def agreement(ratings: Ratings) -> dict[str, Any]:
 
     ``known_complex``: by a question's own label, else more than one hop against one, as the paper labels MuSiQue:
     accuracy, F1 of "complex", Matthews' correlation, the same with answerability alone, with thresholds chosen on the
-    other folds, and what each score alone could do (area under the ROC curve). ``hops``: Kendall's tau-b with the
-    number of hops, over whole questions of two hops and more.
+    other folds, and what each score alone could do (area under the ROC curve).
     ``correct``: share of a language model's own answers that are correct, of complex and other questions, and Pearson's
     correlation of that with complex and with each score (the paper reports it for complex).
-    ``kinds``: Cramér's V of complex and the source's type, epsilon squared of each score by type, over whole questions.
     A part is left out where its labels are not known. An interval is None where its statistic is not defined (all
     values or labels equal) in more than 2.5% of the resamples, as with few questions.
     """
@@ -37,20 +34,9 @@ def agreement(ratings: Ratings) -> dict[str, Any]:
     with_label = ratings.known("label")
     if len(np.unique(with_label["label"])) == 2:
         figures["known_complex"] = _two_classes(with_label)
-    several = ratings.where(pc.greater(ratings.table["hops"], 1))
-    if len(np.unique(several["hops"])) > 1:
-        figures["hops"] = several.associations("hops", association.kendall_tau_b)
     with_verdict = ratings.known("correct")
     if len(with_verdict.table):
         figures["correct"] = _correctness(with_verdict)
-    with_kind = ratings.where(pc.not_equal(ratings.table["kind"], "step"))
-    kinds, decisions = with_kind["kind"], with_kind["complex"]
-    if len(np.unique(kinds)) > 1:
-        figures["kinds"] = {
-            "complex_share": {str(kind): float(decisions[kinds == kind].mean()) for kind in np.unique(kinds)},
-            "complex": with_kind.association(decisions, "kind", association.cramers_v),
-            **with_kind.associations("kind", association.epsilon_squared),
-        }
     return figures
 
 

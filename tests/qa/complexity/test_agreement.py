@@ -32,13 +32,10 @@ def drawn() -> list[ComplexityRating]:
 
 def test_agreement_is_found_where_it_is_and_not_elsewhere() -> None:
     figures = agreement(Ratings.of(drawn(), T_COM))
-    two, hops, kinds = (figures[name] for name in ("known_complex", "hops", "kinds"))
+    two = figures["known_complex"]
     assert two["auc"]["answerability"]["value"] < 0.1 and two["auc"]["answerability"]["p"] < 0.01
     assert two["chosen_thresholds"]["matthews"]["value"] > 0.6
-    assert hops["answerability"]["value"] < -0.5
-    assert hops["completeness"]["low"] < 0 < hops["completeness"]["high"]
-    assert kinds["answerability"]["value"] > 0.5 and kinds["answerability"]["p"] < 0.01 < kinds["completeness"]["p"]
-    assert set(kinds["complex_share"]) == {"1hop", "2hop", "3hop", "4hop"}
+    assert two["auc"]["completeness"]["low"] < 0.5 < two["auc"]["completeness"]["high"]
     assert agreement(Ratings.of([one for one in drawn() if one.question.hops == 2], T_COM)) == {}, "one kind"
 
 
