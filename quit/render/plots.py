@@ -110,8 +110,7 @@ def lines(name: str, series: Mapping[str, Mapping[Any, float]], across: str, up:
         else:
             axes.set_xticks(sorted(ticks))
         highest = end or max(max(points.values(), default=0) for points in series.values())
-        lowest = min(0.0, *(value for points in series.values() for value in points.values()))
-        axes.set_ylim(1.1 * lowest, _ticks(axes.yaxis, highest, share=True, lowest=lowest))
+        axes.set_ylim(0, _ticks(axes.yaxis, highest, share=True))
         axes.set_xlabel(across)
         axes.set_ylabel(up)
         axes.grid(axis="y", linewidth=0.6)
@@ -125,13 +124,12 @@ def _colour(title: str, number: int, others: Sequence[str]) -> str:
     return _COLOURS[_NAMED.get(title, others[number % len(others)])]
 
 
-def _ticks(axis: Any, highest: float, share: bool = False, lowest: float = 0.0) -> float:
-    """Set about five ticks in steps of 1, 2 or 5 from ``lowest`` to the first at or above ``highest``; return that
-    one."""
+def _ticks(axis: Any, highest: float, share: bool = False) -> float:
+    """Set about five ticks in steps of 1, 2 or 5 from 0 to the first at or above ``highest``; return that one."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, PercentFormatter
 
     locator = MaxNLocator(5, steps=[1, 2, 5, 10], integer=not share)
-    ticks = [tick for tick in locator.tick_values(lowest, highest or 1) if tick >= min(lowest, 0)]
+    ticks = [tick for tick in locator.tick_values(0, highest or 1) if tick >= 0]
     axis.set_major_locator(FixedLocator(ticks))
     if share:
         decimals = 0 if ticks[1] - ticks[0] >= 0.01 else None

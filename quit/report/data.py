@@ -28,7 +28,6 @@ from quit.report.given import given_figures
 from quit.report.labels import split_figures
 from quit.report.people import review_progress
 from quit.report.readers import PROBE, agreement_figures
-from quit.report.validity import role_figures
 from quit.review.status import review_status
 from quit.settings import PassageDesign, Settings
 from quit.status.judges import judge_figures
@@ -41,7 +40,7 @@ from quit.version import __version__
 
 Figure = TypeVar("Figure")
 _BARS = 20  # of a histogram
-_FIGURES = 20  # steps of ``gather`` that progress is reported about
+_FIGURES = 19  # steps of ``gather`` that progress is reported about
 
 
 def gather(workspace: Workspace | Release, settings: Settings) -> Facts:
@@ -82,7 +81,6 @@ def gather(workspace: Workspace | Release, settings: Settings) -> Facts:
             "difficulty": _figure(_difficulty(connection)),
             "splits": _figure(split_figures(connection)),
             "given": _figure(given_figures(connection) if design.is_given else None),
-            "roles": _figure(role_figures(connection)),
             "drawn_from_all": sql_rows(connection, _PARAMETRIC) if _train(release, settings) == "any" else [],
             "passage": _figure(example_passage(workspace, connection, readers)),
             "examples": _figure(examples(workspace, connection)),

@@ -6,7 +6,6 @@ from typing import Any, TypedDict
 
 from quit.common.rows import Row
 from quit.report.given import GivenFigures
-from quit.report.validity import RoleFigures
 from quit.review.audit import Audit
 from quit.review.status import ReviewFigures
 from quit.status.judges import Judges
@@ -101,7 +100,6 @@ class Facts(TypedDict):
     difficulty: Difficulty
     splits: Splits
     given: GivenFigures | None
-    roles: RoleFigures
     drawn_from_all: list[Row]
     passage: Row | None
     examples: list[Row]

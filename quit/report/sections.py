@@ -13,7 +13,6 @@ from quit.report.facts import Facts, Leakage
 from quit.report.given import given_pieces
 from quit.report.labels import label_pieces
 from quit.report.readers import reader_pieces
-from quit.report.validity import roles
 from quit.review.audit import audit_pieces
 from quit.review.report import described
 from quit.status.judges import JudgeAgreement, agreement_tables
@@ -133,13 +132,6 @@ def _questions(facts: Facts) -> Pieces:
     yield replace(plot, heads=("difficulty", *SPLITS, "all", "mean"), rows=rows)
 
 
-def _validity(facts: Facts) -> Pieces:
-    """What the labels rest on: hints and people."""
-    yield from roles(facts["roles"])
-    if facts["audit"]:
-        yield from audit_pieces(facts["audit"])
-
-
 def _verdicts(facts: Facts) -> Pieces:
     """The judge against people, and against other judges."""
     agreements = [JudgeAgreement(**row) for row in facts["judges"]["agreements"]]
@@ -162,11 +154,11 @@ def _verdicts(facts: Facts) -> Pieces:
 
 
 def _review(facts: Facts) -> Pieces:
-    """How far the review is and how annotators agree."""
-    progress = facts["review"]
-    if not progress:
-        return
-    yield from described(progress, MAX_ROWS)
+    """How far the review is, how annotators agree, and what the audit says of all labels."""
+    if facts["review"]:
+        yield from described(facts["review"], MAX_ROWS)
+    if facts["audit"]:
+        yield from audit_pieces(facts["audit"])
 
 
 def _models(facts: Facts) -> Pieces:
@@ -215,7 +207,6 @@ _SECTIONS: tuple[tuple[str, str, Callable[[Facts], Pieces]], ...] = (
     ("labels", "Labels", label_pieces),
     ("given", "Given passages", lambda facts: given_pieces(facts["given"])),
     ("readers", "Readers", reader_pieces),
-    ("validity", "What the labels rest on", _validity),
     ("verdicts", "Judges and people", _verdicts),
     ("review", "Review by people", _review),
     ("models", "Costs and cache", _models),

@@ -109,7 +109,7 @@ def test_of_a_review_only_what_is_listed_is_shown(tmp_path) -> None:
     assert progress == review_progress(workspace, status) and "x.org" not in json.dumps(progress)
 
 
-def test_the_audit_is_in_the_chapter_on_what_labels_rest_on(tmp_path, facts) -> None:
+def test_the_audit_is_in_the_chapter_on_reviews(tmp_path, facts) -> None:
     settings = tiny.settings().model_copy(update={"review": Review(audit=4)})
     workspace = tiny.workspace(tmp_path / "W")
     draw_audit(workspace, settings)
@@ -117,9 +117,9 @@ def test_the_audit_is_in_the_chapter_on_what_labels_rest_on(tmp_path, facts) -> 
         {section.name: section.pieces for section in sections(gathered)}
         for gathered in (gather(workspace, settings), facts)
     ]
-    text, table = chapters[0]["validity"][-2:]
+    text, table = chapters[0]["review"][-2:]
     # q2 was decided before the draw, and of q3 the wrong answer: two of their passages are open, and all four of q1.
-    assert "people have judged 0 of 4 passages" in text and table not in chapters[1]["validity"]
+    assert "people have judged 0 of 4 passages" in text and table not in chapters[1]["review"]
     dev = next(row for row in table.rows if row[0] == "dev")
     assert dev == ("dev", 4, "50.0%", "100.0%", "100.0% to 100.0%", 0, 0)  # people accept q2's wrong answer too
 
