@@ -22,6 +22,7 @@ from quit.common.columns import first_matches, plain
 from quit.common.ids import own_id
 from quit.common.parquet import KEYS
 from quit.common.progress import advance
+from quit.dataset.description import Provenance, section_of
 from quit.dataset.files import PagedTable, TableFiles, aligned, lists, questions_at_once
 from quit.dataset.release import ReaderInfo, fingerprint_of, verify
 from quit.dataset.rows import Lists, QuestionRows, row_lists
@@ -90,12 +91,8 @@ class Dataset:
     source, url and convergence are read.
     ``verdicts`` holds one row per question and answer_key: the verdict in force. ``readers`` is in profile order.
 
-    ``provenance`` may have: ``settings``, ``fingerprints``, ``program_version``, ``release`` (its name), ``reviews``
-    (how people checked it, in words), ``replies`` (of language models: :func:`quit.engine.usage.origins`),
-    ``verification`` (the same as facts: :func:`quit.review.people.verification`)
-    and ``sources``, a list of mappings with any of name, file, checksum, licence, citation, url. ``statistics``: a
-    release's own (``quit.dataset.statistics.Statistics.to_dict``), None where they have to be computed. ``cut``: reader
-    -> how many of its replies ran into the token limit, where that is known.
+    ``statistics``: a release's own (``quit.dataset.statistics.Statistics.to_dict``), None where they have to be
+    computed. ``cut``: reader -> how many of its replies ran into the token limit, where that is known.
     ``fill_in``: how to have every labeler asked about every passage.
 
     Raises ``InputError`` when the tables do not fit together: a question without its row, hints, passages, answers or
@@ -113,7 +110,7 @@ class Dataset:
     labels: pa.Table | PagedTable
     valid_answers: pa.Table
     readers: tuple[ReaderInfo, ...]
-    provenance: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Provenance = field(default_factory=Provenance)
     statistics: Mapping[str, Any] | None = None
     cut: Mapping[str, int] = field(default_factory=dict)
     question_roles: pa.Table = field(default_factory=contracts.table("question_roles").schema.empty_table)
@@ -179,7 +176,7 @@ class Dataset:
     @property
     def design(self) -> PassageDesign:
         """Which passages a question has, by the provenance's settings."""
-        return PassageDesign(**(self.provenance.get("settings") or {}).get("passages", {}))
+        return PassageDesign(**section_of(self.provenance, "passages"))
 
     @property
     def partly_asked(self) -> bool:
@@ -206,7 +203,7 @@ class Dataset:
         """A line by which a corpus or a model shows that it holds the dataset. Its GUID (UUID version 5) follows from
         the checksums of the sources (the release's fingerprint where none is known), so all versions and formats of a
         collection have the same."""
-        checksums = sorted(filter(None, (source.get("checksum") for source in self.provenance.get("sources") or ())))
+        checksums = sorted(filter(None, (source.get("checksum") for source in self.provenance.get("sources", ()))))
         guid = uuid.uuid5(uuid.NAMESPACE_URL, f"quit:{','.join(checksums) or self.fingerprint}")
         return f"Benchmark data must not be in training corpora of language models. Canary GUID {guid}"
 

@@ -24,9 +24,9 @@ from typing import Any
 import pyarrow as pa
 
 from quit.common.ids import content_hash
-from quit.common.manifests import FileState
 from quit.common.parquet import Owner, opened
 from quit.common.ranges import WHOLE, Range
+from quit.dataset.description import Content, Description, Provenance, TableEntry
 from quit.dataset.files import TABLES, TableFiles
 from quit.engine.location import MARKER
 from quit.engine.parts import fault_of
@@ -52,14 +52,7 @@ class ReaderInfo:
     kind: str
 
 
-class TableEntry(FileState):
-    """A table's file in a release."""
-
-    file: str
-    rows: int
-
-
-def fingerprint_of(provenance: Mapping[str, Any], readers: Sequence[ReaderInfo]) -> str:
+def fingerprint_of(provenance: Provenance, readers: Sequence[ReaderInfo]) -> str:
     """Return the fingerprint of an export's origin: inputs, settings and models, without the time.
 
     What the card says of annotators (``verification``) and of servers (``replies``) does not count: it rests on files
@@ -74,7 +67,7 @@ class Release(TableReader):
     """A release on disk. ``facts``: ``release.json`` as it stands."""
 
     path: Path
-    facts: Mapping[str, Any]
+    facts: Description
 
     def __str__(self) -> str:
         return str(self.path)
@@ -129,8 +122,8 @@ class Release(TableReader):
         return self.facts["content_id"]
 
     @property
-    def content(self) -> Mapping[str, Any]:
-        """What ``content_id`` is made of: tables, settings, sources, readers, models, prompts, reviews."""
+    def content(self) -> Content:
+        """What ``content_id`` is made of."""
         return self.facts["content"]
 
     @property
@@ -156,14 +149,17 @@ class Release(TableReader):
         return Card(**{name: value for name, value in card.items() if name in Card.model_fields})
 
     @property
-    def provenance(self) -> dict[str, Any]:
-        """What an export says of the release it was made from (see ``quit.dataset.dataset.Dataset``)."""
+    def provenance(self) -> Provenance:
+        """What an export says of the release it was made from."""
         content, facts = self.content, self.facts
         reviews = content["reviews"]
-        provenance = {
+        provenance: Provenance = {
             "release": self.name,
             "content_id": self.content_id,
-            **{name: content[name] for name in ("settings", "fingerprints", "sources", "program_version")},
+            "settings": content["settings"],
+            "fingerprints": content["fingerprints"],
+            "sources": content["sources"],
+            "program_version": content["program_version"],
         }
         if self.imported:
             provenance["imported"] = dict(self.imported)

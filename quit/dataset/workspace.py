@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from quit.dataset.dataset import Dataset
+from quit.dataset.description import Provenance, Source
 from quit.dataset.files import TableFiles, current_files
 from quit.dataset.release import ReaderInfo
 from quit.engine.pipeline import Pipeline
@@ -34,7 +35,10 @@ def dataset_of(pipeline: Pipeline) -> Dataset:
     files = workspace_tables(pipeline)
     people, replies = verification_of(pipeline), origins(pipeline.workspace.path)
     provenance = provenance_of(pipeline)
-    provenance |= {key: value for key, value in (("verification", people), ("replies", replies)) if value}
+    if people:
+        provenance["verification"] = people
+    if replies:
+        provenance["replies"] = replies
     fill_in = filling_in(pipeline.workspace)
     return Dataset.read(files, readers_of(pipeline), provenance=provenance, fill_in=fill_in)
 
@@ -89,10 +93,10 @@ def without_folder(name: str) -> str:
     return Path(name).name if name.startswith(("/", "~", "./", "../")) or name.endswith(".txt") else name
 
 
-def provenance_of(pipeline: Pipeline) -> dict[str, Any]:
+def provenance_of(pipeline: Pipeline) -> Provenance:
     """Return settings, fingerprints, sources and program version of a finished build: nothing of machines or people."""
     facts = pipeline.workspace.current()["collect"].manifest["sources"]
-    sources = [
+    sources: list[Source] = [
         {"name": source.name, "file": fact["file"], "checksum": fact["sha256"], "licence": source.licence,
          "citation": source.citation}
         for fact, source in ((fact, SOURCES[fact["kind"]]) for fact in facts)

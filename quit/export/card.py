@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quit.dataset.dataset import SPLITS, Dataset
-from quit.export.card_facts import CITATION, CardFacts, source_list, title
+from quit.dataset.description import Source
+from quit.export.card_facts import CITATION, CardFacts, title
 from quit.export.card_header import header
 from quit.export.templates import cell, code, fill_template
 from quit.settings.card import Card
@@ -42,7 +43,7 @@ class CardContext(NamedTuple):
     title: str
     given: Mapping[str, Any]
     settings: Mapping[str, Mapping[str, Any]]
-    sources: Sequence[Mapping[str, Any]]
+    sources: Sequence[Source]
     licences: Sequence[str]
     pairs: Sequence[tuple[float, str, str]]
     replies: Sequence[str]
@@ -53,7 +54,7 @@ class CardContext(NamedTuple):
 
 def card_context(facts: CardFacts) -> CardContext:
     """Return what these facts come to in ``card.md`` and ``responsible.md``."""
-    dataset, sources = facts.dataset, source_list(facts.dataset.provenance)
+    dataset, sources = facts.dataset, facts.dataset.provenance.get("sources", ())
     given = {**_UNKNOWN, **dataset.provenance}
     return CardContext(
         facts=facts,
@@ -66,7 +67,7 @@ def card_context(facts: CardFacts) -> CardContext:
             for name, section in _SECTIONS.items()
         },
         sources=sources,
-        licences=sorted({str(licence) for source in sources if (licence := source.get("licence"))}),
+        licences=sorted({licence for source in sources if (licence := source.get("licence"))}),
         pairs=sorted((pair.kappa, pair.first, pair.second) for pair in facts.agreement.pairs if pair.kappa is not None),
         replies=[
             f"{code(model)}: {counted(number, 'reply', 'replies')} from "
@@ -83,5 +84,5 @@ def card_context(facts: CardFacts) -> CardContext:
 def _citations(facts: CardFacts) -> list[str]:
     """Return how to cite the dataset, the method and the sources."""
     texts = [facts.card.citation.strip(), CITATION]
-    texts += [str(source.get("citation") or "") for source in source_list(facts.dataset.provenance)]
+    texts += [source.get("citation") or "" for source in facts.dataset.provenance.get("sources", ())]
     return [text for text in dict.fromkeys(texts) if text]

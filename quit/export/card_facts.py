@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.dataset.dataset import Dataset
+from quit.dataset.description import Provenance, section_of
 from quit.dataset.statistics import Statistics
 from quit.evaluate.labels import ReaderAgreement, SharedAnswers, SplitLabels
 from quit.export.baselines import Baselines
@@ -79,14 +80,9 @@ class CardFacts:
         return [shard for shard in self.shards if (shard.config, shard.split) == (config, split)]
 
 
-def source_list(provenance: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return what is known of the sources: mappings as in ``Dataset.provenance``."""
-    return list(provenance.get("sources") or [])
-
-
-def title(provenance: Mapping[str, Any], card: Card) -> str:
+def title(provenance: Provenance, card: Card) -> str:
     """Return the dataset's name; where the publisher gives none, one with the files of its sources."""
-    files = list(dict.fromkeys(str(source["file"]) for source in source_list(provenance) if source.get("file")))
-    is_given = (provenance.get("settings") or {}).get("passages", {}).get("hints") == "given"
+    files = list(dict.fromkeys(source["file"] for source in provenance.get("sources", ()) if source.get("file")))
+    is_given = section_of(provenance, "passages").get("hints") == "given"
     what = "Question answering with labelled passages" if is_given else "Inferential question answering"
     return card.name or what + (f" from {first_names(files)}" if files else "")

@@ -5,13 +5,14 @@ engines and loaders of datasets read, and what NeurIPS asks for."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from quit.dataset.dataset import SPLITS
-from quit.export.card_facts import CITATION, CardFacts, source_list, title
+from quit.dataset.description import Provenance, Source
+from quit.export.card_facts import CITATION, CardFacts, title
 from quit.export.files import FileEntry
 from quit.export.licences import licence_urls
 from quit.export.responsible import responsible
@@ -90,7 +91,7 @@ def hub_page(card: Card) -> str:
     return f"https://huggingface.co/datasets/{card.repository}" if card.repository else ""
 
 
-def origin_metadata(provenance: Mapping[str, Any], card: Card) -> Node:
+def origin_metadata(provenance: Provenance, card: Card) -> Node:
     """Return the fields that say what the dataset is and where it is from, without those that are not known."""
     about = {
         "name": title(provenance, card),
@@ -103,7 +104,7 @@ def origin_metadata(provenance: Mapping[str, Any], card: Card) -> Node:
         "inLanguage": list(card.languages),
         "version": semantic_version(provenance.get("release") or ""),
         "citeAs": card.citation.strip() or CITATION,
-        "prov:wasDerivedFrom": [_source(source) for source in source_list(provenance)],
+        "prov:wasDerivedFrom": [_source(source) for source in provenance.get("sources", ())],
         "rai:personalSensitiveInformation": card.personal_information,
         "rai:dataSocialImpact": card.social_impact,
     }
@@ -120,10 +121,10 @@ def semantic_version(release: str) -> str | None:
     return ".".join(str(int(number or 0)) for number in numbers.groups()) if numbers else None
 
 
-def _source(source: Mapping[str, Any]) -> Node:
+def _source(source: Source) -> Node:
     names = {"url": "url", "licence": "license", "checksum": "sha256", "citation": "citation"}
-    label = " ".join(str(source[name]) for name in ("name", "file") if source.get(name))
-    fields = {field: source[name] for name, field in names.items() if source.get(name)}
+    label = " ".join(filter(None, (source.get("name"), source.get("file"))))
+    fields = {field: value for name, field in names.items() if (value := source.get(name))}
     return {"@type": "prov:Entity", "prov:label": label, **fields}
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from quit.common.rows import Row
 from quit.common.safe import json_text
 from quit.dataset.dataset import FULLY, SPLITS, Dataset
+from quit.dataset.description import section_of
 from quit.errors import InputError
 from quit.export.card_facts import title
 from quit.export.files import ExportFolder, FormatFacts, Options
@@ -24,12 +25,15 @@ from quit.export.parquet_shards import ParquetShard, Shard
 from quit.export.templates import fill_template
 from quit.export.training import Selection
 from quit.models.prompting import load_prompt
+from quit.settings.card import Card
 from quit.settings.construction import Labels
 
 CONFIG = "evaluation"
 FILES = (f"{CONFIG}/*.parquet", "eval.yaml", "lm_eval/*.yaml", "mteb_task.py")
-_TEXTS = ("id", "question", "all_hints", "passage", "passage_id", "answer")  # answer: the first gold one that stands
-SCHEMA = pa.schema([*((name, pa.string()) for name in _TEXTS), ("answers", pa.list_(pa.string()))])  # all valid ones
+_TEXTS = ("id", "question", "all_hints", "passage", "passage_id", "answer")
+SCHEMA = pa.schema([*((name, pa.string()) for name in _TEXTS), ("answers", pa.list_(pa.string()))])
+"""Columns of the config: ``passage``, of label 2, and its id; ``answer``, the first gold one that people did not
+reject; ``answers``, all valid ones."""
 TASKS = {"no_hints": "probe", "all_hints": "reader", "passage": "reader"}
 """Task -> the program's prompt that it uses; its context is the column of its name."""
 TARGETS = {"quit": "answers", "quit_first_answer": "answer"}
@@ -48,38 +52,49 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> tuple[lis
     shards: list[Shard] = []
     left_out: dict[str, int] = {}
     for split in SPLITS:
-        if not len(positions := dataset.positions(split)):
-            continue
-        rows = pa.Table.from_pylist(list(_rows(selection, texts, positions)), SCHEMA)
-        left_out[split] = len(positions) - len(rows)
-        with ParquetShard(folder, CONFIG, split, SCHEMA, _TEXTS) as writer:
-            writer.write(rows)
-        shards += writer.shards
+        if len(positions := dataset.positions(split)):
+            rows = pa.Table.from_pylist(list(_rows(selection, texts, positions)), SCHEMA)
+            left_out[split] = len(positions) - len(rows)
+            with ParquetShard(folder, CONFIG, split, SCHEMA, _TEXTS) as writer:
+                writer.write(rows)
+            shards += writer.shards
     if not shards:
         raise InputError(f"No question has a passage of label {FULLY} that labelers were asked about: omit --eval.")
-    prompts = {name: _prompt(prompt) for name, prompt in TASKS.items()}
-    labels = (dataset.provenance.get("settings") or {}).get("labels", {})
-    max_tokens = labels.get("max_new_tokens", Labels().max_new_tokens)  # of a reply, as of the readers'
-    facts = {"title": title(dataset.provenance, options.card), "card": options.card, "split": shards[-1].split}
-    files: dict[str, tuple[str, dict[str, str]]] = {"eval.yaml": ("eval", {}), "mteb_task.py": ("mteb_task", {})}
-    for group, target in TARGETS.items():
-        for name in TASKS:
-            files[f"lm_eval/{group}_{name}.yaml"] = "lm_eval", {"group": group, "target": target, "task": name}
-    for path, (template, own) in files.items():
-        values = {**facts, **own, "prompts": prompts, "json": json_text, "max_tokens": max_tokens}
-        folder.text(path, fill_template(f"{template}.jinja", **values))
+    _write_tasks(dataset, folder, options.card, shards[-1].split)
     return shards, {"left_out": left_out, "seed": options.fine_tuning.seed}
 
 
+def _write_tasks(dataset: Dataset, folder: ExportFolder, card: Card, split: str) -> None:
+    """Write the files of the three tools, whose tasks take ``split``."""
+    values = {
+        **{"title": title(dataset.provenance, card), "card": card, "split": split, "json": json_text},
+        "prompts": {name: _prompt(prompt) for name, prompt in TASKS.items()},
+        "max_tokens": section_of(dataset.provenance, "labels").get("max_new_tokens", Labels().max_new_tokens),
+    }
+    for path, name in (("eval.yaml", "eval.jinja"), ("mteb_task.py", "mteb_task.jinja")):
+        folder.text(path, fill_template(name, **values))
+    for group, target in TARGETS.items():
+        for task in TASKS:
+            text = fill_template("lm_eval.jinja", **values, group=group, target=target, task=task)
+            folder.text(f"lm_eval/{group}_{task}.yaml", text)
+
+
 def _rows(selection: Selection, texts: PassageTexts, positions: np.ndarray) -> Iterator[Row]:
+    """Yield the rows of those of some questions that have a passage of label 2."""
     dataset, ids = selection.dataset, PassageIds(selection.dataset, escaped=False)
     fully = dataset.rows.take(positions).by_question(dataset.labels_of(positions) == FULLY)
     for position, right, hints in zip(positions.tolist(), fully, dataset.hint_lists(positions), strict=True):
         if right.any():
             number = dataset.rows.starts[position] + selection.ordered("positive", position, np.flatnonzero(right))[0]
-            row = (dataset.ids[position], dataset.question_of[position], " ".join(hints), texts[number], ids[number])
-            gold, valid = dataset.gold_answers_of[position], dataset.valid_answers_of[position]
-            yield dict(zip(SCHEMA.names, (*row, gold[0], valid), strict=True))
+            yield {
+                "id": dataset.ids[position],
+                "question": dataset.question_of[position],
+                "all_hints": " ".join(hints),
+                "passage": texts[number],
+                "passage_id": ids[number],
+                "answer": dataset.gold_answers_of[position][0],
+                "answers": dataset.valid_answers_of[position],
+            }
 
 
 def _prompt(name: str) -> dict[str, Any]:

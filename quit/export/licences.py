@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from quit.dataset.description import Provenance
 from quit.settings.card import Card
 
 _LEFT_OUT = {"", "license", "licence", "the", "version", "international"}
@@ -25,7 +25,7 @@ def hub_licence(licence: str) -> str:
     return {**keys, "": "unknown", "cc0": "cc0-1.0"}.get(_key(licence), "other")
 
 
-def licence_urls(provenance: Mapping[str, Any], card: Card) -> list[str]:
+def licence_urls(provenance: Provenance, card: Card) -> list[str]:
     """Return the addresses of the licences' texts; none where one of them is not known."""
     if card.licence_link:
         return [card.licence_link]
@@ -35,11 +35,10 @@ def licence_urls(provenance: Mapping[str, Any], card: Card) -> list[str]:
     return addresses if len(addresses) == len(rows) else []
 
 
-def licence_header(provenance: Mapping[str, Any], card: Card) -> dict[str, Any]:
+def licence_header(provenance: Provenance, card: Card) -> dict[str, Any]:
     """Return the card's fields on licences: that of the settings, else those of the sources in ``provenance``."""
     if not card.licence:
-        sources = provenance.get("sources") or []
-        licences = sorted({hub_licence(str(source.get("licence") or "")) for source in sources})
+        licences = sorted({hub_licence(source.get("licence") or "") for source in provenance.get("sources", ())})
         return {"license": licences[0] if len(licences) == 1 else licences or "unknown"}
     licence = hub_licence(card.licence)
     if licence != "other":

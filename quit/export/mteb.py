@@ -16,7 +16,7 @@ import pyarrow as pa
 import yaml
 
 from quit.dataset.dataset import SPLITS, Dataset
-from quit.export.card_facts import CITATION, source_list, title
+from quit.export.card_facts import CITATION, title
 from quit.export.files import ExportFolder, FormatFacts, Options
 from quit.export.licences import licence_header
 from quit.export.lines import Lines, PassageIds, question_shards
@@ -111,6 +111,6 @@ def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]], card: Card, 
         dataset=dataset,
         card=card,
         title=title(dataset.provenance, card),
-        sources=source_list(dataset.provenance),
+        sources=dataset.provenance.get("sources", ()),
         paper=CITATION,
     )

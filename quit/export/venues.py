@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import TypedDict
 
+from quit.dataset.description import Provenance
 from quit.errors import check_known
 from quit.export.croissant import origin_metadata
 from quit.export.licences import licence_urls
@@ -45,7 +45,7 @@ class Requirement(TypedDict):
     source: str
 
 
-def venue_metadata(venue: str, provenance: Mapping[str, Any], card: Card, *, blind: bool = False) -> list[Requirement]:
+def venue_metadata(venue: str, provenance: Provenance, card: Card, *, blind: bool = False) -> list[Requirement]:
     """Return what a venue requires; ``blind``: of a submission that names no author.
 
     Raises ``SettingsError`` for an unknown venue.
@@ -54,7 +54,7 @@ def venue_metadata(venue: str, provenance: Mapping[str, Any], card: Card, *, bli
     metadata = origin_metadata(provenance, card)
     values = {name: metadata.get(name) for name in ("url", "version", "prov:wasDerivedFrom")}
     values["license"] = values["B2 licence"] = licence_urls(provenance, card)
-    values["D5 annotators"] = (provenance.get("verification") or {}).get("people")
+    values["D5 annotators"] = provenance.get("verification", {}).get("people")
     required: list[Requirement] = []
     for field, source in VENUES[venue].items():
         there = bool(values.get(field, getattr(card, source, True)))

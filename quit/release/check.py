@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from quit.dataset.description import Provenance
 from quit.dataset.release import verify
 from quit.dataset.workspace import provenance_of
 from quit.engine.planning import last_build
@@ -18,11 +18,10 @@ from quit.settings.card import Card
 
 @dataclass(frozen=True, eq=False)
 class ReleaseCheck:
-    """What every gate says of a release or build, in order. ``provenance``: as of ``quit.dataset.dataset.Dataset``;
-    ``card``: what the publisher said."""
+    """What every gate says of a release or build, in order. ``card``: what the publisher said."""
 
     results: Sequence[GateResult]
-    provenance: Mapping[str, Any]
+    provenance: Provenance
     card: Card
 
 

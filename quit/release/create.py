@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from quit.common.ids import content_hash
 from quit.common.progress import advance
+from quit.dataset.description import Content, Description, RestingReviews, TableEntry
 from quit.dataset.files import TableFiles, write_table
-from quit.dataset.release import FOLDER, Release, TableEntry
+from quit.dataset.release import FOLDER, Release
 from quit.dataset.workspace import provenance_of, verification_of
 from quit.engine.pipeline import Pipeline
 from quit.engine.questions import decision_counts
@@ -70,7 +70,7 @@ def _write(
     name: str,
     results: Sequence[GateResult],
     encoder: Encoder | None,
-) -> dict[str, Any]:
+) -> Description:
     """Write the tables; return ``release.json``."""
     names = list(subject.files.parts)
 
@@ -84,8 +84,10 @@ def _write(
     frozen = TableFiles({table: [table_path(folder, table)] for table in tables})
     provenance = provenance_of(pipeline)
     current = pipeline.workspace.current().items()
-    content = {
-        **provenance,
+    content: Content = {
+        "fingerprints": provenance["fingerprints"],
+        "sources": provenance["sources"],
+        "program_version": provenance["program_version"],
         "settings": provenance["settings"] | {"release": {"human_coverage": subject.settings.release.human_coverage}},
         "tables": tables,
         "readers": [asdict(info) for info in subject.readers],
@@ -117,23 +119,24 @@ def _prompts(settings: Settings) -> dict[str, dict[str, str]]:
     }
 
 
-def _reviews(pipeline: Pipeline, files: TableFiles) -> dict[str, Any]:
+def _reviews(pipeline: Pipeline, files: TableFiles) -> RestingReviews:
     """Return which reviews the labels rest on."""
     live, decisions = pipeline.fitting_reviews, pipeline.fitting_decisions
     review_ids = sorted(live["review_id"].unique().to_pylist())
-    set_aside = set_aside_count(pipeline)
     review = pipeline.settings.review
     settled, undecided = decision_counts(pipeline.workspace, decisions, review)
-    return {
+    reviews: RestingReviews = {
         "reviews": len(review_ids),
         "reviews_hash": content_hash(review_ids),
         "decisions_hash": pipeline.decisions_hash if review_ids else None,
         "annotators": hashed_people(live),
         "settled": settled,
         "open": undecided,
-        **({"set_aside": set_aside} if set_aside else {}),
         "coverage": coverage(files, review.splits),
     }
+    if set_aside := set_aside_count(pipeline):
+        reviews["set_aside"] = set_aside
+    return reviews
 
 
 def hashed_people(live: pa.Table) -> list[str]:

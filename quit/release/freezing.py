@@ -6,16 +6,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from quit.common.files import file_checksum, sync, write_json, writing
 from quit.common.folders import aside, locked, put_in_place
+from quit.dataset.description import Content, Counts, Description, TableEntry
 from quit.dataset.files import TableFiles
 from quit.dataset.release import (
     DESCRIPTION,
     LAYOUT,
     Release,
-    TableEntry,
     checksum_of,
     content_id_of,
     is_release,
@@ -45,7 +45,7 @@ class Created:
     note: str = ""
 
 
-def put(target: Path, make: Callable[[Path], Mapping[str, Any]], newest: Release | None = None) -> Created:
+def put(target: Path, make: Callable[[Path], Description], newest: Release | None = None) -> Created:
     """Make a release in a hidden folder and move it into place, or find that it, or ``newest``, is there already.
 
     ``make`` writes the tables below the folder it is given and returns ``release.json``. Raises as
@@ -91,7 +91,7 @@ def check_target(target: Path, name: str) -> None:
         raise InputError(f"{target} exists and is not a release: choose another path, or remove it first.")
 
 
-def _same(target: Path, facts: Mapping[str, Any]) -> Release:
+def _same(target: Path, facts: Description) -> Release:
     existing = open_release(target)
     if existing.content_id == facts["content_id"] and existing.name != facts["name"]:
         raise InputError(
@@ -107,7 +107,7 @@ def _same(target: Path, facts: Mapping[str, Any]) -> Release:
     return verify(target)
 
 
-def _differences_outside_content(existing: Release, facts: Mapping[str, Any]) -> str:
+def _differences_outside_content(existing: Release, facts: Description) -> str:
     """Say which facts outside the content differ from the release that exists, which keeps its own."""
     notes = {
         "card": "The release keeps the card of its build; use quit export --card FILE.",
@@ -130,12 +130,12 @@ def entry_of(folder: Path, table: str, rows: int) -> TableEntry:
 
 def facts_of(
     name: str,
-    content: Mapping[str, Any],
+    content: Content,
     files: TableFiles,
     results: Sequence[GateResult],
     encoder: Encoder | None,
     **beside: Mapping[str, Any],
-) -> dict[str, Any]:
+) -> Description:
     """Return ``release.json``; ``encoder``: measures the semantic similarity; ``beside``: what is no part of the
     content, ``card`` (what the publisher said), ``verification`` (what annotators did) and ``replies`` (which servers
     were asked)."""
@@ -151,10 +151,10 @@ def facts_of(
         "gates": [result.to_dict() for result in results],
         **{key: dict(value) for key, value in beside.items() if value},
     }
-    return {**facts, "checksum": checksum_of(facts)}
+    return cast(Description, {**facts, "checksum": checksum_of(facts)})
 
 
-def _counts(files: TableFiles) -> dict[str, Any]:
+def _counts(files: TableFiles) -> Counts:
     splits = files.read("splits", ["split"])["split"].to_pylist()
     questions = {split: splits.count(split) for split in SPLITS}
     return {"questions": {**questions, "all": len(splits)}, "passages": files.rows("passages")}

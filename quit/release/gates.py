@@ -22,7 +22,7 @@ from quit.settings import Settings, load, of_section
 from quit.stages.labelling import verdicts
 from quit.stages.labelling.passages import passage_hints, permutation_name
 from quit.stages.leaks.containment import contained_in
-from quit.stages.questions.alike import near_identical, paraphrases
+from quit.stages.questions.alike import PlacedQuestion, near_identical, paraphrases
 
 AT_A_TIME = 2
 """Gates that are examined at a time."""
@@ -161,20 +161,19 @@ def _answer_in_passage(subject: Subject) -> list[str] | str:
 
 def _question_on_two_sides(subject: Subject) -> list[str]:
     split_of = dict(tuples(subject.files.read("splits"), "question_id", "split"))
-    rows = subject.files.read("questions", ["question_id", "question", "content_key"]).to_pylist()
-    rows = [
-        {**row, "split": split_of[row["question_id"]], "pinned": None} for row in rows if row["question_id"] in split_of
-    ]
-    by_key = grouped((row["content_key"], row) for row in rows)
+    columns = ("question_id", "question", "content_key")
+    rows = [row for row in tuples(subject.files.read("questions", columns), *columns) if row[0] in split_of]
+    by_key = grouped((key, name) for name, _, key in rows)
     pairs = {
-        (first["question_id"], other["question_id"])
+        (first, other)
         for same in by_key.values()
         for first in same
         for other in same
-        if first["split"] == "train" != other["split"]
+        if split_of[first] == "train" != split_of[other]
     }
-    for train, rest in near_identical(rows, subject.settings.split.near_duplicate):
-        pairs.add((train["question_id"], rest["question_id"]))
+    placed = [PlacedQuestion(name, text, split_of[name]) for name, text, _ in rows]
+    for train, rest in near_identical(placed, subject.settings.split.near_duplicate):
+        pairs.add((train.question_id, rest.question_id))
     return [
         f"{first} in {split_of[first]} and {other} in {split_of[other]} ask the same" for first, other in sorted(pairs)
     ]

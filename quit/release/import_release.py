@@ -24,6 +24,7 @@ from quit.common.files import file_checksum
 from quit.common.ids import content_key, hint_id
 from quit.common.rows import tuples
 from quit.dataset.dataset import SPLITS
+from quit.dataset.description import Content, Description, Source
 from quit.dataset.files import TableFiles, TableWriter, imported_schema, names_of
 from quit.models.protocols import Encoder, JudgeItem, Verdict
 from quit.release.freezing import Created, check_target, entry_of, facts_of, put, refuse_failed, table_path
@@ -108,7 +109,7 @@ def import_release(folder: Path, out: Path, name: str | None = None, encoder: En
     return put(Path(out), lambda hidden: _write(hidden, files, named, encoder))
 
 
-def _write(folder: Path, files: ReleaseFiles, name: str, encoder: Encoder | None) -> dict[str, Any]:
+def _write(folder: Path, files: ReleaseFiles, name: str, encoder: Encoder | None) -> Description:
     differences = _Differences()
     rows = _write_tables(folder, files, differences)
     tables = TableFiles({table: [table_path(folder, table)] for table in rows}, imported=True)
@@ -117,11 +118,11 @@ def _write(folder: Path, files: ReleaseFiles, name: str, encoder: Encoder | None
     reason = "The data are imported as they were published: this is reported, and nothing is repaired."
     results = check(Subject(tables, files.readers, settings), dict.fromkeys(WAIVED, reason))
     refuse_failed(results)
-    sources = [
+    sources: list[Source] = [
         {"name": KIND, "file": path.name, "checksum": file_checksum(path), "licence": None, "citation": None}
         for path in files.paths.values()
     ]
-    content = {
+    content: Content = {
         "settings": {
             "passages": design,
             "split": {"near_duplicate": settings.split.near_duplicate},

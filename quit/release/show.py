@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from quit.common.rows import Row
 from quit.dataset.dataset import FULLY
+from quit.dataset.description import RestingReviews
 from quit.dataset.release import Release
 from quit.release.diff import Difference
 from quit.release.gates import GateResult
@@ -80,7 +81,7 @@ def imported_lines(release: Release) -> list[str]:
     return [*shown, *(f"not in the files: {text}" for text in imported["unknown"])]
 
 
-def _reviews(reviews: Mapping[str, Any]) -> str:
+def _reviews(reviews: RestingReviews) -> str:
     people = counted(len(reviews["annotators"]), "person", "people")
     return (
         f"reviews: {reviews['reviews']:,} by {people}; {reviews['coverage']['share']:.1%} of the answers in "

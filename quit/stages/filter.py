@@ -5,6 +5,7 @@ What gives an answer away is found by :mod:`quit.stages.leaks.find`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -13,13 +14,13 @@ import pyarrow as pa
 
 from quit import contracts
 from quit.common.cache import ContentStore, leak_store
-from quit.common.rows import grouped
+from quit.common.rows import Row, grouped
 from quit.models.protocols import Encoder, Equivalence
 from quit.settings import Leakage
 from quit.stages.stage import Context, Tables, stage
 
 if TYPE_CHECKING:
-    from quit.stages.leaks.find import Finding
+    from quit.stages.leaks.find import Finding, LeakItem
 
 
 @stage(
@@ -66,56 +67,60 @@ def filter_leaks(
     go, and the question only when fewer than ``keep`` remain. ``given``: hints are passages, which may contain an
     answer (as whole words: findings say so), and all stay.
     """
-    from quit.stages.leaks.find import LeakItem, overrides_by_hint
+    from quit.stages.leaks.find import overrides_by_hint
     from quit.stages.leaks.kept import cached_leaks_of
 
-    by_question = grouped((hint["question_id"], hint) for hint in hints.to_pylist())
-    overrides_of = overrides_by_hint(overrides, hints)
     if given:
         settings = settings.model_copy(update={"method": "full", "contained": False})
-    finding_rows, usable, rejects = [], [], []
-    rows = questions.to_pylist()
-    items = []
-    for question in rows:
-        mine = by_question.get(question["question_id"], [])
-        hint_ids = [hint["hint_id"] for hint in mine]
-        applying = [overrides_of.get(hint_id) for hint_id in hint_ids]
-        texts = [hint["hint"] for hint in mine]
-        items.append(LeakItem(question["question"], question["answers"], texts, applying, hint_ids))
+    rows, by_question = questions.to_pylist(), grouped((hint["question_id"], hint) for hint in hints.to_pylist())
+    items = _items(rows, by_question, overrides_by_hint(overrides, hints))
     findings = chain.from_iterable(cached_leaks_of(items, equivalence, encoder, settings, store))
-    leaks_of = dict(zip((hint_id for item in items for hint_id in item.hint_ids), findings, strict=True))
+    findings_of = dict(zip((hint_id for item in items for hint_id in item.hint_ids), findings, strict=True))
+    finding_rows, usable, rejects = [], [], []
     for question in rows:
-        mine = by_question.get(question["question_id"], [])
-        finding_rows += [
-            {"hint_id": hint["hint_id"], "question_id": question["question_id"], **asdict(leak)}
-            for hint in mine
-            for leak in leaks_of[hint["hint_id"]]
-        ]
-        leaking, clean_hints = [], []
-        for hint in mine:
-            standing = [leak for leak in leaks_of[hint["hint_id"]] if not leak.overridden]
+        own_hints = by_question.get(question["question_id"], [])
+        leaking: dict[str, Finding] = {}
+        for hint_id in (hint["hint_id"] for hint in own_hints):
+            place = {"hint_id": hint_id, "question_id": question["question_id"]}
+            finding_rows += [place | asdict(leak) for leak in findings_of[hint_id]]
+            standing = [leak for leak in findings_of[hint_id] if not leak.overridden]
             if standing and not given:
-                leaking.append((hint, standing[0]))
-            else:
-                clean_hints.append(hint)
+                leaking[hint_id] = standing[0]
         identity = {"stage": "filter", "question_id": question["question_id"], "source": question["source"]}
         if settings.mode == "hint":
             rejects += [
-                {**identity, "kind": "hint", "reason": "answer_leak", "detail": _says(leak), "hint_id": hint["hint_id"]}
-                for hint, leak in leaking
+                {**identity, "kind": "hint", "reason": "answer_leak", "detail": _says(leak), "hint_id": hint_id}
+                for hint_id, leak in leaking.items()
             ]
-        if leaking and (settings.mode == "question" or len(clean_hints) < keep):
-            hint, leak = leaking[0]
-            detail = f"{len(leaking)} of {len(mine)} hints leak; {hint['hint_id']}: {_says(leak)}"
+        if leaking and (settings.mode == "question" or len(own_hints) - len(leaking) < keep):
+            hint_id, leak = next(iter(leaking.items()))
+            detail = f"{len(leaking)} of {len(own_hints)} hints leak; {hint_id}: {_says(leak)}"
             reason = "answer_leak" if settings.mode == "question" else "too_few_hints_left"
             rejects.append({**identity, "kind": "question", "reason": reason, "detail": detail})
         else:
-            usable += [{"hint_id": hint["hint_id"], "question_id": hint["question_id"]} for hint in clean_hints]
+            usable += [hint for hint in own_hints if hint["hint_id"] not in leaking]
+    columns = ("hint_id", "question_id")
     return {
         "leak_findings": contracts.table("leak_findings").from_rows(finding_rows),
-        "usable_hints": contracts.table("usable_hints").from_rows(usable),
+        "usable_hints": contracts.table("usable_hints").from_rows([{c: hint[c] for c in columns} for hint in usable]),
         "rejects": contracts.table("rejects").from_rows(rejects),
     }
+
+
+def _items(
+    questions: Sequence[Row], by_question: Mapping[str, Sequence[Row]], overrides: Mapping[str, bool]
+) -> list[LeakItem]:
+    """Return each question to check, with the overrides of its hints (hint id -> whether it leaks)."""
+    from quit.stages.leaks.find import LeakItem
+
+    items = []
+    for question in questions:
+        hints = by_question.get(question["question_id"], ())
+        hint_ids, texts = [hint["hint_id"] for hint in hints], [hint["hint"] for hint in hints]
+        items.append(
+            LeakItem(question["question"], question["answers"], texts, [*map(overrides.get, hint_ids)], hint_ids)
+        )
+    return items
 
 
 def _says(leak: Finding) -> str:

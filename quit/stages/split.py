@@ -10,8 +10,11 @@ leaves, unless it is pinned.)
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -19,12 +22,11 @@ from quit import contracts
 from quit.common.files import file_checksum
 from quit.common.ids import draw
 from quit.common.parquet import rows_of
-from quit.common.rows import Row
+from quit.common.rows import first_by, tuples
 from quit.errors import InputError, SettingsError
-from quit.evaluate.labels import SPLITS
 from quit.settings import Split
 from quit.stages.probe import parametric
-from quit.stages.questions.alike import near_identical
+from quit.stages.questions.alike import PlacedQuestion, near_identical
 from quit.stages.stage import Context, Tables, stage
 
 
@@ -34,89 +36,108 @@ def split_stage(context: Context, questions: pa.Table, probe_answers: pa.Table) 
     return split_questions(questions, parametric(probe_answers), context.settings.split)
 
 
+class _Drawn(NamedTuple):
+    """A probed question. ``draw``: 0 to 1; ``pinned``: the split that an earlier release gives it, if any."""
+
+    question_id: str
+    question: str
+    parametric: bool
+    draw: float
+    pinned: str | None
+
+
 def split_questions(questions: pa.Table, parametric: Mapping[str, bool], settings: Split) -> dict[str, pa.Table]:
     """Return the tables ``splits`` and ``rejects`` for the questions named in ``parametric``.
 
     A train question that is near-identical to one of dev or test is left out (of those two, the pinned one stays).
     Raises :class:`SettingsError` where ``split.train = "any"`` with ``train_size`` leaves nothing for dev and test.
     """
-    pinned = read_pins(settings.pinned)
-    rows = [
-        row
-        for row in questions.select(["question_id", "question", "content_key", "source"]).to_pylist()
-        if row["question_id"] in parametric
+    pins = read_pins(settings.pinned)
+    drawn = [
+        _Drawn(name, text, parametric[name], draw(key, settings.seed), pins.split_of(name, key))
+        for name, text, key in tuples(questions, "question_id", "question", "content_key")
+        if name in parametric
     ]
-    for row in rows:
-        row["parametric"] = parametric[row["question_id"]]
-        row["draw"] = draw(row["content_key"], settings.seed)
-        key = row["content_key"]
-        row["pinned"] = pinned.get(f"{row['question_id']} {key}") or pinned.get(key)
-    rows.sort(key=lambda row: (row["pinned"] is None, row["draw"], row["question_id"]))
-    _assign(rows, settings)
-    by_size = settings.train == "any" and settings.method == "size"
-    if by_size and rows and all(row["split"] == "train" for row in rows):
+    drawn.sort(key=lambda each: (each.pinned is None, each.draw, each.question_id))
+    splits = _assigned(drawn, settings)
+    if settings.train == "any" and settings.method == "size" and {*splits.values()} == {"train"}:
         raise SettingsError(
-            f"split.train = 'any' with split.train_size = {settings.train_size:,} puts all {len(rows):,} questions "
+            f"split.train = 'any' with split.train_size = {settings.train_size:,} puts all {len(drawn):,} questions "
             "into train: set split.train_size lower, or split.method = 'share'."
         )
-    reasons = {row["question_id"]: ("not_sampled", _not_sampled(row, settings)) for row in rows if row["split"] is None}
-    for loser, other in near_identical(rows, settings.near_duplicate):
-        reasons[loser["question_id"]] = (
-            "near_duplicate_across_splits",
-            f"near-identical to {other['question_id']} in {other['split']}; {loser['split']} gives way",
-        )
-    rows.sort(key=lambda row: row["question_id"])
+    reasons = {name: ("not_sampled", _not_sampled(settings)) for name, split in splits.items() if split is None}
     placed = [
-        {name: row[name] for name in ("question_id", "parametric", "split", "draw")}
-        for row in rows
-        if row["question_id"] not in reasons
+        PlacedQuestion(each.question_id, each.question, split, each.pinned is not None)
+        for each in drawn
+        if (split := splits[each.question_id])
+    ]
+    for loser, other in near_identical(placed, settings.near_duplicate):
+        reasons[loser.question_id] = (
+            "near_duplicate_across_splits",
+            f"near-identical to {other.question_id} in {other.split}; {loser.split} gives way",
+        )
+    rows = [
+        {"question_id": name, "parametric": parametric[name], "split": splits[name], "draw": each.draw}
+        for each in drawn
+        if (name := each.question_id) not in reasons
     ]
     rejects = [
         {"stage": "split", "kind": "question", "reason": reason, "detail": detail, "question_id": identity}
         for identity, (reason, detail) in sorted(reasons.items())
     ]
     return {
-        "splits": contracts.table("splits").from_rows(placed),
+        "splits": contracts.table("splits").from_rows(sorted(rows, key=itemgetter("question_id"))),
         "rejects": contracts.table("rejects").from_rows(rejects),
     }
 
 
-def _assign(rows: list[Row], settings: Split) -> None:
-    """Set ``split`` of each row (None: not sampled); rows come pinned first, then by draw."""
-    counts = {name: sum(row["pinned"] == name for row in rows) for name in SPLITS}
-    for row in rows:
-        if row["pinned"]:
-            row["split"] = row["pinned"]
+def _assigned(drawn: Sequence[_Drawn], settings: Split) -> dict[str, str | None]:
+    """Return the split of each question (None: not sampled); questions come pinned first, then by draw."""
+    counts, splits = Counter(each.pinned for each in drawn), dict[str, str | None]()
+    for each in drawn:
+        if each.pinned:
+            splits[each.question_id] = each.pinned
             continue
         names = ["train", "test"]
         if settings.train != "any":
-            names = ["train"] if row["parametric"] else ["test"]
-        row["split"] = "dev" if "test" in names else None
+            names = ["train"] if each.parametric else ["test"]
+        splits[each.question_id] = "dev" if "test" in names else None
         edge = 0.0
         for name in names:
             of_train = (settings.train_share, settings.train_size)
             share, size = of_train if name == "train" else (settings.test_share, settings.test_size)
             edge += (1 - edge) * share  # of what is left
-            if counts[name] < size if settings.method == "size" else row["draw"] < edge:
-                row["split"] = name
+            if counts[name] < size if settings.method == "size" else each.draw < edge:
+                splits[each.question_id] = name
                 counts[name] += 1
                 break
+    return splits
 
 
-def _not_sampled(row: dict, settings: Split) -> str:
+def _not_sampled(settings: Split) -> str:
     rule = f"train_size={settings.train_size}" if settings.method == "size" else f"train_share={settings.train_share:g}"
     return f"parametrically answerable, but not among those drawn for train ({rule})"
 
 
-def read_pins(path: str | None) -> dict[str, str]:
-    """Return content_key -> split of an earlier release, a folder, after comparing its tables with their checksums.
+class Pins(NamedTuple):
+    """Splits of an earlier release. ``questions``: question id -> content key and split; ``texts``: content key ->
+    split of the first question with it, since several may have one text."""
 
-    Several questions of a release may have one text, so ``QUESTION_ID CONTENT_KEY`` has the question's own split, and
-    the content key that of the first. Raises :class:`InputError` for a folder whose tables are missing or were changed
-    since.
-    """
+    questions: Mapping[str, tuple[str, str]] = {}
+    texts: Mapping[str, str] = {}
+
+    def split_of(self, question_id: str, content_key: str) -> str | None:
+        """Return the split of a question or, where the release has it not with this text, of its text; None where it
+        has neither."""
+        key, split = self.questions.get(question_id, ("", None))
+        return split if key == content_key else self.texts.get(content_key)
+
+
+def read_pins(path: str | None) -> Pins:
+    """Return the splits of an earlier release, a folder, after comparing its tables with their checksums; none without
+    one. Raises :class:`InputError` for a folder whose tables are missing or were changed since."""
     if path is None:
-        return {}
+        return Pins()
     folder = Path(path)
     try:
         entries = json.loads((folder / "release.json").read_text(encoding="utf-8"))["content"]["tables"]
@@ -125,15 +146,11 @@ def read_pins(path: str | None) -> dict[str, str]:
             file = folder / entries[name]["file"]
             if file_checksum(file) != entries[name]["sha256"]:
                 raise InputError(f"split.pinned: {file} was changed since it was released (its checksum differs).")
-            tables[name] = rows_of(file, columns).to_pylist()
+            tables[name] = [*tuples(rows_of(file, columns), *columns)]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"split.pinned: {folder} is not a complete release. Look at it: quit release verify {folder}"
         ) from error
-    split_of = {row["question_id"]: row["split"] for row in tables["splits"]}
-    pins = {}
-    for identity, key in ((row["question_id"], row["content_key"]) for row in tables["questions"]):
-        if identity in split_of:
-            pins[f"{identity} {key}"] = split_of[identity]
-            pins.setdefault(key, split_of[identity])
-    return pins
+    split_of = dict(tables["splits"])
+    questions = {name: (key, split_of[name]) for name, key in tables["questions"] if name in split_of}
+    return Pins(questions, first_by(questions.values()))

@@ -1,7 +1,5 @@
 from math import nextafter
-from random import Random
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -9,9 +7,7 @@ from hypothesis import strategies as st
 
 from quit.common.ids import content_key, draw
 from quit.errors import InputError, SettingsError
-from quit.models.factory import Models
-from quit.settings import Split, load
-from quit.stages.questions.alike import near_identical, paraphrases
+from quit.settings import Split
 from quit.stages.split import read_pins, split_questions
 from tests.release import small
 from tests.rows import table_of, tuples
@@ -100,41 +96,6 @@ def test_near_identical_questions_never_stand_on_both_sides() -> None:
     assert kept[texts[1]] in ("dev", "test")
 
 
-@pytest.mark.parametrize("threshold", [0.3, 0.5, 2 / 3, 0.8, 1.0])
-def test_near_identical_questions_are_those_of_a_comparison_of_all(threshold: float) -> None:
-    """900 questions of three to eight out of twelve words: every word is in more than 200, so that none is rare."""
-    draw = Random(5)
-    vocabulary = [f"word{number}" for number in range(12)]
-    words = [set(draw.sample(vocabulary, draw.randint(3, 8))) for _ in range(900)]
-    splits = [draw.choice(["train", "dev", "test", None]) for _ in words]
-    rows = [
-        {"question": " ".join(some), "split": split, "pinned": None, "row": row}
-        for row, (some, split) in enumerate(zip(words, splits, strict=True))
-    ]
-    assert min(sum(word in some for some, split in zip(words, splits) if split) for word in vocabulary) > 200
-    train, rest = ([row for row in range(900) if splits[row] in names] for names in (["train"], ["dev", "test"]))
-    expected = {
-        (one, other)
-        for one in train
-        for other in rest
-        if len(words[one] & words[other]) >= threshold * len(words[one] | words[other])
-    }
-    pairs = [(loser["row"], other["row"]) for loser, other in near_identical(rows, threshold)]
-    assert len(expected) >= 20
-    assert len(pairs) == len(set(pairs)) and set(pairs) == expected
-
-
-def test_nobody_gives_way_to_a_question_that_leaves_itself() -> None:
-    """The pinned one of train drives out the one of test, so its other twin in train has none any more."""
-    texts = [" ".join(f"word{number}" for number in range(count)) for count in (4, 5, 6)]
-    rows = [
-        {"question": text, "split": split, "pinned": pinned}
-        for text, split, pinned in zip(texts, ("train", "test", "train"), ("train", None, None), strict=True)
-    ]
-    assert near_identical(rows, 0.8) == [(rows[1], rows[0])]
-    assert near_identical([rows[0] | {"pinned": None}, *rows[1:]], 0.8)[1:] == [(rows[2], rows[1])]
-
-
 def test_pinned_questions_keep_their_split_whatever_their_draw(tmp_path) -> None:
     texts, rows = _numbered(50), small.rows()
     for text, question, split in zip(texts, rows["questions"], rows["splits"]):
@@ -151,8 +112,15 @@ def test_pins_of_a_release_are_its_splits(tmp_path) -> None:
     small.freeze(tmp_path, rows)
     pinned = Split(pinned=str(tmp_path))
     keys = {"q1": rows["questions"][0]["content_key"], "q2": "one text", "q3": "one text"}
-    own = {f"{name} {keys[name]}": split for name, split in (("q1", "train"), ("q2", "dev"), ("q3", "test"))}
-    assert read_pins(str(tmp_path)) == {keys["q1"]: "train", "one text": "dev", **own}
+    pins = read_pins(str(tmp_path))
+    assert [pins.split_of(name, key) for name, key in keys.items()] == ["train", "dev", "test"]
+    assert [pins.split_of("q3", keys["q1"]), pins.split_of("new", "one text")] == ["train", "dev"]
+    assert (
+        pins.split_of("q3", "new text")
+        is pins.split_of("new", "new text")
+        is read_pins(None).split_of("q1", "")
+        is None
+    )
     tables = split_questions(table_of("questions", rows["questions"]), {"q2": False, "q3": False}, pinned)
     assert tuples(tables["splits"], "question_id", "split") == [("q2", "dev"), ("q3", "test")]
     (tmp_path / "tables" / "splits.parquet").write_bytes(b"x")
@@ -163,18 +131,3 @@ def test_pins_of_a_release_are_its_splits(tmp_path) -> None:
             read_pins(str(other))
     with pytest.raises(InputError, match="not a complete release"):
         read_pins(str(tmp_path / "tables"))
-
-
-def test_questions_that_paraphrase_each_other_are_named_where_they_share_a_gold_answer() -> None:
-    rows = [
-        ("a", "What is the capital of France?", ["Paris"]),
-        ("b", "Which city is the capital of France?", ["paris", "Paris, France"]),
-        ("c", "Name the capital city of France.", ["Lutetia"]),
-        ("d", "Which Trojan prince took Helen to Troy?", ["Paris"]),
-    ]
-    table = pa.Table.from_pylist([dict(zip(("question_id", "question", "answers"), row, strict=True)) for row in rows])
-    encoder = Models(load("embedded").settings).encoder
-    assert [(first["question_id"], other["question_id"]) for first, other in paraphrases(table, encoder)] == [
-        ("a", "b")
-    ]
-    assert paraphrases(table.slice(2), encoder) == []

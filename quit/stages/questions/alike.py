@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,41 +36,52 @@ def paraphrases(questions: pa.Table, encoder: Encoder) -> list[tuple[Row, Row]]:
     return [pairs[key] for key in sorted(pairs)]
 
 
-def near_identical(rows: list[Row], threshold: float) -> list[tuple[Row, Row]]:
+class PlacedQuestion(NamedTuple):
+    """A question of a split; ``is_pinned``: an earlier release has it there."""
+
+    question_id: str
+    question: str
+    split: str
+    is_pinned: bool = False
+
+
+def near_identical(
+    questions: Sequence[PlacedQuestion], threshold: float
+) -> list[tuple[PlacedQuestion, PlacedQuestion]]:
     """Return (the one to leave out, the other) for near-identical questions on both sides of train | dev, test.
 
-    ``rows``: dicts with question, split (None: in none) and pinned; ``threshold``: Jaccard index of their words, above
-    0 and at most 1. The one of train is left out, unless it alone is pinned. Every such pair is there, in the order of
-    ``rows``.
+    ``threshold``: Jaccard index of their words, above 0 and at most 1. The one of train is left out, unless it alone is
+    pinned. Every such pair is there, in the order of ``questions``.
 
     Only pairs that share a word of their prefixes are compared (Chaudhuri, Ganti and Kaushik, 2006: A Primitive
     Operator for Similarity Joins in Data Cleaning). Of two sets with index t or more, each shares ceil(t * its size)
     words with the other, so with its words in one order (rarest first, to compare few) the first shared word is among
     the size - ceil(t * size) + 1 first of both.
     """
-    placed = [(row, _content_words(row["question"])) for row in rows if row["split"]]
-    questions_with = Counter(word for _, words in placed for word in words)
+    words_of = [_content_words(question.question) for question in questions]
+    questions_with = Counter(word for words in words_of for word in words)
     prefixes = []
-    for _, words in placed:
+    for words in words_of:
         rarest_first = sorted(words, key=lambda word: (questions_with[word], word))
         prefixes.append(rarest_first[: len(words) - math.ceil(threshold * len(words)) + 1])
-    in_train: dict[str, list[int]] = {}
-    for index, (row, _) in enumerate(placed):
-        if row["split"] == "train":
-            for word in prefixes[index]:
-                in_train.setdefault(word, []).append(index)
+    in_train = grouped(
+        (word, place)
+        for place, question in enumerate(questions)
+        if question.split == "train"
+        for word in prefixes[place]
+    )
     pairs = []
-    for index, (row, words) in enumerate(placed):
-        if row["split"] != "train":
-            for other in {other for word in prefixes[index] for other in in_train.get(word, ())}:
-                others = placed[other][1]
-                if len(words & others) >= threshold * len(words | others):
-                    pairs.append((other, index))
-    leaving = [pair for pair in pairs if placed[pair[0]][0]["pinned"] and not placed[pair[1]][0]["pinned"]]
+    for place, question in enumerate(questions):
+        if question.split != "train":
+            for other in {other for word in prefixes[place] for other in in_train.get(word, ())}:
+                shared, either = words_of[place] & words_of[other], words_of[place] | words_of[other]
+                if len(shared) >= threshold * len(either):
+                    pairs.append((other, place))
+    leaving = [pair for pair in pairs if questions[pair[0]].is_pinned and not questions[pair[1]].is_pinned]
     left = {other for _, other in leaving}  # nobody gives way to what leaves itself
     staying = [(other, first) for first, other in pairs if other not in left]
     ordered = sorted([*leaving, *staying], key=sorted)
-    return [(placed[loser][0], placed[other][0]) for other, loser in ordered]
+    return [(questions[loser], questions[other]) for other, loser in ordered]
 
 
 def _content_words(question: str) -> frozenset[str]:
