@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Literal, NamedTuple
 
 Sentences = tuple[str, ...]
 
@@ -37,6 +38,16 @@ def union_freq(passages: Sequence[Sentences], alpha: float, beta: float, max_sen
     return tuple(sentences[:max_sentences] if max_sentences else sentences)
 
 
-def context_of(strategy: str, passages: Sequence[Sentences], alpha: float, beta: float, limit: int = 0) -> Sentences:
-    """Return the context of a strategy, ``norm`` or ``freq``; ``limit``: sentences that ``freq`` keeps (0: all)."""
-    return union_norm(passages) if strategy == "norm" else union_freq(passages, alpha, beta, limit)
+class ContextKind(NamedTuple):
+    """The context that the first ``k`` passages give by a ``strategy``; the rest: see :func:`union_freq`."""
+
+    strategy: Literal["norm", "freq"]
+    k: int
+    alpha: float
+    beta: float
+    max_sentences: int = 0
+
+    def context(self, passages: Sequence[Sentences]) -> Sentences:
+        """Return the context of ranked passages, as sentences; empty where there are none."""
+        first = passages[: self.k]
+        return union_norm(first) if self.strategy == "norm" else union_freq(first, *self[2:])

@@ -19,22 +19,20 @@ from quit.dataset.dataset import FULLY
 from quit.evaluate.metrics import Measure, under
 from quit.qa.benchmark.plugins import ORACLE
 from quit.qa.benchmark.results import Key, Scores
-from quit.qa.benchmark.run import System
-from quit.qa.benchmark.task import LabelledTask
 from quit.qa.contracts.benchmark import FIGURES
 
 RETRIEVER, RERANKED, OPTIMAL = "retriever without reranker", "oracle retriever with reranker", "Optimal"
 """Figure 6's settings."""
 
 
-def figures(scores: Sequence[Scores], systems: Sequence[System], policy: str) -> pa.Table:
+def figures(scores: Sequence[Scores], policy: str) -> pa.Table:
     """Return the table ``figures``. ``scores``: of the release, then of other corpora; ``policy``: for questions
     without a relevant passage.
 
     A figure whose rows were not run has none: figure 4 needs metrics ``Hit(rel=2)@k``, figure 5 and 6 readers, figure 6
     also k = 1 among ``benchmark.k``.
     """
-    rows = [row for scored in scores for row in _figure_4(scored, systems, policy)]
+    rows = [row for scored in scores for row in _figure_4(scored, policy)]
     return FIGURES.from_rows([*rows, *_figure_5(scores[0]), *_figure_6(scores[0])])
 
 
@@ -42,7 +40,7 @@ def _row(figure: str, key: Key, line: str, x: int | str, y: float, passages: int
     return {"figure": figure, **key._asdict(), "line": line, "x": str(x), "y": y, "passages": passages}
 
 
-def _figure_4(scores: Scores, systems: Sequence[System], policy: str) -> Iterable[dict[str, Any]]:
+def _figure_4(scores: Scores, policy: str) -> Iterable[dict[str, Any]]:
     hits = _hits(scores, policy)
     if not hits:
         return
@@ -50,7 +48,7 @@ def _figure_4(scores: Scores, systems: Sequence[System], policy: str) -> Iterabl
     best = max(hits, key=lambda key: hits[key][shallow])
     for depth, value in sorted(hits[best].items()):
         yield _row("4 left", best, scores.task.name, depth, value)
-    relevant = _relevant_passages(scores.task, systems, deep)
+    relevant = _relevant_passages(scores, deep)
     yield _row("4 right", best, scores.task.name, relevant, hits[best][deep], relevant)
 
 
@@ -65,12 +63,12 @@ def _hits(scores: Scores, policy: str) -> dict[Key, dict[int, float]]:
     return hits
 
 
-def _relevant_passages(task: LabelledTask, systems: Sequence[System], depth: int) -> int:
+def _relevant_passages(scores: Scores, depth: int) -> int:
     """Return how many passages of label 2 the retrievers found down to ``depth``, added up."""
     return sum(
-        int((task.relevance.labels(query, ranking.rows[:depth]) == FULLY).sum())
-        for system in systems
-        if system.task is task and not system.reranker and system.retriever != ORACLE
+        int((scores.task.relevance.labels(query, ranking.rows[:depth]) == FULLY).sum())
+        for system in scores.systems
+        if not system.reranker and system.retriever != ORACLE
         for query, ranking in enumerate(system.rankings)
     )
 

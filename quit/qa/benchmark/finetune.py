@@ -21,8 +21,8 @@ from quit.errors import InputError, SettingsError, check_known
 from quit.export.training import FineTuning, Selection
 from quit.models.loading import located, model_identity
 from quit.qa.benchmark.benchmark import BenchmarkRequest, Outcome, make_runner, prepare, run_prepared
+from quit.qa.benchmark.files import file_stem
 from quit.qa.benchmark.passages import ReleasePassages, TitledPassages
-from quit.qa.benchmark.results import file_stem
 from quit.qa.benchmark.train import train
 from quit.qa.indexes.encoders import is_multi_vector
 from quit.qa.indexes.scorers import has_head

@@ -16,7 +16,8 @@ from quit.common.rows import grouped
 from quit.errors import SettingsError
 from quit.evaluate.metrics import answer_value
 from quit.qa.benchmark.benchmark import BenchmarkRequest, prepare, systems_of
-from quit.qa.benchmark.run import ContextKind
+from quit.qa.benchmark.contexts import ContextKind
+from quit.qa.benchmark.reading import read_contexts
 from quit.qa.contracts.benchmark import GRID
 from quit.qa.experiment import write_table
 from quit.qa.settings import QaSettings
@@ -38,7 +39,7 @@ def run_grid(request: BenchmarkRequest, settings: QaSettings, out: Path) -> pa.T
     with prepare(request, settings, out) as (runner, task):
         for system in systems_of(runner, task, request):
             for reader in dict.fromkeys(request.readers):
-                for kind, answers in zip(kinds, runner.read_contexts(system, reader, kinds), strict=True):
+                for kind, answers in zip(kinds, read_contexts(runner, system, reader, kinds), strict=True):
                     pairs = zip(answers, task.queries, strict=True)
                     matches = [answer_value("EM", answer, query.answers) for answer, query in pairs]
                     names = {"retriever": system.retriever, "reranker": system.reranker, "reader": reader}

@@ -10,18 +10,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from quit.common.progress import note
 from quit.common.rows import tuples
 from quit.dataset.dataset import FULLY
 from quit.models.judges import rule
 from quit.models.protocols import Judge, JudgeItem, Prompt, Reader
 from quit.qa.benchmark.passages import Passages
-from quit.qa.benchmark.task import BenchmarkQuery
+from quit.qa.benchmark.run import Runner, System
+from quit.qa.benchmark.task import BenchmarkQuery, Task
+from quit.qa.contracts.benchmark import RELABELLED
 from quit.stages.labelling.answers import fully_relevant
 from quit.text.answers import answer_key
+from quit.text.words import counted
 
 VERSION = 2
 
@@ -44,6 +49,47 @@ def known_verdicts(verdicts: pa.Table) -> dict[tuple[str, str], bool]:
     """Return (question, answer's key) -> verdict of a release, people's included."""
     rows = tuples(verdicts, "question_id", "answer_key", "correct")
     return {(question, key): correct for question, key, correct in rows if correct is not None}
+
+
+def label_retrieved(runner: Runner, task: Task, systems: Sequence[System]) -> RetrievedLabels:
+    """Return the labels of all passages that some systems retrieved, by the profile's labelers and judge.
+
+    A label that is on disk is not made again. Raises as :meth:`CheckpointedTables.table`.
+    """
+    rows = [
+        np.unique(np.concatenate([system.rankings[query].rows for system in systems]))
+        for query in range(len(task.queries))
+    ]
+    context, verdicts = runner.context, known_verdicts(runner.dataset.verdicts)
+    labelers = [context.models.reader(labeler.name, context.collection) for labeler in context.settings.labelers]
+    judge = context.models.judge
+    passages = counted(sum(map(len, rows)), "passage")
+    note(f"relabel {task.name}: {passages} for each of {counted(len(labelers), 'labeler')}")
+    labels_of: dict[str, dict[int, int]] = {question_id: {} for question_id in task.question_ids}
+    key = {
+        "version": VERSION,
+        "passages": task.passages.identity,
+        "questions": [[query.question, query.coarse, query.fine] for query in task.queries],
+        "rows": [retrieved.tolist() for retrieved in rows],
+        "labelers": [labeler.identity for labeler in labelers],
+        "judge": judge.identity,
+        "gold": [query.gold for query in task.queries],
+        "known": sorted([*pair, correct] for pair, correct in verdicts.items() if pair[0] in labels_of),
+    }
+
+    def make(places: range) -> list[dict[str, Any]]:
+        part = slice(places.start, places.stop)
+        labels = relabel(task.queries[part], rows[part], task.passages, labelers, judge, verdicts)
+        return [
+            {"question_id": query.question_id, "row": row, "label": label}
+            for query, labels_of_query in zip(task.queries[part], labels, strict=True)
+            for row, label in labels_of_query.items()
+        ]
+
+    _, table = runner.stages.table("relabel", task.name, key, task.question_ids, RELABELLED, make)
+    for question_id, row, label in tuples(table, "question_id", "row", "label"):
+        labels_of[question_id][row] = label
+    return RetrievedLabels([*labels_of.values()])
 
 
 def relabel(

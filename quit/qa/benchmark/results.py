@@ -1,9 +1,8 @@
-"""From rankings and answers to tables: metrics of every question, means, paired comparisons, TREC run files."""
+"""From rankings and answers to tables: metrics of every question, means, paired comparisons."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -12,16 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from quit.common.safe import safe_id
 from quit.dataset.dataset import FULLY
 from quit.evaluate.metrics import READING, Measure, answer_value, under
 from quit.evaluate.significance import compare, intervals
 from quit.qa.benchmark.plugins import ORACLE
-from quit.qa.benchmark.run import ReaderAnswers, System
-from quit.qa.benchmark.task import LabelledTask, ReleaseTask
+from quit.qa.benchmark.reading import ReaderAnswers
+from quit.qa.benchmark.run import System
+from quit.qa.benchmark.task import LabelledTask
 from quit.qa.contracts.benchmark import COMPARISONS, RESULTS, VALUES
 from quit.qa.settings.benchmark import Benchmark
-from quit.retrieval.trec import qrels_line, run_line
 
 
 class Key(NamedTuple):
@@ -49,17 +47,19 @@ class Key(NamedTuple):
 class Scores:
     """Values by row and metric: each an array of shape (questions,), NaN for a question without a relevant passage.
 
-    ``right``: over a release, how many passages of 1, 2, ... hints a reader answered correctly from, one passage at a
-    time (figure 6): the first one of each question, or every one (Optimal).
+    ``systems``: those that were added. ``right``: over a release, how many passages of 1, 2, ... hints a reader
+    answered correctly from, one passage at a time (figure 6): the first one of each question, or every one (Optimal).
     """
 
     task: LabelledTask
+    systems: list[System] = field(default_factory=list)
     values: dict[tuple[Key, str], np.ndarray] = field(default_factory=dict)
     right: dict[Key, np.ndarray] = field(default_factory=dict)
 
     def add_system(self, system: System, metrics: Sequence[str]) -> None:
         """Add the ranking metrics of a system. In a corpus where only retrieved passages have labels these are Hit and
         MRR at label 2: the others would need the labels of all passages, and label 1 has no meaning there."""
+        self.systems.append(system)
         key = Key(self.task.name, system.retriever, system.reranker)
         rows = (ranking.rows for ranking in system.rankings)
         ranked = [self.task.relevance.labels(query, of_query) for query, of_query in enumerate(rows)]
@@ -176,46 +176,3 @@ class Scores:
                     p_values = asdict(test)
                     rows.append({**family, "a": a, "b": b, "p_holm": p_values.pop("holm"), **p_values})
         return COMPARISONS.from_rows(rows)
-
-
-def run_lines(system: System) -> Iterator[str]:
-    """Yield the lines of a TREC run file: ``question Q0 passage rank score system``.
-
-    Scores are those of the system as float32, made to fall strictly: tools of TREC sort by score and break ties by id,
-    which would give the permutations of a subset another order than the one that was evaluated.
-    """
-    tag = safe_id(system.name.replace(" ", ""))
-    for query, ranking in zip(system.task.queries, system.rankings, strict=True):
-        ids = system.task.passages.ids(ranking.rows.tolist())
-        for rank, (name, score) in enumerate(zip(ids, falling(ranking.scores), strict=True), start=1):
-            yield run_line(safe_id(query.question_id), name, rank, score, tag)
-
-
-def falling(scores: np.ndarray) -> list[np.float32]:
-    """Return scores as float32, each one less than the one before: an equal one becomes the next smaller number."""
-    strict_scores: list[np.float32] = []
-    for score in np.asarray(scores, dtype=np.float32):
-        lower = np.nextafter(strict_scores[-1], np.float32(-np.inf)) if strict_scores else score
-        strict_scores.append(min(score, lower))
-    return strict_scores
-
-
-def qrels_lines(task: ReleaseTask) -> Iterator[str]:
-    """Yield the lines of a TREC qrels file: ``question 0 passage label``, the question's own passages."""
-    for number, query in enumerate(task.queries):
-        ids, labels = task.passages.ids(task.relevance.rows(number)), task.relevance.row_labels(number)
-        yield from (qrels_line(safe_id(query.question_id), *pair) for pair in zip(ids, labels.tolist(), strict=True))
-
-
-def file_stem(text: str) -> str:
-    """Return a name as a part of a file's name: letters, digits, dots and dashes; of a path its last part."""
-    return re.sub(r"[^\w.-]", "_", text.rstrip("/").rpartition("/")[2])
-
-
-def file_name(task: str, system: str, used_names: Iterable[str]) -> str:
-    """Return a new name for a run file."""
-    stem = "-".join(map(file_stem, (task, *system.split(" + "))))
-    name, number = stem, 2
-    while f"{name}.run" in set(used_names):
-        name, number = f"{stem}-{number}", number + 1
-    return f"{name}.run"

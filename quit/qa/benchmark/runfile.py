@@ -19,8 +19,9 @@ from quit.common.parquet import rows_of
 from quit.dataset.dataset import FULLY, Dataset
 from quit.errors import InputError
 from quit.qa.benchmark.published import PublishedResults, read_results
+from quit.qa.benchmark.reading import ReaderAnswers
 from quit.qa.benchmark.results import Scores
-from quit.qa.benchmark.run import ReaderAnswers, System
+from quit.qa.benchmark.run import System
 from quit.qa.benchmark.run_ids import PassageIndex, names_in_run
 from quit.qa.benchmark.task import release_task
 from quit.qa.contracts.benchmark import RESULTS

@@ -1,6 +1,6 @@
 """Union_norm and Union_freq on a worked example (paper, section 5.4, equation 1)."""
 
-from quit.qa.benchmark.contexts import context_of, union_freq, union_norm
+from quit.qa.benchmark.contexts import ContextKind, union_freq, union_norm
 
 # Three passages over hints A to D, ranks 1, 2, 3.
 RANKED = [("A", "B"), ("C", "B"), ("B", "D", "C")]
@@ -26,7 +26,7 @@ def test_union_freq_worked_by_hand() -> None:
 def test_one_passage_is_itself_by_both_and_none_is_empty() -> None:
     passage = ("C", "A", "E", "B")
     assert union_freq([passage], 0.6, 0.4) == union_norm([passage]) == passage
-    assert [context_of(strategy, [], 0.6, 0.4) for strategy in ("norm", "freq")] == [(), ()]
+    assert [ContextKind(strategy, 3, 0.6, 0.4).context([]) for strategy in ("norm", "freq")] == [(), ()]
 
 
 def test_ties_keep_the_order_of_first_occurrence() -> None:

@@ -7,9 +7,10 @@ from quit.evaluate.circularity import Circularity
 from quit.models.protocols import NO_ANSWER
 from quit.qa.benchmark.figures import OPTIMAL, RERANKED, RETRIEVER, figures
 from quit.qa.benchmark.leaderboard import page
+from quit.qa.benchmark.reading import ReaderAnswers
 from quit.qa.benchmark.relabel import RetrievedLabels
 from quit.qa.benchmark.results import Scores
-from quit.qa.benchmark.run import ReaderAnswers, System
+from quit.qa.benchmark.run import System
 from quit.qa.benchmark.task import LabelledTask
 from quit.qa.contracts.benchmark import COMPARISONS, RESULTS
 from quit.retrieval.protocols import Ranking
@@ -39,7 +40,7 @@ def test_figure_4_has_each_corpus_by_its_best_retriever(world) -> None:
     every = [a, b, reranked, oracle, wiki]
     for one in every:
         scores[one is wiki].add_system(one, METRICS)
-    table = figures(scores, every, "zero")
+    table = figures(scores, "zero")
     thirds = pytest.approx(2 / 3)
     assert points(table, "4 left", "line", "retriever", "x", "y") == [
         ("release", "b", "1", thirds), ("release", "b", "10", thirds),
@@ -69,7 +70,7 @@ def test_figure_5_takes_one_context_a_system_for_all_readers(world) -> None:
     read(scores, reranked, "r", {("norm", 1): "q1 q2", ("freq", 5): "q1"})
     read(scores, reranked, "s", {("norm", 1): "", ("freq", 5): ""})
     read(scores, oracle, "r", {("norm", 1): "q1 q2 q3"})
-    values = points(figures([scores], [], "zero"), "5", "line", "x", "strategy", "k", "y")
+    values = points(figures([scores], "zero"), "5", "line", "x", "strategy", "k", "y")
     thirds = pytest.approx(2 / 3)
     assert values == [
         ("r", "a", "freq", 5, 1.0), ("s", "a", "freq", 5, thirds),
@@ -93,7 +94,7 @@ def test_figure_6_counts_passages_with_a_correct_answer_by_hints(world) -> None:
     # Optimal: every passage of q1 alone, permutations 0, 01, 1, 10; q2 by 01; q3 by none.
     answers = ["Nile", "the nile", "Nile", "nile!"], ["x", "Picasso", "x", "x"], ["x"] * 4
     scores.add_optimal("r", [dict(enumerate(of, start)) for of, start in zip(answers, (0, 4, 8), strict=True)])
-    table = figures([scores], [], "zero")
+    table = figures([scores], "zero")
     assert points(table, "6", "line", "retriever", "x", "passages", "y") == [
         (RETRIEVER, "a", "1", 1, 0.5), (RETRIEVER, "a", "2", 1, 0.5),
         (RETRIEVER, "b", "1", 1, pytest.approx(1 / 3)), (RETRIEVER, "b", "2", 2, pytest.approx(2 / 3)),
@@ -106,4 +107,4 @@ def test_figure_6_counts_passages_with_a_correct_answer_by_hints(world) -> None:
     assert html.count("<svg") == html.count("</svg>") == 2  # figures 5 and 6
     never = Scores(world.task)  # a reader that is never right has a figure without shares
     read(never, system(world.task, "a", "", [0], [], [9]), "r", {("norm", 1): ""})
-    assert points(figures([never], [], "zero"), "6", "x", "passages", "y") == [("1", 0, 0.0), ("2", 0, 0.0)]
+    assert points(figures([never], "zero"), "6", "x", "passages", "y") == [("1", 0, 0.0), ("2", 0, 0.0)]

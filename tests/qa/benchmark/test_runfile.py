@@ -14,7 +14,7 @@ from quit.common.safe import safe_id
 from quit.dataset.dataset import Dataset
 from quit.errors import InputError
 from quit.qa.benchmark.benchmark import BenchmarkRequest, run_benchmark
-from quit.qa.benchmark.results import qrels_lines
+from quit.qa.benchmark.files import qrels_lines
 from quit.qa.benchmark.runfile import score_run
 from quit.qa.settings import QaSettings, load
 from tests.release import small
