@@ -6,14 +6,16 @@ import os
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from quit.common.endpoints import address
 from quit.errors import SettingsError, Waiting, require
-from quit.library.jobs import JobResult
+from quit.library.results import JobResult
+
+_T = TypeVar("_T")
 
 
-def run_job(job: Callable[..., JobResult], **parameters: Any) -> Any:
+def run_job(job: Callable[..., JobResult[_T]], **parameters: Any) -> _T:
     """Carry out a job and return its result, or that of its flow.
 
     The flow has the job's parameters; of a workspace that is open, its location. One that is None has its

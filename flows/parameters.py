@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, model_validator
 from quit.errors import QuitError
 from quit.export import FORMATS
 from quit.flows.scheduling import run_with_limits
-from quit.library.jobs import JobResult
+from quit.library.results import JobResult
 from quit.release.gates import GATES, parse_waivers
 from quit.settings import Limits, profile_names
 from quit.settings.section import explained
@@ -44,10 +44,10 @@ class Waiver(BaseModel):
         return dict(zip(cls.model_fields, *parse_waivers([value]).items(), strict=True))
 
 
-Work = Callable[[dict[str, Any]], JobResult]
-JOB_OF: dict[Callable[..., Any], Callable[..., JobResult]] = {}
+Work = Callable[[dict[str, Any]], JobResult[Any]]
+JOB_OF: dict[Callable[..., Any], Callable[..., JobResult[Any]]] = {}
 """The job of each flow's function."""
-_OPEN = {"Workspace": str, "Pipeline": object, "datetime": object}  # a form names a workspace by its folder
+_OPEN = {"Workspace": str, "ApplyReport": object, "datetime": object}  # a form names a workspace by its folder
 _NOT_GIVEN: dict[str, Any] = {"profile": "", "settings": ()}
 """What a form has in place of None; JSON makes other types of it."""
 _LIMITS = inspect.Parameter(
@@ -55,7 +55,7 @@ _LIMITS = inspect.Parameter(
 )
 
 
-def of_job(job: Callable[..., JobResult], **types: Any) -> Callable[[Work], Callable[..., Any]]:
+def of_job(job: Callable[..., JobResult[Any]], **types: Any) -> Callable[[Work], Callable[..., Any]]:
     """Make a function of a job's arguments a flow's function, which takes ``limits`` too and works under them.
 
     ``types``: of parameters whose forms offer a list.

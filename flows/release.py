@@ -18,13 +18,13 @@ from quit.flows.parameters import Format, Waiver, of_job
 from quit.flows.scheduling import run_name
 from quit.flows.tasks import as_task
 from quit.library import jobs
-from quit.library.jobs import JobResult
+from quit.library.results import JobResult, ReleaseFacts
 from quit.release.show import lines
 
 
 @flow(name="release", flow_run_name=run_name)
 @of_job(jobs.release, waive=Sequence[Waiver], formats=Sequence[Format])
-def release(arguments: dict[str, Any]) -> JobResult:
+def release(arguments: dict[str, Any]) -> JobResult[ReleaseFacts]:
     """Freeze a workspace as a release and export it; returns :class:`quit.library.results.ReleaseFacts`.
 
     Fails when a gate is neither passed nor waived. Where the name has a date and a release holds these very tables,

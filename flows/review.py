@@ -16,8 +16,8 @@ from quit.flows.links import markdown_links
 from quit.flows.parameters import Step, of_job
 from quit.flows.scheduling import run_name
 from quit.flows.tasks import as_task
-from quit.library import jobs
-from quit.library.jobs import JobResult
+from quit.library import reviewing
+from quit.library.results import JobResult
 from quit.review.report import markdown
 from quit.review.status import review_status
 from quit.review.store import ReviewStore
@@ -25,20 +25,20 @@ from quit.status.stages import settings_of
 
 
 @flow(name="review-sync", flow_run_name=run_name)
-@of_job(jobs.review_sync, steps=Sequence[Step])
-def review_sync(arguments: dict[str, Any]) -> JobResult:
+@of_job(reviewing.review_sync, steps=Sequence[Step])
+def review_sync(arguments: dict[str, Any]) -> JobResult[Any]:
     """Push what is to be reviewed and pull what people did; labels stay as they are. Returns what each step did."""
-    return _shown(jobs.review_sync, arguments)
+    return _shown(reviewing.review_sync, arguments)
 
 
 @flow(name="label-update", flow_run_name=run_name)
-@of_job(jobs.label_update)
-def label_update(arguments: dict[str, Any]) -> JobResult:
+@of_job(reviewing.label_update)
+def label_update(arguments: dict[str, Any]) -> JobResult[Any]:
     """Update the labels by every review pulled so far; returns what changed, under ``update``."""
-    return _shown(jobs.label_update, arguments)
+    return _shown(reviewing.label_update, arguments)
 
 
-def _shown(job: Callable[..., JobResult], arguments: dict[str, Any]) -> JobResult:
+def _shown(job: Callable[..., JobResult[Any]], arguments: dict[str, Any]) -> JobResult[Any]:
     outcome = job(**arguments, step=as_task)
     for step, report in outcome.result.items():
         get_run_logger().info("%s: %s", step, report)

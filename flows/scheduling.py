@@ -25,7 +25,7 @@ from quit.common.retries import with_retries
 from quit.errors import QuitError, Waiting, without_secrets_in_errors
 from quit.flows.liveness import alive
 from quit.flows.server import server_watched
-from quit.library.jobs import JobResult
+from quit.library.results import JobResult
 from quit.settings import Limits
 from quit.text.secrets import without_secrets
 from quit.text.words import counted
@@ -74,7 +74,7 @@ def helps_to_retry(error: BaseException) -> bool:
     return isinstance(error, OSError) and not isinstance(error, RunTimeout)
 
 
-def run_with_limits(limits: Limits, work: Callable[[], JobResult]) -> Any:
+def run_with_limits(limits: Limits, work: Callable[[], JobResult[Any]]) -> Any:
     """Do a flow's work under its limits and return what the flow returns: the result, or a state ``Nothing new``
     or ``Waiting`` (for a vendor's batch)."""
     without_secrets_in_logs()  # a deployment's run has its own process

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from quit.annotation.client import Server
     from quit.annotation.reports import PullReport, PushReport
     from quit.engine.workspace import Workspace
-    from quit.review.apply import ApplyReport
+    from quit.library.reviewing import SyncReports
     from quit.settings.review import Review
 
 PULL_SECONDS = 300
@@ -125,8 +125,8 @@ def push(
         new_project: Make a new project and leave the last one.
         repair_config: Put back a labelling page that someone edited.
     """
-    arguments: dict[str, Any] = {"new_project": new_project, "repair": repair_config, "settings": set_}
-    report: PushReport = _sync("push", workspace, url=url, project=project, **arguments)
+    more = {"new_project": new_project, "repair": repair_config, "settings": set_}
+    report = _sync("push", workspace, url=url, project=project, **more)["push"]
     verb = "Made" if report.created else "Updated"
     lines = [
         f"{verb} project {report.project}: {report.url}/projects/{report.project}/data",
@@ -156,8 +156,8 @@ def pull(
         full: Read every task, not only those changed since the last pull.
         accept_withdrawals: Withdraw reviews even if many annotations were deleted at once.
     """
-    arguments: dict[str, Any] = {"full": full, "accept_withdrawals": accept_withdrawals}
-    report: PullReport = _sync("pull", workspace, url=url, project=project, **arguments)
+    more = {"full": full, "accept_withdrawals": accept_withdrawals}
+    report = _sync("pull", workspace, url=url, project=project, **more)["pull"]
     line = (
         f"{counted(report.versions, 'new or changed annotation')} ({report.skipped} skipped), "
         f"{report.withdrawn} withdrawn: {counted(report.rows, 'row')}, {report.verdicts} of them verdicts on "
@@ -185,11 +185,11 @@ def apply(
         withdraw: Undo: labels as before any review.
     """
     from quit.flows.calling import run_job
-    from quit.library import jobs
+    from quit.library import reviewing
 
     with working("update", quiet):
-        reports = run_job(jobs.label_update, workspace=str(workspace), withdraw=withdraw, settings=set_)
-    report: ApplyReport = reports["update"]
+        reports = run_job(reviewing.label_update, workspace=str(workspace), withdraw=withdraw, settings=set_)
+    report = reports["update"]
     removal_reasons = ", ".join(f"{count} {reason}" for reason, count in report.questions_removed.items()) or "none"
     names = ("labels from 1 to 2", "labels from 2 to 1", "valid answers added", "valid answers removed")
     what = (*names, "questions removed")
@@ -244,17 +244,17 @@ def run(workspace: options.Workspace = Path("workspace"), url: UrlOption = None)
     Example: `quit review run`
     """
     from quit.flows.calling import run_job
-    from quit.library import jobs
+    from quit.library import reviewing
     from quit.review.report import pieces
     from quit.review.status import review_status
 
     opened, review = _open(workspace)
     with working("review"):
-        reports = run_job(jobs.review_sync, workspace=opened, url=url)
+        reports = run_job(reviewing.review_sync, workspace=opened, url=url)
     _say(reports["push"].problems)
     try:
         with working("review"):
-            run_job(jobs.label_update, workspace=opened)
+            run_job(reviewing.label_update, workspace=opened)
     finally:  # what the pull met is said even if its reviews cannot be applied
         show(None, False, pieces(review_status(opened, review)))
 
@@ -267,13 +267,13 @@ def _open(place: Path) -> tuple[Workspace, Review]:
     return workspace, settings_of(workspace).review
 
 
-def _sync(step: str, workspace: Path, **arguments: Any) -> Any:
-    """Push or pull, and return what was done."""
+def _sync(step: str, workspace: Path, **arguments: Any) -> SyncReports:
+    """Push or pull, and return what was done, by step."""
     from quit.flows.calling import run_job
-    from quit.library import jobs
+    from quit.library import reviewing
 
     with working(step):
-        return run_job(jobs.review_sync, workspace=str(workspace), steps=[step], **arguments)[step]
+        return run_job(reviewing.review_sync, workspace=str(workspace), steps=[step], **arguments)
 
 
 def _print_report(report: PushReport | PullReport, as_json: bool, lines: list[str]) -> None:

@@ -10,16 +10,17 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import threadpool_limits
 
 from quit.common.progress import LOOK_SECONDS, build_begins, note, shards_done
 from quit.common.ranges import Range
+from quit.common.tasks import Step, directly
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.errors import Stopped, Waiting, without_secrets_in_errors
@@ -29,10 +30,14 @@ from quit.stages.stage import Stage, Tables
 from quit.text.secrets import without_secrets
 from quit.text.words import counted
 
+if TYPE_CHECKING:
+    from quit.engine.cluster import Cluster
+
 Shard = tuple[StageRun, Range]
 
 USAGE_SECONDS = 60.0
-"""Seconds of which a kill forgets the use of language models; their replies are kept."""
+"""Seconds between records of the use of language models. A kill loses what was used since the last; the replies are
+kept."""
 
 
 class Threads(ThreadPoolExecutor):
@@ -58,36 +63,42 @@ class Threads(ThreadPoolExecutor):
                 Threads._limits.restore_original_limits()
 
 
-def execute(pipeline: Pipeline) -> None:
-    """Run every stage that is not up to date, in the order of ``STAGES``."""
-    with Execution(pipeline) as carry_out:
+def execute(pipeline: Pipeline, step: Step = directly) -> None:
+    """Run every stage that is not up to date, in the order of ``STAGES``: each a ``step``."""
+    with execution(pipeline) as run_stage:
         for stage in STAGES:
-            carry_out(stage)
+            step(stage.name, run_stage, stage)
 
 
-class Execution(ExitStack):
-    """Carries out stages in the order in which they are called. Use as a context manager.
+@contextmanager
+def execution(pipeline: Pipeline, runner: str | None = None) -> Iterator[Execution]:
+    """Give what carries out the stages of a build, with threads and, where the runner says so, Ray.
 
     ``runner``: instead of the one that the settings name.
     """
-
-    def __init__(self, pipeline: Pipeline, runner: str | None = None) -> None:
-        super().__init__()
-        self.pipeline = pipeline
-        settings = pipeline.settings.run
-        count = settings.workers * (len(pipeline.settings.readers) if settings.parallel_readers else 1)
-        self._threads, self._cluster = Threads(count), None
-        self.callback(self._threads.close)
-        if ray_address(runner or settings.runner) is not None:
+    settings = pipeline.settings.run
+    runner = runner or settings.runner
+    count = settings.workers * (len(pipeline.settings.readers) if settings.parallel_readers else 1)
+    build_begins(pipeline)
+    with ExitStack() as stack:
+        threads, cluster = stack.enter_context(closing(Threads(count))), None
+        if ray_address(runner) is not None:
             from quit.engine.cluster import Cluster
 
-            cluster = self._cluster = Cluster(runner or settings.runner, settings, count)
-            self.callback(cluster.close)
+            cluster = stack.enter_context(closing(Cluster(runner, settings, count)))
             pipeline.models.elsewhere = lambda spec: partial(cluster.answer, pipeline.settings, spec)
-            self.callback(setattr, pipeline.models, "elsewhere", None)
+            stack.callback(setattr, pipeline.models, "elsewhere", None)
+        yield Execution(pipeline, threads, cluster)
+
+
+class Execution:
+    """Carries out stages in the order in which they are called."""
+
+    def __init__(self, pipeline: Pipeline, threads: Threads, cluster: Cluster | None) -> None:
+        self.pipeline = pipeline
+        self._threads, self._cluster = threads, cluster
         self._recorded, self._record_time = pipeline.models.meter.snapshot(), time.monotonic()
         self._run_name = ""
-        build_begins(pipeline)
 
     @without_secrets_in_errors
     def __call__(self, stage: Stage) -> None:

@@ -1,4 +1,5 @@
-"""Jobs on a workspace or a release that people run or schedule: build, review, release.
+"""Jobs on a workspace that people run or schedule: build and release; those of review are in
+:mod:`quit.library.reviewing`.
 
 Each holds what it works on and is safe to repeat. The command line and Python call these functions. The flows call them
 too, and give them their own way to carry out a stage or step: as a task of Prefect. A flow's parameters are those of
@@ -8,41 +9,23 @@ its job that ``Args`` explain (:mod:`quit.flows.parameters`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from quit.common.progress import note
-from quit.errors import CapReached, InputError, require
-from quit.library.results import ReleaseFacts
+from quit.common.tasks import Step, directly
+from quit.errors import CapReached, require
+from quit.library.results import JobResult, ReleaseFacts
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from quit.annotation.reports import PullReport, PushReport
     from quit.dataset.release import Release
     from quit.engine.pipeline import Pipeline
     from quit.engine.workspace import Workspace
     from quit.models.protocols import Encoder
-    from quit.review.apply import ApplyReport
-
-Step = Callable[..., Any]
-"""Carries out a named step of a job: ``step(name, function, *arguments)`` returns what the function returns."""
-
-
-def directly(_name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call the step's function."""
-    return function(*arguments)
-
-
-@dataclass(frozen=True)
-class JobResult:
-    """``result``: what the job did; ``nothing_new``: why there was nothing to do, in one sentence."""
-
-    result: Any
-    nothing_new: str | None = None
 
 
 def build(
@@ -55,12 +38,12 @@ def build(
     replace: bool = False,
     keep_labels: bool = False,
     fresh_replies: bool = False,
-    carry_out: Callable[[Pipeline], None] | None = None,
-) -> JobResult:
+    step: Step = directly,
+) -> JobResult[Workspace]:
     """Run every stage of a build that is not up to date. The result is the workspace.
 
-    ``keep_labels`` and errors: as of :func:`quit.engine.planning.locked_build`. ``carry_out``: instead of
-    :func:`quit.engine.execution.execute`.
+    ``keep_labels`` and errors: as of :func:`quit.engine.planning.locked_build`. ``step``: carries out each
+    stage.
 
     Args:
         workspace: Folder of the workspace, as the machine that runs this sees it.
@@ -80,8 +63,9 @@ def build(
     from quit.operations.replies import check_servers, forget_replies
 
     require("torch", "A build")
-    options = {"add": add, "replace": replace, "keep_labels": keep_labels}
-    with locked_build(workspace, sources, profile, settings, **options) as pipeline:
+    with locked_build(
+        workspace, sources, profile, settings, add=add, replace=replace, keep_labels=keep_labels
+    ) as pipeline:
         if fresh_replies:
             forget_replies(pipeline)
         if pipeline.up_to_date:
@@ -94,7 +78,7 @@ def build(
         pipeline.begin()
         try:
             with capped(pipeline.workspace.path, pipeline.settings, pipeline.models.ledger):
-                (carry_out or execute)(pipeline)
+                execute(pipeline, step)
         except CapReached as reached:
             rest = plan(pipeline).total.cost
             price = "" if rest is None else f" What is left may cost {rest:.4g} (quit plan)."
@@ -115,133 +99,6 @@ def _say_limit(pipeline: Pipeline) -> None:
         )
 
 
-def review_sync(
-    workspace: str | Workspace,
-    url: str = "",
-    steps: Sequence[str] = ("push", "pull"),
-    project: int = 0,
-    *,
-    new_project: bool = False,
-    repair: bool = False,
-    full: bool = False,
-    accept_withdrawals: bool = False,
-    settings: Sequence[str] = (),
-    step: Step = directly,
-) -> JobResult:
-    """Push what is to be reviewed and pull what people did. The result: step -> its report
-    (:mod:`quit.annotation.reports`).
-
-    A push that is refused fails the job at its end: what people did is pulled all the same.
-
-    Args:
-        workspace: Folder of the workspace, as the machine that runs this sees it.
-        url: The Label Studio server; the workspace's local one if not given. Its token comes from the environment
-            alone.
-        steps: What is done; push, pull or both.
-        project: Number of the project, where several belong to this workspace; 0 is the only one.
-        new_project: Whether to make a new project and leave the known one.
-        repair: Whether to put back a labelling page that someone edited.
-        full: Whether to read every task, not only those changed since the last pull.
-        accept_withdrawals: Whether to withdraw the reviews of annotations that are gone, many at once too.
-        settings: review.KEY=VALUE, remembered from now on.
-
-    Raises:
-        InputError: Nothing was built, or there is nothing to review.
-        ServerError: Label Studio does not answer.
-        WorkspaceError: Another run holds the workspace.
-    """
-    from quit.engine.planning import locked_last_build
-
-    reports: dict[str, PushReport | PullReport] = {}
-    refusal: InputError | None = None
-    with locked_last_build(workspace, settings) as pipeline:
-        work: dict[str, Callable[..., PushReport | PullReport]] = {
-            "push": partial(_push, new_project=new_project, repair=repair),  # the most informative first (3.2.3)
-            "pull": partial(_pull, full=full, accept_withdrawals=accept_withdrawals),  # annotations -> reviews
-        }
-        for name, function in work.items():
-            try:
-                if name in steps:
-                    reports[name] = step(name, function, pipeline, url, project or None)
-            except InputError as error:
-                refusal = refusal or error
-    if refusal:
-        raise refusal
-    if any(report.has_news for report in reports.values()):
-        return JobResult(reports)
-    return JobResult(reports, "Nothing new: the project is up to date, and every review was pulled.")
-
-
-def label_update(
-    workspace: str | Workspace, *, withdraw: bool = False, settings: Sequence[str] = (), step: Step = directly
-) -> JobResult:
-    """Update the labels by every review that was pulled: people's verdicts over the judge's (3.2.4). The result:
-    ``update`` -> :class:`quit.review.apply.ApplyReport`. Errors: as of :func:`review_sync`.
-
-    Args:
-        workspace: Folder of the workspace, as the machine that runs this sees it.
-        withdraw: Whether to take every review off the labels again.
-        settings: review.KEY=VALUE, remembered from now on.
-    """
-    from quit.engine.planning import locked_last_build
-    from quit.review.apply import plan_update
-
-    with locked_last_build(workspace, settings, runs=True) as pipeline:
-        report: ApplyReport = step("update", _update, pipeline, plan_update(pipeline, withdraw))
-    nothing_new = None if report.ran else "Nothing new: the labels use every review that was pulled."
-    return JobResult({"update": report}, nothing_new)
-
-
-def _push(pipeline: Pipeline, url: str, project: int | None, new_project: bool, repair: bool) -> PushReport:
-    from quit.annotation.client import connect
-    from quit.annotation.push import push
-    from quit.review.audit import draw_audit
-    from quit.review.controls import controls_of
-    from quit.review.items import review_items
-    from quit.review.store import ReviewStore
-
-    workspace, settings = pipeline.workspace, pipeline.settings
-    controls = controls_of(settings.review)
-    held_back = sorted(controls.questions) if controls else ()
-    audit = draw_audit(workspace, settings)
-    items = review_items(workspace, settings.review, settings.judge.threshold, held_back, audit)
-    if not items:
-        splits = ", ".join(settings.review.splits)
-        raise InputError(f"There is nothing to review: {workspace} has no labelled question in {splits}.")
-    server, store = connect(workspace.path, settings.review, url or None), ReviewStore(workspace)
-    return push(
-        store, server, settings, items, controls, project=project, new_project=new_project, repair=repair, say=note
-    )
-
-
-def _pull(pipeline: Pipeline, url: str, project: int | None, full: bool, accept_withdrawals: bool) -> PullReport:
-    from quit.annotation.client import connect
-    from quit.annotation.sync import pull
-    from quit.review.store import ReviewStore
-
-    workspace, settings = pipeline.workspace, pipeline.settings
-    server = connect(workspace.path, settings.review, url or None)
-    store = ReviewStore(workspace)
-    return pull(store, server, settings, project=project, full=full, accept_withdrawals=accept_withdrawals)
-
-
-def _update(pipeline: Pipeline, changed: bool) -> ApplyReport:
-    from quit.engine.execution import Execution
-    from quit.review.apply import ApplyReport, change_counts, difference, report
-
-    if not changed:
-        same = report(pipeline, ran=False)
-        return replace(same, now=difference(same, same))
-    workspace, state = pipeline.workspace, pipeline.workspace.state
-    before = ApplyReport(**change_counts(workspace)) if "update" in workspace.current() else ApplyReport()
-    with Execution(pipeline, runner="threads") as carry_out:
-        for stage in dict.fromkeys(run.stage for run in pipeline.review_dependent_runs):
-            carry_out(stage)
-    pipeline.begin()  # only now: until the update is done, the tables are those of before
-    after = report(pipeline, ran=pipeline.fingerprints != state)
-    return replace(after, now=difference(before, after))
-
-
 def release(
     workspace: str | Workspace,
     name: str,
@@ -254,7 +111,7 @@ def release(
     settings: Sequence[str] = (),
     now: datetime | None = None,
     step: Step = directly,
-) -> JobResult:
+) -> JobResult[ReleaseFacts]:
     """Freeze a workspace as a release and export it. The result: :class:`quit.library.results.ReleaseFacts`.
 
     ``now``: if given, it replaces %Y, %m, %d, %H and %M in the name; any other % stays.
@@ -285,9 +142,9 @@ def release(
     with locked_last_build(workspace) as pipeline:
         encoder = Models(pipeline.settings).encoder
         gates = with_release_settings(pipeline.settings, settings)
-        options: dict[str, Any] = {"waivers": waivers, "settings": gates, "encoder": encoder}
-        options["newest"] = _newest(pipeline, target) if dated != name else None
-        created = step("create", lambda: create(pipeline, dated, target, **options))
+        newest = _newest(pipeline, target) if dated != name else None
+        freeze = partial(create, waivers=waivers, settings=gates, encoder=encoder, newest=newest)
+        created = step("create", freeze, pipeline, dated, target)
     missing = [form for form in formats if created.new or not is_exported(created.release, form, out)]
     if missing:
         step("export", partial(_export, overwrite=overwrite, encoder=encoder), created.release, missing, Path(out))

@@ -1,9 +1,20 @@
-"""The types of what exports and releases return. Of an export: dictionaries, as ``quit export --json`` prints them."""
+"""The types of what jobs, exports and releases return. Of an export: dictionaries, as ``quit export --json`` prints
+them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NotRequired, TypedDict
+from typing import Generic, NotRequired, TypedDict, TypeVar
+
+_T = TypeVar("_T", covariant=True)
+
+
+@dataclass(frozen=True)
+class JobResult(Generic[_T]):
+    """``result``: what the job did; ``nothing_new``: why there was nothing to do, in one sentence."""
+
+    result: _T
+    nothing_new: str | None = None
 
 
 class ExportedFormat(TypedDict):

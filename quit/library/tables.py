@@ -17,7 +17,7 @@ from quit.dataset.files import current_files
 from quit.dataset.release import Release, open_release
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, did_you_mean
-from quit.library import exporting, jobs
+from quit.library import exporting, jobs, reviewing
 from quit.library.arguments import Overrides, Split, as_list, override_texts
 from quit.library.results import ReleaseFacts
 from quit.release.view import open_to_read
@@ -201,7 +201,7 @@ class Tables:
             [f"{gate}={why or ''}" for gate, why in waive.items()] if isinstance(waive, Mapping) else as_list(waive)
         )
         with _working("release", progress):
-            facts: ReleaseFacts = jobs.release(
+            facts = jobs.release(
                 self._workspace,
                 name,
                 waivers,
@@ -272,7 +272,7 @@ class Tables:
             SettingsError: The token is refused, or a setting is of another section.
         """
         with _working("push", progress):
-            reports: dict[str, PushReport] = jobs.review_sync(
+            reports = reviewing.review_sync(
                 self._workspace,
                 url or "",
                 ["push"],
@@ -300,7 +300,7 @@ class Tables:
             accept_withdrawals: Withdraw reviews even if many annotations were deleted at once.
         """
         with _working("pull", progress):
-            reports: dict[str, PullReport] = jobs.review_sync(
+            reports = reviewing.review_sync(
                 self._workspace, url or "", ["pull"], project or 0, full=full, accept_withdrawals=accept_withdrawals
             ).result
         return reports["pull"]
@@ -327,7 +327,7 @@ class Tables:
             WorkspaceError: Another run holds the workspace.
         """
         with _working("update", progress):
-            reports: dict[str, ApplyReport] = jobs.label_update(
+            reports = reviewing.label_update(
                 self._workspace, withdraw=withdraw, settings=override_texts(settings)
             ).result
         return reports["update"]

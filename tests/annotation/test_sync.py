@@ -16,7 +16,7 @@ from quit.annotation.words import about_uncounted
 from quit.commands.review import _pull
 from quit.errors import InputError, ServerError, WorkspaceError
 from quit.flows import calling
-from quit.library import jobs
+from quit.library import reviewing
 from quit.review.items import with_blind
 from quit.review.report import pieces
 from quit.review.status import review_status
@@ -200,7 +200,7 @@ def test_pulls_beside_a_server_say_each_problem_once(memory: Any, store: ReviewS
 
 def test_all_steps_at_once_say_what_was_met_even_if_the_last_is_refused(store: ReviewStore, monkeypatch) -> None:
     def run(job: Any, **_: Any) -> dict[str, Any]:
-        if job is jobs.label_update:
+        if job is reviewing.label_update:
             raise WorkspaceError("Refused.")
         return {"push": PushReport(problems=["Of the push."])}
 

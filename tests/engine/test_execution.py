@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from quit.common.progress import Listener, listening
 from quit.common.ranges import WHOLE
 from quit.engine import execution as module
-from quit.engine.execution import Execution, Threads
+from quit.engine.execution import Threads, execution
+from quit.engine.pipeline import Pipeline
 from quit.engine.usage import entries, origins, record, totals
 from quit.errors import InputError, Stopped
 from quit.models.generation.meter import Meter, Usage
@@ -23,18 +25,29 @@ from tests.paths import starter_file
 from tests.running import until
 
 
+class _Interrupted(Listener):
+    """Somebody presses Ctrl-C as a build begins."""
+
+    def build_begins(self, pipeline: Pipeline) -> None:
+        raise KeyboardInterrupt
+
+
+def _one_question(folder: Path) -> Pipeline:
+    return plan_build(folder / "W", source=starter_file(folder / "few.jsonl", 1), profile="embedded")
+
+
 def test_an_interrupt_of_the_wait_after_a_fault_stops_requests_too(tmp_path: Path) -> None:
-    pipeline = plan_build(tmp_path / "W", source=starter_file(tmp_path / "few.jsonl", 1), profile="embedded")
+    pipeline = _one_question(tmp_path)
     at_work = {Future(): (pipeline.stage_run("collect"), WHOLE)}
     press = threading.Timer(0.2, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
-    with Execution(pipeline) as execution, pytest.raises(KeyboardInterrupt):
+    with execution(pipeline) as run_stage, pytest.raises(KeyboardInterrupt):
         press.start()
-        execution._drain(at_work, InputError("the first fault"))
+        run_stage._drain(at_work, InputError("the first fault"))
     with pytest.raises(Stopped):
         pipeline.models.ledger.check_not_stopped()
 
 
-def test_blas_has_one_thread_in_each_thread_of_builds_and_its_own_number_after_the_last() -> None:
+def test_blas_has_one_thread_in_each_thread_of_builds_and_its_own_number_after_the_last(tmp_path: Path) -> None:
     def threads_of_blas() -> set[int]:
         return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
@@ -45,13 +58,16 @@ def test_blas_has_one_thread_in_each_thread_of_builds_and_its_own_number_after_t
         assert threads_of_blas() == {1}
         places[1].close()
         assert threads_of_blas() == {2}
+        with pytest.raises(KeyboardInterrupt), listening(_Interrupted()), execution(_one_question(tmp_path)):
+            pytest.fail("No stage begins.")
+        assert threads_of_blas() == {2}
 
 
 def test_the_use_of_language_models_is_logged_while_a_shard_is_at_work(tmp_path: Path, monkeypatch) -> None:
     """... so that a kill forgets little of what was paid."""
     monkeypatch.setattr(module, "USAGE_SECONDS", 0.0)
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
-    pipeline = plan_build(tmp_path / "W", source=starter_file(tmp_path / "few.jsonl", 1), profile="embedded")
+    pipeline = _one_question(tmp_path)
     pipeline.models.meter.add("m", requests=5)  # before this build
     run, path = pipeline.stage_run("collect"), pipeline.workspace.path
 
@@ -61,9 +77,9 @@ def test_the_use_of_language_models_is_logged_while_a_shard_is_at_work(tmp_path:
             until(lambda count=count: totals(path).get("m", Usage()).requests == count, seconds=20, every=0.01)
 
     monkeypatch.setattr(pipeline, "run_shard", ask)
-    with Execution(pipeline) as carry_out:
-        carry_out._work_on(deque([(run, WHOLE)]))
-        carry_out._record_usage()
+    with execution(pipeline) as run_stage:
+        run_stage._work_on(deque([(run, WHOLE)]))
+        run_stage._record_usage()
     assert (totals(path)["m"].requests, totals(path)["m"].prompt_tokens) == (2, 20)
 
 

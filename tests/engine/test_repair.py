@@ -15,7 +15,7 @@ from quit import contracts
 from quit.common.files import temporary_of
 from quit.common.ranges import WHOLE
 from quit.engine import parts
-from quit.engine.execution import Execution
+from quit.engine.execution import execution
 from quit.engine.location import CHANGING
 from quit.engine.logs import Log
 from quit.engine.pipeline import Pipeline
@@ -194,12 +194,12 @@ def test_tables_of_other_settings_that_rest_on_a_replaced_table_are_made_again(f
         removals[0].unlink()
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, Execution(other) as carry_out, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, execution(other) as carry_out, pytest.raises(KeyboardInterrupt):
         patch.setattr("quit.engine.workspace.remove_files", interrupted)
         carry_out._waiting([update])
     assert removals and [*other.folder(update).rglob("*.parquet")]
     other.discard_damaged()
-    with Execution(other) as carry_out:
+    with execution(other) as carry_out:
         assert len(carry_out._waiting([update])) == 1
     assert not [*other.folder(update).rglob("*.parquet")], "a kill leaves no stale part that counts as new"
 

@@ -5,12 +5,14 @@ import shutil
 import socket
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from prefect import get_client
 
+from quit.common.progress import listening
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError, Waiting
 from quit.flows.build import build
@@ -54,6 +56,18 @@ def test_a_run_takes_the_settings_of_the_last_build_and_replaces_no_labels_by_th
         assert state.name == "Failed" and ("judge.threshold was 0.25, is 0.5" in state.message) == ("settings" in named)
         assert (workspace.build, files_of(workspace.path / "tables")) == (last, tables)
     assert build(str(workspace), settings=["run.shards=1"], replace=True, return_state=True).name == "Completed"
+
+
+def test_progress_begins_at_what_is_done_and_ends_at_all_of_it(few_built, tmp_path, monkeypatch) -> None:
+    folder, percents = shutil.copytree(few_built, tmp_path / "W"), []
+    for part in (folder / "tables").glob("*_describe/**/*.parquet"):
+        part.unlink()
+    module = import_module("quit.flows.build")
+    monkeypatch.setattr(module, "create_progress_artifact", lambda percent, **_: percents.append(percent))
+    monkeypatch.setattr(module, "update_progress_artifact", lambda _, percent, **__: percents.append(percent))
+    with listening(module._Progress()):
+        jobs.build(str(folder))
+    assert 80 < percents[0] < percents[-1] == 100 and sorted(percents) == percents
 
 
 def test_a_command_waits_for_a_batch_with_a_server_as_without(prefect_server, tmp_path: Path, monkeypatch) -> None:

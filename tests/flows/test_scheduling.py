@@ -15,7 +15,7 @@ from quit.flows import parameters, scheduling
 from quit.flows.parameters import JOB_OF
 from quit.flows.scheduling import RunTimeout, helps_to_retry
 from quit.flows.serve import FLOWS, Planned, deployment, plan
-from quit.library.jobs import JobResult
+from quit.library.results import JobResult
 from quit.settings import Limits
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -16,8 +16,9 @@ from quit.commands.export import export
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.export import FORMATS, FineTuning
-from quit.library import jobs
+from quit.library import reviewing
 from quit.library.arguments import Format
+from quit.library.results import JobResult
 from quit.release.freezing import put
 from quit.review.apply import ApplyReport
 from tests.release import small
@@ -94,13 +95,13 @@ REVIEW_CALLS = [
 def test_steps_of_a_review_are_those_of_its_jobs(call, job, report, tmp_path: Path, monkeypatch) -> None:
     name, step, expected = job
     tables = quit.open(Workspace.create(tmp_path / "W").path)
-    real, arguments = signature(getattr(jobs, name)), {}
+    real, arguments = signature(getattr(reviewing, name)), {}
 
-    def stub(*positions: Any, **names: Any) -> jobs.JobResult:
+    def stub(*positions: Any, **names: Any) -> JobResult:
         arguments.update(real.bind(*positions, **names).arguments)
-        return jobs.JobResult({step: report})
+        return JobResult({step: report})
 
-    monkeypatch.setattr(jobs, name, stub)
+    monkeypatch.setattr(reviewing, name, stub)
     assert call(tables) == report
     assert arguments.items() >= expected.items()
     assert [*arguments.get("steps", ["update"])] == [step] and str(arguments["workspace"]) == str(tmp_path / "W")

@@ -10,7 +10,7 @@ from quit.engine.planning import locked_build, locked_last_build
 from quit.engine.reading import settings_of
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
-from quit.library import jobs
+from quit.library import reviewing
 from quit.release.view import open_to_read
 from quit.report.data import gather
 from quit.review.apply import ApplyReport
@@ -31,7 +31,7 @@ BASE = {"labels": "label", "valid_answers": "label", "verdicts": "judge", "split
 
 
 def apply_reviews(workspace: Workspace, withdraw: bool = False) -> ApplyReport:
-    return jobs.label_update(str(workspace.path), withdraw=withdraw).result["update"]
+    return reviewing.label_update(str(workspace.path), withdraw=withdraw).result["update"]
 
 
 def _items(workspace: Workspace) -> list[ReviewItem]:
@@ -181,7 +181,7 @@ def test_apply_needs_labels_takes_review_settings_only_and_a_build_keeps_them(wo
             pass
     build = workspace.build
     assert not any("review" in text for text in build["overrides"])
-    jobs.label_update(str(workspace.path), settings=["review.minimum=2"])
+    reviewing.label_update(str(workspace.path), settings=["review.minimum=2"])
     for overrides, minimum in ((["run.shards=1"], 2), (["review.minimum=1"], 1)):
         with locked_build(workspace.path, build["sources"], "embedded", overrides) as pipeline:
             assert pipeline.settings.review.minimum == minimum
