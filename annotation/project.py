@@ -1,7 +1,7 @@
-"""Push: the review project on the server has one task a question to review, in the order in which they are best done.
+"""The review project on a server: found by its key, made, set up, and its labelling page compared with ours.
 
-Pushing again changes nothing where nothing changed. Every step looks at what the server has before it acts, so a push
-that was killed anywhere is finished by the next one: the project is found by its key, a task by its question.
+The key stands in the project's description, and in the workspace before the project exists, so that a push that was
+killed in between finds it.
 """
 
 from __future__ import annotations

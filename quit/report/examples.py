@@ -4,10 +4,12 @@ those that people changed, those left out."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from itertools import chain, islice
+from typing import Any, TypedDict
 
 import duckdb
 
+from quit.common.rows import Row, grouped
 from quit.engine.reading import TableReader
 from quit.render.table import plain_name
 from quit.status.story import Story, stories, story
@@ -60,14 +62,62 @@ _PASSAGE = """
 """
 
 
+class ExamplePassage(TypedDict):
+    """A passage; ``answers``: name, role, answer and correct of each reader."""
+
+    question_id: str
+    question: str
+    gold: list[str]
+    split: str
+    text: str
+    label: int
+    answers: list[Row]
+
+
+class ExampleHint(TypedDict):
+    """A hint; ``leaks``: the words that give an answer away."""
+
+    hint: str
+    convergence: float | None
+    leaks: list[str]
+
+
+class Example(TypedDict):
+    """A question; ``passages``: labelled ones, of these ``fully`` relevant; ``answers``: answer, correct and passages,
+    those from most passages first, and how many more there are; ``reasons``: why it was left out; ``changes``: what
+    people's verdicts changed, both in words."""
+
+    question_id: str
+    question: str
+    gold: list[str]
+    split: str | None
+    type: str | None
+    difficulty: str | None
+    hints: list[ExampleHint]
+    passages: int
+    fully: int
+    answers: list[Row]
+    more_answers: int
+    reasons: list[str]
+    changes: list[str]
+
+
+class ExampleKind(TypedDict):
+    """Questions of one kind; ``rule``: which they are, in words."""
+
+    kind: str
+    title: str
+    rule: str
+    questions: list[Example]
+
+
 def example_passage(
     workspace: TableReader, connection: duckdb.DuckDBPyConnection, readers: Sequence[Mapping[str, str]]
-) -> dict[str, Any] | None:
+) -> ExamplePassage | None:
     """Return one passage with its text and what each reader answered, or None before there are labels of both kinds.
 
     The question has passages of both labels and, of such test questions (of all, where test has none), the median
-    share of label 2; the passage is the first of most hints. ``readers``: name and role, in the order
-    wanted.
+    share of label 2; the passage is the first of most hints. ``readers``: name and role, in the order wanted.
     """
     row = connection.execute(_PASSAGE).fetchone()
     if row is None:
@@ -90,54 +140,43 @@ def example_passage(
     }
 
 
-def examples(workspace: TableReader, connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
-    """Return ``kind, title, rule, questions`` for each kind that has any; no question appears twice."""
-    kinds: list[dict[str, Any]] = []
+def examples(workspace: TableReader, connection: duckdb.DuckDBPyConnection) -> list[ExampleKind]:
+    """Return the kinds that have any questions; no question appears twice."""
+    questions_of: dict[str, list[str]] = {}
     earlier: set[str] = set()
-    for kind, title, rule, sql in KINDS:
+    for kind, _, _, sql in KINDS:
         # A question may be taken by an earlier kind: ask for as many more.
-        enough = _EXAMPLES + len(earlier)
-        ids = [row[0] for row in connection.execute(sql, {"examples": enough}).fetchall()]
-        fresh = [question_id for question_id in ids if question_id not in earlier][:_EXAMPLES]
-        earlier |= set(fresh)
-        if fresh:
-            kinds.append({"kind": kind, "title": title, "rule": rule, "questions": fresh})
-    lives = stories(workspace, [question_id for kind in kinds for question_id in kind["questions"]])
-    return [{**kind, "questions": [example(next(lives), _ANSWERS) for _ in kind["questions"]]} for kind in kinds]
+        rows = connection.execute(sql, {"examples": _EXAMPLES + len(earlier)}).fetchall()
+        questions_of[kind] = [question_id for (question_id,) in rows if question_id not in earlier][:_EXAMPLES]
+        earlier.update(questions_of[kind])
+    lives = stories(workspace, list(chain(*questions_of.values())))
+    return [
+        {"kind": kind, "title": title, "rule": rule, "questions": [example(life) for life in islice(lives, number)]}
+        for kind, title, rule, _ in KINDS
+        if (number := len(questions_of[kind]))
+    ]
 
 
-def example(question: Story, max_answers: int) -> dict[str, Any]:
-    """Return what is shown of one question; ``question``: its story; ``max_answers``: answers at most, those from most
-    passages first."""
-    passages, record = question["passages"], question["question"] or {}
-    readers: dict[str, set[str]] = {}
-    for passage in passages:
-        for reader, answer in passage["answers"].items():
-            readers.setdefault(answer_key(answer), set()).add(reader)
+def example(question: Story, max_answers: int = _ANSWERS) -> Example:
+    """Return what is shown of a question; ``max_answers``: answers and changes at most."""
+    record, split, description = (question[name] or {} for name in ("question", "split", "description"))
     verdicts = [row for row in question["verdicts"] if row["passages"]]
-    labels = [passage["label"] for passage in passages if passage["label"] is not None]
+    labels = [passage["label"] for passage in question["passages"] if passage["label"] is not None]
+    spans = grouped((leak["hint_id"], leak["span"]) for leak in question["leak_findings"])
     return {
         "question_id": question["question_id"],
         "question": record.get("question", ""),
         "gold": record.get("answers", []),
-        "split": (question["split"] or {}).get("split"),
-        "parametric": (question["split"] or {}).get("parametric"),
-        "type": (question["description"] or {}).get("coarse"),
-        "difficulty": (question["description"] or {}).get("difficulty_bin"),
+        "split": split.get("split"),
+        "type": description.get("coarse"),
+        "difficulty": description.get("difficulty_bin"),
         "hints": [
-            {"hint": hint["hint"], "convergence": hint["convergence"], "selected": hint["selected"],
-             "leaks": [leak["span"] for leak in question["leak_findings"] if leak["hint_id"] == hint["hint_id"]]}
-            for hint in question["hints"] if hint["selected"] or not passages
+            {"hint": hint["hint"], "convergence": hint["convergence"], "leaks": spans.get(hint["hint_id"], [])}
+            for hint in question["hints"] if hint["selected"] or not question["passages"]
         ],
         "passages": len(labels),
         "fully": labels.count(2),
-        "answers": [
-            {"answer": row["answer"], "correct": row["correct"], "probability": row["probability"],
-             "basis": row["basis"],
-             "passages": row["passages"], "readers": sorted(readers.get(answer_key(row["answer"]), ()))}
-            for row in verdicts[:max_answers]
-        ],
-        "readers": len({reader for passage in passages for reader in passage["answers"]}),
+        "answers": [{name: row[name] for name in ("answer", "correct", "passages")} for row in verdicts[:max_answers]],
         "more_answers": max(0, len(verdicts) - max_answers),
         "reasons": list(dict.fromkeys(
             f"{row['stage']}: {plain_name(row['reason'])} ({row['detail']})"

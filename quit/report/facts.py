@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 from quit.common.rows import Row
+from quit.report.examples import ExampleKind, ExamplePassage
 from quit.report.given import GivenFigures
 from quit.review.audit import Audit
 from quit.review.status import ReviewFigures
@@ -77,7 +78,7 @@ class ModelRequests(TypedDict):
 
 class Facts(TypedDict):
     """None or empty where nothing is known. ``convergence``, ``leakage``, ``difficulty``, ``types``: of hints and
-    questions; ``passage``, ``examples``: as :mod:`quit.report.examples` has them."""
+    questions."""
 
     name: str
     date: str | None
@@ -101,8 +102,8 @@ class Facts(TypedDict):
     splits: Splits
     given: GivenFigures | None
     drawn_from_all: list[Row]
-    passage: Row | None
-    examples: list[Row]
+    passage: ExamplePassage | None
+    examples: list[ExampleKind]
     funnel: list[tuple[str, int]]
     small_pool: str | None
     statistics: Row | None

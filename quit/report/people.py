@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from quit.engine.workspace import Workspace
 from quit.review.status import ReviewFigures, ReviewStatus
 
@@ -17,14 +15,22 @@ def review_progress(workspace: Workspace, status: ReviewStatus) -> ReviewFigures
         return None
     people = workspace.rows("SELECT DISTINCT annotator FROM reviews ORDER BY 1", ["reviews"])
     numbers = {name: f"annotator {number}" for number, (name,) in enumerate(people, start=1)}
-    figures = {name: value for name, value in status.items() if name in ReviewFigures.__annotations__}
-    return cast(ReviewFigures, _with_numbers(figures, numbers))
-
-
-def _with_numbers(value: Any, number: dict[str, str]) -> Any:
-    """Return JSON-like values with numbers in place of names."""
-    if isinstance(value, dict):
-        return {key: _with_numbers(entry, number) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_with_numbers(entry, number) for entry in value]
-    return number.get(value, value) if isinstance(value, str) else value
+    agreement = status["agreement"]
+    return {
+        "reviews": status["reviews"],
+        "annotators": [{**row, "annotator": numbers[row["annotator"]]} for row in status["annotators"]],
+        "kinds": status["kinds"],
+        "flags": status["flags"],
+        "agreement": {
+            **agreement,
+            "pairs": [
+                {**row, "first": numbers[row["first"]], "second": numbers[row["second"]]} for row in agreement["pairs"]
+            ],
+            "annotators": [{**row, "annotator": numbers[row["annotator"]]} for row in agreement["annotators"]],
+        },
+        "controls": [{**row, "annotator": numbers[row["annotator"]]} for row in status["controls"]],
+        "decided": status["decided"],
+        "open": status["open"],
+        "coverage": status["coverage"],
+        "applied": status["applied"],
+    }

@@ -244,7 +244,6 @@ def test_a_question_is_told_the_same_from_one_part_and_from_several(tmp_path) ->
     # An example counts its labels and cuts its answers.
     shown = example(story(whole, "q1"), max_answers=1)
     assert (shown["passages"], shown["fully"], len(shown["answers"]), shown["more_answers"]) == (4, 3, 1, 1)
-    assert shown["answers"][0]["readers"] == ["one"]
 
 
 def test_splits_of_all_questions_are_said_with_what_readers_know(tmp_path) -> None:
