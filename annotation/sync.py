@@ -21,6 +21,7 @@ from quit.annotation.tasks import ANNOTATION_FIELDS, Reading, TaskData, intact, 
 from quit.annotation.versions import Versions
 from quit.annotation.words import about_deleted, about_deleted_tasks, about_uncounted, questions_to_annotators
 from quit.common.state_files import PullState
+from quit.contracts.people import ReviewState
 from quit.errors import ServerError
 from quit.review.store import ReviewStore
 from quit.settings import Settings
@@ -189,7 +190,7 @@ class TaskReader:
         return annotator, None if editor == annotator else editor
 
 
-def _state(annotation: Mapping[str, Any], editor: str | None, reading: Reading) -> str:
+def _state(annotation: Mapping[str, Any], editor: str | None, reading: Reading) -> ReviewState:
     if editor:
         return "overwritten"
     if annotation.get("was_cancelled"):

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal, get_args
 
 from quit.contracts.columns import ANSWER_KEY, COUNT, FLAG, KEYED, QUESTION, REAL, SMALL, TEXT, TEXTS
 from quit.contracts.contract import Column, Nullable, TableContract
+
+OverrideDecision = Literal["leak", "no_leak", "withdrawn"]
+ReviewKind = Literal["annotation", "answer", "missing", "flag", "note", "unknown"]
+ReviewState = Literal["submitted", "empty", "skipped", "withdrawn", "overwritten", "copied"]
+Change = Literal["label", "answer_added", "answer_removed", "question_removed"]
 
 PEOPLE = (
     TableContract(
@@ -16,11 +22,16 @@ PEOPLE = (
         "question and hint the last one counts.",
         columns=(
             Column("override_id", TEXT, "Id of the row: `ov-` and ten hexadecimal digits."),
-            Column("kind", TEXT, "The overridden instrument: `leak`."),
+            Column("kind", TEXT, "The overridden instrument: `leak`.", values=("leak",)),
             QUESTION,
             Nullable("hint_id", TEXT, "The hint's id when it was decided, where one is meant."),
             Nullable("hint", TEXT, "The hint's text: the decision follows it, whatever its id is later."),
-            Column("decision", TEXT, "`leak`, `no_leak`, or `withdrawn`: the instrument decides again."),
+            Column(
+                "decision",
+                TEXT,
+                "`leak`, `no_leak`, or `withdrawn`: the instrument decides again.",
+                values=get_args(OverrideDecision),
+            ),
             Column("by", TEXT, "The person who decided."),
             Column("reason", TEXT, "Why, in words."),
             Column("created_at", TEXT, "When, ISO 8601, UTC."),
@@ -43,6 +54,7 @@ PEOPLE = (
                 TEXT,
                 "`annotation` (one row per version), `answer`, `missing`, `flag`, `note`, or `unknown` (a choice "
                 "that the task lacks).",
+                values=get_args(ReviewKind),
             ),
             Column(
                 "state",
@@ -50,6 +62,7 @@ PEOPLE = (
                 "`submitted`, `empty` (submitted with nothing ticked: no verdict), `skipped`, `withdrawn` "
                 "(deleted), `overwritten` (changed by someone who is not its annotator), or `copied` (made by a "
                 "button, an import or another program: no verdict).",
+                values=get_args(ReviewState),
             ),
             replace(ANSWER_KEY, nullable=True),
             Nullable("answer", TEXT, "The answer as it was shown or typed."),
@@ -94,7 +107,7 @@ PEOPLE = (
                 "change",
                 TEXT,
                 "`label`, `answer_added`, `answer_removed` or `question_removed`.",
-                values=("label", "answer_added", "answer_removed", "question_removed"),
+                values=get_args(Change),
             ),
             Nullable("permutation", TEXT, "The passage whose label changed."),
             Nullable("before", SMALL, "Its label before."),

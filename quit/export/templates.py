@@ -15,7 +15,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from quit.dataset.dataset import FULLY, SPLITS
 from quit.export.baselines import METRICS
 from quit.render.table import markdown_cell, short_identity, table_1
-from quit.review.audit import audit_pieces
+from quit.review.report import audit_pieces
 from quit.text.words import counted
 
 LISTED = 6

@@ -13,8 +13,7 @@ from quit.report.facts import Facts, Leakage
 from quit.report.given import given_pieces
 from quit.report.labels import label_pieces
 from quit.report.readers import reader_pieces
-from quit.review.audit import audit_pieces
-from quit.review.report import described
+from quit.review.report import audit_pieces, described
 from quit.status.judges import JudgeAgreement, agreement_tables
 from quit.status.notes import type_sentence
 from quit.text.words import counted

@@ -23,7 +23,6 @@ from quit.engine.workspace import Workspace
 from quit.evaluate.labels import SPLITS
 from quit.evaluate.proportions import weighted_sum
 from quit.models.protocols import NO_ANSWER
-from quit.render.table import Table, interval, percent
 from quit.settings import Review, Settings
 from quit.stages.labelling.answers import answers_of
 from quit.stages.labelling.verdicts import decide, settled_rows
@@ -185,30 +184,12 @@ def audit_figures(workspace: Workspace, settings: Review, reviews: pa.Table | No
     decisions, stale = _decisions(live, settings), draw["versions"] != _versions(workspace)
     errors = _errors(draw["sample"], decisions, numbers.shape[:3])
     label_errors, answer_errors = errors.sum(axis=-1)
-    # What people have decided by now bounds every share.
     now = numbers * 0 if stale else _passages(workspace, draw["labelers"], decisions)[1]
     population = numbers[..., _OPEN].sum(axis=2)
     split, _, hints = np.indices(numbers.shape[:3])
     groups = {name: split == place for place, name in enumerate(SPLITS)} | {"all": split >= 0}
     groups |= {counted(size, "hint"): hints == size for size in range(numbers.shape[2])}
-    shares: list[AuditShare] = []
-    for name, inside in groups.items():
-        if total := int(numbers[inside].sum()):
-            here, decided = numbers * inside[..., None], now[inside].sum(axis=0) / total
-            base = here[..., _RIGHT].sum() + here[:, 1, :, _OPEN].sum()
-            change = weighted_sum(here[..., _OPEN].sum(axis=2) * _SIGN, label_errors, population)
-            wrong, unknown, drawn = errors[0][:, inside].sum(axis=-1).tolist()
-            share, bounds = float(here[:, 1].sum() / total), (decided[_RIGHT], 1 - decided[_WRONG])
-            estimate, audited = _estimate(base, change, total, *bounds), drawn - unknown
-            row: AuditShare = {
-                "of": name,
-                "passages": total,
-                "judge": share,
-                **estimate,
-                "audited": audited,
-                "wrong": wrong,
-            }
-            shares.append(row)
+    shares = [_share(name, inside, numbers, now, errors[0]) for name, inside in groups.items() if numbers[inside].any()]
     total, errors_of = int(population.sum()), {"label": label_errors, "answers": answer_errors}
     accuracy = {
         what: _estimate(total, weighted_sum(-population, counts, population), total)
@@ -217,6 +198,27 @@ def audit_figures(workspace: Workspace, settings: Review, reviews: pa.Table | No
     _, unknown, drawn = label_errors.sum(axis=(1, 2)).tolist()
     audit: Audit = {"drawn": drawn, "judged": drawn - unknown, "stale": stale, "shares": shares, "accuracy": accuracy}
     return {"audit": audit}
+
+
+def _share(name: str, inside: np.ndarray, numbers: np.ndarray, now: np.ndarray, errors: np.ndarray) -> AuditShare:
+    """Return the share of label 2 of the cells ``inside`` (bool, shape (splits, labels, hints)).
+
+    ``numbers``: passages of each cell and state at the draw; ``now``: as people have decided by now, which bounds the
+    share; ``errors``: the labels of :func:`_errors`.
+    """
+    total, here = int(numbers[inside].sum()), numbers * inside[..., None]
+    decided = now[inside].sum(axis=0) / total
+    base = here[..., _RIGHT].sum() + here[:, 1, :, _OPEN].sum()
+    change = weighted_sum(here[..., _OPEN].sum(axis=2) * _SIGN, errors.sum(axis=-1), numbers[..., _OPEN].sum(axis=2))
+    wrong, unknown, drawn = errors[:, inside].sum(axis=-1).tolist()
+    return {
+        "of": name,
+        "passages": total,
+        "judge": float(here[:, 1].sum() / total),
+        **_estimate(base, change, total, decided[_RIGHT], 1 - decided[_WRONG]),
+        "audited": drawn - unknown,
+        "wrong": wrong,
+    }
 
 
 def _errors(sample: Sequence[AuditPassage], decisions: pa.Table, shape: tuple[int, ...]) -> np.ndarray:
@@ -248,29 +250,3 @@ def _estimate(
 
     estimate, low, high = change
     return {"estimate": None if estimate is None else share(estimate), "low": share(low), "high": share(high)}
-
-
-def audit_pieces(figures: Audit) -> list[Table | str]:
-    """Return what the audit says (:func:`audit_figures`) as a paragraph and a table."""
-    text = f"Audit: people have judged {figures['judged']:,} of {counted(figures['drawn'], 'passage')} drawn at random."
-    if figures["judged"] < figures["drawn"]:
-        text += " Until all are judged, no estimate stands, and the intervals count each open passage both ways."
-    if figures["stale"]:
-        text += " Labels or splits were made anew since: the figures are of the draw. Another review.audit draws anew."
-    for subject, row in zip(("The judge's label", "Its verdict on each answer"), figures["accuracy"].values()):
-        share = f"{interval(row)} (95% interval)"
-        if row["estimate"] is not None:
-            share = f"{percent(row['estimate'])} (95% interval {interval(row)})"
-        text += f" {subject} agrees with people's on {share} of the passages not decided at the draw."
-    note = (
-        "Judge: share of label 2 by its verdicts alone. People: as decided at the draw; for the other passages, the "
-        "judge's labels corrected by its errors in the audited ones. Interval: 95%. By number of hints, each split and "
-        "label is taken to have one error rate. On pages that are not blind, people may follow the judge. Passages "
-        "that no labeler was asked about do not count."
-    )
-    heads = ("", "passages", "judge", "people", "interval", "audited", "judge wrong")
-    rows = [
-        (row["of"], row["passages"], percent(row["judge"]), percent(row["estimate"]), interval(row),
-         row["audited"], row["wrong"]) for row in figures["shares"]
-    ]  # fmt: skip
-    return [text, Table("Share of label 2, judge and people", heads, rows, note=note)]

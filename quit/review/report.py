@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quit.render import table
-from quit.render.table import Table, number, percent
-from quit.review.audit import audit_pieces
+from quit.render.table import Table, interval, number, percent
+from quit.review.audit import Audit
 from quit.review.status import ReviewCounts, ReviewFigures, ReviewStatus
 from quit.text.words import counted, first_names
 
@@ -102,6 +102,32 @@ def _tables(status: ReviewFigures) -> tuple[Table, ...]:
 
 def _right(right: int, total: int) -> str:
     return f"{right:,} of {total:,}" if total else "–"
+
+
+def audit_pieces(figures: Audit) -> list[Table | str]:
+    """Return what the audit says (:func:`quit.review.audit.audit_figures`) as a paragraph and a table."""
+    text = f"Audit: people have judged {figures['judged']:,} of {counted(figures['drawn'], 'passage')} drawn at random."
+    if figures["judged"] < figures["drawn"]:
+        text += " Until all are judged, no estimate stands, and the intervals count each open passage both ways."
+    if figures["stale"]:
+        text += " Labels or splits were made anew since: the figures are of the draw. Another review.audit draws anew."
+    for subject, row in zip(("The judge's label", "Its verdict on each answer"), figures["accuracy"].values()):
+        share = f"{interval(row)} (95% interval)"
+        if row["estimate"] is not None:
+            share = f"{percent(row['estimate'])} (95% interval {interval(row)})"
+        text += f" {subject} agrees with people's on {share} of the passages not decided at the draw."
+    note = (
+        "Judge: share of label 2 by its verdicts alone. People: as decided at the draw; for the other passages, the "
+        "judge's labels corrected by its errors in the audited ones. Interval: 95%. By number of hints, each split and "
+        "label is taken to have one error rate. On pages that are not blind, people may follow the judge. Passages "
+        "that no labeler was asked about do not count."
+    )
+    heads = ("", "passages", "judge", "people", "interval", "audited", "judge wrong")
+    rows = [
+        (row["of"], row["passages"], percent(row["judge"]), percent(row["estimate"]), interval(row),
+         row["audited"], row["wrong"]) for row in figures["shares"]
+    ]  # fmt: skip
+    return [text, Table("Share of label 2, judge and people", heads, rows, note=note)]
 
 
 def pieces(status: ReviewStatus) -> list[Table | str]:

@@ -13,10 +13,10 @@ from quit.annotation.tasks import make_task
 from quit.engine.workspace import Workspace
 from quit.library import jobs
 from quit.render.table import markdown
-from quit.review.audit import allocation, audit_figures, audit_pieces, draw_audit
+from quit.review.audit import allocation, audit_figures, draw_audit
 from quit.review.controls import Controls, mix_controls
 from quit.review.items import review_items
-from quit.review.report import pieces
+from quit.review.report import audit_pieces, pieces
 from quit.review.status import review_status
 from quit.review.store import ReviewStore
 from quit.settings import Settings, parse
