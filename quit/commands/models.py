@@ -58,10 +58,13 @@ def try_(profile: options.NamedProfile = "server", set_: options.Set = None, as_
     trials = try_models(load_settings(profile, set_), STARTER)
     lines = [] if trials else [f"Profile {profile} asks no language model."]
     for trial in trials:
-        facts = {name.replace("_", " "): value for name, value in trial.items()}
-        lines.append(f"{facts.pop('model')} ({facts.pop('role')})")
-        lines += [f"  {message['role']}: {message['content']}" for message in facts.pop("messages", ())]
-        lines += [f"  {name}: {'unknown without prices' if value is None else value}" for name, value in facts.items()]
+        lines.append(f"{trial['model']} ({trial['role']})")
+        lines += [f"  {message['role']}: {message['content']}" for message in trial.get("messages", ())]
+        facts = {name: value for name, value in trial.items() if name not in ("model", "role", "messages")}
+        lines += [
+            f"  {name.replace('_', ' ')}: {'unknown without prices' if value is None else value}"
+            for name, value in facts.items()
+        ]
     show(trials, as_json, lines)
     if any("fault" in trial for trial in trials):
         raise typer.Exit(1)

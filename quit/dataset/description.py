@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NotRequired, TypedDict
 
 from quit.common.manifests import FileState
+from quit.review.people import Verification
 from quit.stages.labelling.verdicts import Coverage
 
 SettingsBySection = dict[str, Any]
@@ -51,7 +52,7 @@ class Provenance(TypedDict, total=False):
     imported: Mapping[str, Any]
     reviews: str
     replies: Mapping[str, Mapping[str, int]]
-    verification: Mapping[str, Any]
+    verification: Verification
     waivers: list[FrozenGate]
 
 
@@ -113,7 +114,7 @@ class Description(TypedDict):
     statistics: dict[str, Any]
     gates: list[FrozenGate]
     card: NotRequired[Mapping[str, Any]]
-    verification: NotRequired[Mapping[str, Any]]
+    verification: NotRequired[Verification]
     replies: NotRequired[Mapping[str, Mapping[str, int]]]
     checksum: str
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
 
 from quit.dataset.dataset import Dataset
 from quit.dataset.description import Provenance, Source
@@ -15,7 +14,7 @@ from quit.engine.usage import origins
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError, shell_word
 from quit.review.audit import audit_figures
-from quit.review.people import verification
+from quit.review.people import Verification, verification
 from quit.settings import without
 from quit.sources import SOURCES
 from quit.stages.identities import reader_identity
@@ -52,14 +51,14 @@ def filling_in(workspace: Workspace) -> str:
     return f"quit build -w {shell_word(workspace)}{settings}"
 
 
-def verification_of(pipeline: Pipeline) -> dict[str, Any]:
+def verification_of(pipeline: Pipeline) -> Verification | None:
     """Return who verified the labels (:func:`quit.review.people.verification`) and what their ``audit`` says, if there
-    is one; nothing where the labels rest on no review.
+    is one; None where the labels rest on no review.
 
     Raises ``InputError`` for a bad file of people or of control questions.
     """
     live, review = pipeline.fitting_reviews, pipeline.settings.review
-    return {**verification(live, review), **audit_figures(pipeline.workspace, review, live)} if len(live) else {}
+    return {**verification(live, review), **audit_figures(pipeline.workspace, review, live)} if len(live) else None
 
 
 def check_finished(pipeline: Pipeline) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from quit.engine.usage import spent
 from quit.errors import QuitError
@@ -16,18 +16,33 @@ from quit.sources import SourceRef, read_source
 from quit.sources.records import RawQuestion
 
 
-def try_models(settings: Settings, questions: Path) -> list[dict[str, Any]]:
+class Trial(TypedDict, total=False):
+    """What a model was asked and replied; of one that fails only ``model``, ``role`` and ``fault``.
+
+    ``messages``: the chat (role and content); ``reply``: as it came, without thoughts; ``read_as``: the answer, or the
+    verdict: Yes, No, unread; ``requests``: all that were sent, more than one where replies were empty, unreadable or
+    did not come. Tokens are of all replies, ``thought_tokens`` a part of ``completion_tokens``; ``cost``: in the
+    currency of the prices, None without prices.
+    """
+
+    model: str
+    role: str
+    messages: list[dict[str, str]]
+    reply: str
+    read_as: str
+    requests: int
+    prompt_tokens: int
+    completion_tokens: int
+    thought_tokens: int
+    cost: float | None
+    fault: str
+
+
+def try_models(settings: Settings, questions: Path) -> list[Trial]:
     """Ask each reader about a passage of a JSON Lines file's first question, and the judge about its gold answer.
 
     Only language models and classes of the user are asked, one request at a time and without long waits. No reply is
     kept or taken from the cache.
-
-    Returns:
-        Per model: ``model``, ``role``, ``messages`` (the chat: role and content), ``reply`` (as it came, without
-        thoughts), ``read_as`` (the answer, or the verdict: Yes, No, unread), ``requests`` (all that were sent:
-        more than one where replies were empty, unreadable or did not come); of all replies ``prompt_tokens``,
-        ``completion_tokens``, ``thought_tokens`` (part of those) and ``cost`` in the currency of the prices, None
-        without prices. Of a model that fails: ``model``, ``role`` and ``fault``.
     """
     changes = {"batch": False, "attempts": 2, "patience_seconds": 0.0}
     servers = tuple(server.model_copy(update=changes) for server in settings.servers)
@@ -36,8 +51,8 @@ def try_models(settings: Settings, questions: Path) -> list[dict[str, Any]]:
     return [_try(spec, settings, question) for spec in settings.replying_models]
 
 
-def _try(spec: ReaderSettings | JudgeSettings, settings: Settings, question: RawQuestion) -> dict[str, Any]:
-    trial: dict[str, Any] = {"model": spec.name, "role": "reader" if isinstance(spec, ReaderSettings) else "judge"}
+def _try(spec: ReaderSettings | JudgeSettings, settings: Settings, question: RawQuestion) -> Trial:
+    trial: Trial = {"model": spec.name, "role": "reader" if isinstance(spec, ReaderSettings) else "judge"}
     meter = Meter()
     try:
         generator = CachedGenerator(make_generator(spec, settings, meter, Ledger()), None, meter)
@@ -54,10 +69,11 @@ def _try(spec: ReaderSettings | JudgeSettings, settings: Settings, question: Raw
             request, raw = judge.request(item), verdict.raw
             read_as = {True: "Yes", False: "No", None: "unread"}[verdict.correct]
     except QuitError as error:
-        return trial | {"fault": str(error)}
+        return {**trial, "fault": str(error)}
     usage = meter.snapshot()[spec.name]
-    return trial | {
-        "messages": request.messages(), "reply": raw, "read_as": read_as, "requests": usage.requests + usage.retries,
-        "prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens,
+    return {
+        **trial, "messages": request.messages(), "reply": raw, "read_as": read_as,
+        "requests": usage.requests + usage.retries, "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
         "thought_tokens": usage.thought_tokens, "cost": spent(settings, spec, usage),
     }  # fmt: skip

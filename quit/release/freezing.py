@@ -134,7 +134,7 @@ def facts_of(
     files: TableFiles,
     results: Sequence[GateResult],
     encoder: Encoder | None,
-    **beside: Mapping[str, Any],
+    **beside: Mapping[str, Any] | None,
 ) -> Description:
     """Return ``release.json``; ``encoder``: measures the semantic similarity; ``beside``: what is no part of the
     content, ``card`` (what the publisher said), ``verification`` (what annotators did) and ``replies`` (which servers

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import pyarrow as pa
 
+from quit.common.rows import Row
 from quit.errors import InputError
+from quit.review.audit import AuditFigures
 from quit.review.controls import controls_of
-from quit.review.figures import flags, kinds
+from quit.review.figures import FlagRow, KindRow, flags, kinds
 from quit.settings import Review
 from quit.sources.lines import keyed_lines
 from quit.stages.labelling.verdicts import annotations_of, decide
@@ -20,14 +22,37 @@ _LOG = logging.getLogger(__name__)
 _PERSON = '{"annotator": "...", "gender": "...", "age": "...", "education": "..."}'
 
 
-def verification(live: pa.Table, settings: Review) -> dict[str, Any]:
-    """Return the facts of a dataset card about the people behind these reviews (the rows that count), without names.
+class Person(TypedDict):
+    """What an annotator says of himself (None: nothing)."""
 
-    Keys: ``annotators``, ``annotations``, ``questions``: numbers; ``kinds``: see :func:`kinds`; ``flags``: see
-    :func:`flags`; ``people``: what annotators say of themselves (``review.people``), a dict each of ``evaluator`` (a
-    number), ``gender``, ``age`` and ``education`` (None: not given): the paper's table 9. Their order follows from
-    these facts, not from names. A file of people or of control questions that is no longer there is left out, and the
-    log says so. Raises :class:`InputError` for a bad one.
+    gender: str | None
+    age: str | None
+    education: str | None
+
+
+class Evaluator(Person):
+    """A row of the paper's table 9; ``evaluator``: a number."""
+
+    evaluator: int
+
+
+class Verification(AuditFigures):
+    """What a dataset card says of a review, without names; ``kinds``: :func:`kinds`; ``flags``: :func:`flags`."""
+
+    annotators: int
+    annotations: int
+    questions: int
+    kinds: list[KindRow]
+    flags: list[FlagRow]
+    people: list[Evaluator]
+
+
+def verification(live: pa.Table, settings: Review) -> Verification:
+    """Return the facts about the people behind these reviews (the rows that count), without the audit.
+
+    The order of ``people`` (``review.people``) follows from what they say, not from names. A file of people or of
+    control questions that is no longer there is left out, and the log says so. Raises :class:`InputError` for a bad
+    one.
     """
     settings = without_absent(settings, "people", "controls")
     headers = annotations_of(live)
@@ -54,23 +79,27 @@ def without_absent(settings: Review, *keys: str) -> Review:
     return settings.model_copy(update=dict.fromkeys(absent))
 
 
-def load_people(path: str | Path) -> dict[str, dict[str, str | None]]:
+def load_people(path: str | Path) -> dict[str, Person]:
     """Read a JSONL file of ``{annotator, gender, age, education}`` and return annotator (in lower case) -> the other
     three, as text.
 
     Raises :class:`InputError` that names the line for anything else.
     """
-    people: dict[str, dict[str, str | None]] = {}
-    facts = ("gender", "age", "education")
-    for where, row in keyed_lines(Path(path), _PERSON, ("annotator", *facts), str.lower):
-        person = {}
-        for name in facts:
-            value = row.get(name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, (str, int))):
-                raise InputError(f"{where}: {name!r} must be a text or a whole number, found {str(value)[:40]!r}.")
-            person[name] = None if value is None else str(value)
-        people[row["annotator"].lower()] = person
-    return people
+
+    def text(row: Row, name: str, where: str) -> str | None:
+        value = row.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (str, int))):
+            raise InputError(f"{where}: {name!r} must be a text or a whole number, found {str(value)[:40]!r}.")
+        return None if value is None else str(value)
+
+    return {
+        row["annotator"].lower(): {
+            "gender": text(row, "gender", where),
+            "age": text(row, "age", where),
+            "education": text(row, "education", where),
+        }
+        for where, row in keyed_lines(Path(path), _PERSON, ("annotator", *Person.__annotations__), str.lower)
+    }
 
 
 def absent_people(settings: Review, annotators: set[str]) -> list[str]:
