@@ -47,8 +47,9 @@ class Server:
     def _connection(self) -> LabelStudio:
         """Return a new connection. It follows no redirect: what is sent would arrive as a question, or elsewhere."""
         try:
-            client = httpx.Client(timeout=TIMEOUT_SECONDS, follow_redirects=False, trust_env=not is_local(self.url))
-            return LabelStudio(base_url=self.url, api_key=self._token, max_retries=0, httpx_client=client)
+            local = is_local(self.url)
+            self._client = httpx.Client(timeout=TIMEOUT_SECONDS, follow_redirects=False, trust_env=not local)
+            return LabelStudio(base_url=self.url, api_key=self._token, max_retries=0, httpx_client=self._client)
         except ApiError:  # the SDK reads in a personal access token itself that it has expired
             raise self._refusal() from None
 
@@ -71,6 +72,7 @@ class Server:
                 problem = f"could not be reached ({type(error).__name__})"
                 if "CERTIFICATE_VERIFY_FAILED" in str(error):
                     raise SettingsError(f"{self.url} {problem}. {UNTRUSTED}") from None
+            self._client.close()
             self._studio = self._connection()  # what broke may lead to a broken process again
             own = f"it is the workspace's own, start it in another terminal ({self._start}), then "
             start = "" if self._start is None else own
