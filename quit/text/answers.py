@@ -15,7 +15,7 @@ _MARKS = str.maketrans(
     dict.fromkeys("‘’‚‛ʼʻ´′", "'") | dict.fromkeys("“”„‟«»″", '"') | dict.fromkeys("™®©")
     | {"♯": "#", "♭": "b", "×": "x", "˚": "°"}
 )  # fmt: skip
-_POWER = re.compile("[⁰¹²³⁴-⁹⁻]+")
+POWER = re.compile("[⁰¹²³⁴-⁹⁻]+")
 _CHARGE = re.compile("[⁰¹²³⁴-⁹]*[⁺⁻](?![⁰¹²³⁴-⁹])")
 _FRACTION = re.compile("(?<=[0-9])(?=[¼-¾⅐-⅞])")
 _DASH = re.compile("[‐-―−⸺⸻]")
@@ -109,7 +109,7 @@ def _kept(match: re.Match[str]) -> str:
 
 def _letters(text: str) -> str:
     """Return a text with one form of each letter, dash and number, without accents in words (not the angstrom's)."""
-    text = _POWER.sub(lambda match: "^" + match[0], _CHARGE.sub(lambda match: fold(match[0]), text))
+    text = POWER.sub(lambda match: "^" + match[0], _CHARGE.sub(lambda match: fold(match[0]), text))
     text = unicodedata.normalize("NFKC", _FRACTION.sub(" ", without_invisible(text).translate(_MARKS)))
     text = fold(_WORD.sub(lambda match: strip_accents(match[0]), _DASH.sub("-", text)))
     return " ".join(text.replace("⁄", "/").split())

@@ -22,6 +22,10 @@ TENS = {
 }
 _TIMES = {"hundred": 100, "dozen": 12, "score": 20}
 SCALES = {**_TIMES, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000, "trillion": 10**12}
+SCALES |= {"lakh": 100_000, "lakhs": 100_000, "crore": 10_000_000, "crores": 10_000_000}
+_SHORT = {"k": 1_000, "K": 1_000, "M": 1_000_000, "mn": 1_000_000, "bn": 1_000_000_000, "tn": 10**12}
+"""Scales right behind digits."""
+_SHORT_OF_MONEY = {**_SHORT, "m": 1_000_000, "b": 1_000_000_000, "B": 1_000_000_000, "T": 10**12}
 _WORDS = {**UNITS, **TENS, "dozen": 12}
 _IRREGULAR = (
     "first 1 second 2 third 3 fifth 5 eighth 8 ninth 9 twelfth 12 twentieth 20 thirtieth 30 fortieth 40 fiftieth 50 "
@@ -46,7 +50,9 @@ MONTHS = re.compile(
 )
 _SLASHED = re.compile(r"\b(\d{1,2})([/.-])(\d{1,2})(?:\2(\d{2,4}))?\b|\b(\d{4})-(\d\d)-(\d\d)\b")
 SIGN = r"(?<![\w.])[-−–]"
-_TOKEN = re.compile(rf"(?:{SIGN})?(?:\d[\d,]*(?:\.\d+)?|(?<![\w.])\.\d+)|[A-Za-z]+")
+_GROUPED = r"\d{1,3}(?:(?:,\d{3})+|(?:['’\u00a0\u2009\u202f]\d{3})+|(?: \d{3}){2,})(?!\d)|\d{1,2}(?:,\d\d)+,\d{3}(?!\d)"
+"""Digits in groups; with plain spaces three groups at least, since "in 20 100 people" is two numbers."""
+_TOKEN = re.compile(rf"(?:{SIGN})?(?:(?:{_GROUPED}|\d+)(?:\.\d+)?|(?<![\w.])\.\d+)|[A-Za-z]+")
 _COUNT = r"(?P<count>an?|one|two|three|four|five|six|\d+)"
 _UNITS_OF: dict[str, dict[str, float]] = {
     "length": {"mm millimetre millimeter": 1e-3, "cm centimetre centimeter": 1e-2, "m metre meter": 1,
@@ -136,12 +142,15 @@ def _read_number(text: str, tokens: list[tuple[str, int, int]], start: int) -> t
     while position < len(tokens):
         token, begin, _ = tokens[position]
         word = token.casefold()
+        if last == "digits" and begin == tokens[position - 1][2]:
+            short = _SHORT_OF_MONEY if re.search(r"[$€£¥]\s?$", text[: tokens[start][1]]) else _SHORT
+            return (group or 0.0) * short.get(token, 1), position + (token in short)
         if position > start and not re.fullmatch(r"[\s-]+", text[tokens[position - 1][2] : begin]):
             break
         if not token[0].isalpha():
             if position > start:
                 break
-            group, last = float(re.sub("^[−–]", "-", token).replace(",", "")), "digits"
+            group, last = float(re.sub(r"[^\d.-]", "", re.sub("^[−–]", "-", token))), "digits"
         elif word in SCALES and group is not None:
             if word in _TIMES:
                 group *= _TIMES[word]

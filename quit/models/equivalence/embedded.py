@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # they need PyTorch, which few commands do
     from quit.models.minilm.packed import Pieces
 
 WEIGHTS = Path(__file__).parents[1] / "weights" / "equivalence.npz"
-VERSION = 6
+VERSION = 7
 """Rises whenever the same weights would give other probabilities."""
 
 _EMPTY = NAMES.index("empty")

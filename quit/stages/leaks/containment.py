@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quit.settings import Leakage
-from quit.stages.leaks.rules import RULES
+from quit.stages.leaks.rules import holds
 from quit.text.answers import answer_key
 from quit.text.tokens import STOP_WORDS, word_spans
 
@@ -19,16 +19,16 @@ def contained_in(answer: str, hints: Sequence[str], gold: bool, settings: Leakag
     """Return the positions of the hints that hold an answer by the leakage filter's own rule, or None.
 
     Models and other lexical rules are not used. ``bem``: a content word is the answer. ``full``: the
-    answer's words are in a hint; of a gold answer (``gold``), with ``leakage.contained``, its letters anywhere in a
-    passage are enough.
+    answer, in any spelling, is in a hint; of a gold answer (``gold``), with ``leakage.contained``, its letters anywhere
+    in a passage are enough.
     """
-    if settings.method == "full" and settings.contained and gold:
-        return hints_of_occurrence(answer, hints)
+    if settings.method == "full" and settings.contained and gold and (rows := hints_of_occurrence(answer, hints)):
+        return rows
     for position, hint in enumerate(hints):
         if settings.method == "bem":
             contains = any(is_word_of(answer, word) for word in content_words(hint))
         else:
-            contains = next(RULES["exact"](hint, answer, ""), None) is not None
+            contains = holds(hint, answer)
         if contains:
             return (position,)
     return None

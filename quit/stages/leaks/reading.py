@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from quit.text.answers import POWER
 from quit.text.normalize import strip_accents
 from quit.text.tokens import stem, word_spans
 
@@ -39,8 +40,8 @@ def read(text: str) -> tuple[Word, ...]:
 
 @lru_cache(maxsize=65536)
 def plain(word: str) -> str:
-    """Return a word in lower case, without accents and possessive."""
-    return strip_accents(word).casefold().replace("’", "'").removesuffix("'s")
+    """Return a word in lower case, without accents and possessive; powers are none of its digits."""
+    return strip_accents(POWER.sub(r"^\g<0>", word)).casefold().replace("’", "'").removesuffix("'s")
 
 
 @lru_cache(maxsize=1024)

@@ -43,6 +43,7 @@ _KIN = frozenset(
     nephew niece parent parents sibling siblings sister son uncle widow widower wife""".split()
 )
 """In a hint with one of these, a surname is the family's."""
+_TOKEN = re.compile(r"\w+|[^\w\s]")
 _ROMAN = re.compile(r"^(?=[ivxlcdm])m*(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})$")
 
 
@@ -72,6 +73,11 @@ def lexical_leaks(hint: str, answer: str, question: str) -> list[Hit]:
     return hits
 
 
+def holds(hint: str, answer: str) -> bool:
+    """Return whether a hint has the answer itself in it, in any spelling."""
+    return any(_same_numbers(hint, span, answer) for span in _exact(hint, answer, ""))
+
+
 def _exact(hint: str, answer: str, question: str) -> Iterator[str]:
     """The answer itself, whatever its case, accents, articles and punctuation."""
     target = [word.plain for word in answer_words(answer)]
@@ -79,25 +85,46 @@ def _exact(hint: str, answer: str, question: str) -> Iterator[str]:
         if answer.strip() and answer.strip() in hint:
             yield answer.strip()
         return
-    if hint.isascii() and target[0] not in hint.casefold():  # no word can be it: none has to be read
-        return
     # "it", "us" or "May" in running text is not the answer IT, US or May.
     common = target[0] in STOP_WORDS or len(target[0]) == 1 or target[0] in AMBIGUOUS
-    for first, last in runs(read(hint), target, [word.plain for word in read(hint)]):
-        if common and len(target) == 1 and not _same_case(first.text, answer):
-            continue
-        if not _in_a_number(hint, first.start, last.end):
-            yield hint[first.start : last.end]
+    if not hint.isascii() or target[0] in hint.casefold():  # else no word can be it: none has to be read
+        for first, last in runs(read(hint), target, [word.plain for word in read(hint)]):
+            if common and len(target) == 1 and not _same_case(first.text, answer):
+                continue
+            if not _in_a_number(hint, first.start, last.end):
+                yield hint[first.start : last.end]
+    key = answer_key(answer)
+    if len(key) > 1 and key not in STOP_WORDS | AMBIGUOUS and _holds_key(hint, answer):
+        yield from _spans_of_key(hint, answer)
+
+
+def _holds_key(hint: str, answer: str) -> bool:
+    """Whether a hint, read as answers are, has the answer in it: 1 500 000 people for 1,500,000."""
+    return f" {answer_key(answer)} " in f" {answer_key(hint)} "
+
+
+def _spans_of_key(hint: str, answer: str) -> Iterator[str]:
+    """Yield the spans of a hint that are the same answer; a name in capitals is none in lower case."""
+    key, tokens = answer_key(answer), [match.span() for match in _TOKEN.finditer(hint)]
+    for first, (start, _) in enumerate(tokens):
+        for _, end in tokens[first : first + 2 * len(key)]:
+            span = hint[start:end]
+            if answer_key(span) == key and (not key.isalpha() or span[0].isupper() or not answer[0].isupper()):
+                yield span
+                break
 
 
 def _same_numbers(hint: str, span: str, answer: str) -> bool:
     """Whether a span has the answer's numbers: -40 is not 40, nor 3.14 314, nor four a part of four hundred."""
-    numbers = sorted(value for value, _, _ in numbers_in(answer))
-    spans = [match.span() for match in re.finditer(re.escape(span), hint)] if numbers else []
-    return not numbers or any(
-        sorted(value for value, begin, stop in numbers_in(hint) if begin < last and first < stop) == numbers
-        for first, last in spans
-    )
+    if not (values := sorted(value for value, _, _ in numbers_in(answer))):
+        return True
+    same_key = answer_key(span) == answer_key(answer)
+    for first, last in (match.span() for match in re.finditer(re.escape(span), hint)):
+        numbers = [number for number in numbers_in(hint) if number[1] < last and first < number[2]]
+        whole = all(first <= begin and stop <= last for _, begin, stop in numbers)
+        if (same_key and whole) or sorted(value for value, _, _ in numbers) == values:
+            return True
+    return False
 
 
 def _same_case(word: str, answer: str) -> bool:
