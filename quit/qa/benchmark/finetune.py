@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from quit.common.files import read_json, write_json, writing
 from quit.common.ids import content_hash
@@ -30,16 +31,24 @@ from quit.qa.settings import QaSettings
 from quit.text.words import split_names
 
 VERSION = 1
-SPEC = {
-    "bi-encoder": "dense",
-    "two-tower": "dense",
-    "cross-encoder": "cross-encoder",
-    "monot5": "monot5",
-    "multi-vector": "late",
+
+
+class Kind(NamedTuple):
+    """A kind of model: the ``plugin`` that runs it, a reranker or else a retriever; ``is_trained``: whether a folder or
+    hub name has a model of this kind already, asked where the program would refuse another."""
+
+    plugin: str
+    reranks: bool = False
+    is_trained: Callable[[str], bool] = lambda _: True
+
+
+KINDS = {
+    "bi-encoder": Kind("dense"),
+    "two-tower": Kind("dense"),
+    "cross-encoder": Kind("cross-encoder", reranks=True, is_trained=has_head),
+    "monot5": Kind("monot5", reranks=True),
+    "multi-vector": Kind("late", is_trained=is_multi_vector),
 }
-"""Kind -> the retriever or reranker that runs such a model."""
-KINDS = tuple(SPEC)
-RERANKERS = ("cross-encoder", "monot5")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +92,16 @@ def finetune(kind: str, base: str, positives: int, dataset: Dataset, settings: Q
     """
     tuning, benchmark = settings.finetune, settings.benchmark
     numbers = FineTuning(positives, positives, tuning.negative_kind)
-    vector_options = {"pooling": benchmark.pooling, "similarity": benchmark.similarity}
     examples = triples(dataset, numbers, tuning.id_titles)
-    key = {
+    key: dict[str, Any] = {
         "version": VERSION,
         "kind": kind,
         "base": "+".join(map(model_identity, split_names(base))),
         "examples": content_hash(examples),
         "settings": tuning.model_dump(mode="json"),
-        **(vector_options if SPEC[kind] == "dense" else {}),
     }
+    if KINDS[kind].plugin == "dense":
+        key |= {"pooling": benchmark.pooling, "similarity": benchmark.similarity}
     name = f"{file_stem(split_names(base)[0])}-{kind}-{positives}pos-{content_hash(key, size=4)}"
     folder = out / name
     marker = out / f"{name}.json"  # not inside: the folder's content is the model's identity
@@ -101,7 +110,7 @@ def finetune(kind: str, base: str, positives: int, dataset: Dataset, settings: Q
         began = time.monotonic()
         shutil.rmtree(folder, ignore_errors=True)
         with writing(folder):
-            train(kind, base, examples, tuning, benchmark.device, folder, **vector_options)
+            train(kind, base, examples, settings, folder)
         counts = {"positives": numbers.positives, "negatives": numbers.negatives, "count": len(examples)}
         facts = {**key, **counts, "seconds": round(time.monotonic() - began, 3)}
         write_json(marker, facts)
@@ -133,42 +142,35 @@ def run_finetune(request: TuningRequest, settings: QaSettings, out: Path) -> tup
     Raises as :func:`finetune` and :func:`quit.qa.benchmark.benchmark.run_benchmark`, and ``SettingsError`` for an
     unknown kind.
     """
-    check_known(request.kind, KINDS, "kind of model")
-    if len(split_names(request.base)) not in ((1, 2) if request.kind == "two-tower" else (1,)):
-        raise SettingsError(f"--base {request.base!r}: name one model; two-tower also takes QUESTIONS,PASSAGES.")
-    for number in request.positives:
-        FineTuning(number, number)  # refuses a number out of range before anything is read
-    reranks = request.kind in RERANKERS
-    if request.retrievers and not reranks:
-        raise SettingsError(f"--retriever names what is reranked, and {request.kind} is a retriever itself.")
+    _check(request)
+    kind = KINDS[request.kind]
     benchmark = BenchmarkRequest(request.release, request.split, retrievers=request.retrievers or ("bm25",))
-
-    def with_epochs(number: int) -> QaSettings:
-        epochs = request.epochs.get(number, settings.finetune.epochs)
-        return settings.model_copy(update={"finetune": settings.finetune.model_copy(update={"epochs": epochs})})
-
     with prepare(benchmark, settings, out) as (runner, task):  # refuses what it names before hours of training
-        tunings = [
-            finetune(request.kind, request.base, number, runner.dataset, with_epochs(number), out / "models")
-            for number in dict.fromkeys(request.positives)
-        ]
-        names = [f"{SPEC[request.kind]}:{model.folder}" for model in tunings]
-        if can_rank(request.kind, request.base):
-            names.insert(0, f"{SPEC[request.kind]}:{request.base}")
+        tunings = []
+        for number in dict.fromkeys(request.positives):
+            changes = {"epochs": request.epochs.get(number, settings.finetune.epochs)}
+            own = settings.model_copy(update={"finetune": settings.finetune.model_copy(update=changes)})
+            tunings.append(finetune(request.kind, request.base, number, runner.dataset, own, out / "models"))
+        names = [f"{kind.plugin}:{model.folder}" for model in tunings]
+        if kind.is_trained(located(request.base)):
+            names.insert(0, f"{kind.plugin}:{request.base}")
         if settings.finetune.id_titles:
-            titled = (*settings.benchmark.id_titles, *names)
-            settings = settings.model_copy(
-                update={"benchmark": settings.benchmark.model_copy(update={"id_titles": titled})}
-            )
+            titled = {"id_titles": (*settings.benchmark.id_titles, *names)}
+            settings = settings.model_copy(update={"benchmark": settings.benchmark.model_copy(update=titled)})
             runner = make_runner(runner.dataset, task, settings, out)
-        if reranks:
+        if kind.reranks:
             benchmark = replace(benchmark, rerankers=tuple(names))
         else:
             benchmark = replace(benchmark, retrievers=tuple(names), bounds=False)
         return run_prepared(benchmark, runner, task, out), tunings
 
 
-def can_rank(kind: str, base: str) -> bool:
-    """Whether a base model can do its task before it is tuned."""
-    checks = {"cross-encoder": has_head, "multi-vector": is_multi_vector}
-    return kind not in checks or checks[kind](located(base))
+def _check(request: TuningRequest) -> None:
+    """Raise ``SettingsError`` for what cannot be made, before anything is read."""
+    check_known(request.kind, [*KINDS], "kind of model")
+    if len(split_names(request.base)) not in ((1, 2) if request.kind == "two-tower" else (1,)):
+        raise SettingsError(f"--base {request.base!r}: name one model; two-tower also takes QUESTIONS,PASSAGES.")
+    for number in request.positives:
+        FineTuning(number, number)
+    if request.retrievers and not KINDS[request.kind].reranks:
+        raise SettingsError(f"--retriever names what is reranked, and {request.kind} is a retriever itself.")

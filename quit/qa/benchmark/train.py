@@ -9,145 +9,169 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from quit.errors import importing
 from quit.models.encoders.sentence import load_encoder
 from quit.models.loading import load_pretrained, load_sentence_model
 from quit.qa.benchmark.rerankers import MONOT5_WORDS, monot5_text
-from quit.qa.settings import FineTune
+from quit.qa.settings import QaSettings
 from quit.text.words import split_names
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from sentence_transformers import SentenceTransformer
+    from transformers import Trainer
 
 Triples = Sequence[tuple[str, str, str]]
 WARMUP_SHARE = 0.1
 """Share of the steps in which the learning rate rises."""
-_CLASSES = {
-    "bi-encoder": ("SentenceTransformer", "sentence_transformer", "MultipleNegativesRankingLoss"),
-    "two-tower": ("SentenceTransformer", "sentence_transformer", "MultipleNegativesRankingLoss"),
-    "cross-encoder": ("CrossEncoder", "cross_encoder", "BinaryCrossEntropyLoss"),
-    "multi-vector": ("MultiVectorEncoder", "multi_vector_encoder", "MultiVectorMultipleNegativesRankingLoss"),
-}
-"""Kind -> sentence-transformers' class, the package of its losses, its loss."""
+_NO_WIDGET: list[dict[str, str]] = [{}]
+"""Of a model's card, which is not written: the trainer looks for no examples."""
 
 
-def train(
-    kind: str, base: str, examples: Triples, settings: FineTune, device: str, folder: Path, **options: str
-) -> None:
-    """Train a model on (question, positive, negative) triples and save it to ``folder``. Seeded: the same inputs on the
-    same machine give the same weights. ``options``: pooling and similarity of a base that is a plain checkpoint. Raises
-    ``MissingDependency`` without accelerate."""
+def train(kind: str, base: str, examples: Triples, settings: QaSettings, folder: Path) -> None:
+    """Train a model of a kind (:data:`quit.qa.benchmark.finetune.KINDS`) and save it to ``folder``. Seeded: the same
+    inputs on the same machine give the same weights.
+
+    Raises ``InputError`` for a base that cannot be loaded, ``MissingDependency`` without accelerate.
+    """
     with importing("Fine-tuning"):
         import accelerate  # noqa: F401  # what transformers' trainer runs on
     import transformers
 
     transformers.utils.logging.set_verbosity_error()
-    transformers.set_seed(settings.seed)
-    if kind == "monot5":
-        job = _monot5_job(base, examples, settings, device, folder)
-    else:
-        job = _sentence_job(kind, base, examples, settings, device, folder, options)
-    job.remove_callback(transformers.PrinterCallback)
-    job.train()
+    transformers.set_seed(settings.finetune.seed)
+    trainer = _TRAINERS[kind](base, examples, settings, folder)
+    trainer.remove_callback(transformers.PrinterCallback)
+    trainer.train()
     shutil.rmtree(folder / "trainer", ignore_errors=True)
+    model: Any = trainer.model
     if kind == "monot5":
-        job.model.save_pretrained(folder)
-        job.processing_class.save_pretrained(folder)
+        tokenizer: Any = trainer.processing_class
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
     else:
-        job.model.save_pretrained(str(folder), create_model_card=False)
+        model.save_pretrained(str(folder), create_model_card=False)
 
 
-def _arguments(settings: FineTune, device: str, folder: Path) -> dict[str, Any]:
+def _arguments(settings: QaSettings, folder: Path) -> dict[str, Any]:
     """Return what every trainer is given."""
+    tuning = settings.finetune
     return {
         "output_dir": str(folder / "trainer"),
-        "num_train_epochs": settings.epochs,
-        "max_steps": settings.max_steps or -1,
-        "per_device_train_batch_size": settings.batch,
-        "learning_rate": settings.learning_rate,
+        "num_train_epochs": tuning.epochs,
+        "max_steps": tuning.max_steps or -1,
+        "per_device_train_batch_size": tuning.batch,
+        "learning_rate": tuning.learning_rate,
         "warmup_steps": WARMUP_SHARE,
-        "seed": settings.seed,
-        "data_seed": settings.seed,
+        "seed": tuning.seed,
+        "data_seed": tuning.seed,
         "save_strategy": "no",
         "logging_strategy": "no",
         "report_to": [],
         "disable_tqdm": True,
-        "use_cpu": device == "cpu",
-        **({"optim": "adafactor"} if settings.optimizer == "adafactor" else {}),
+        "use_cpu": settings.benchmark.device == "cpu",
+        **({"optim": "adafactor"} if tuning.optimizer == "adafactor" else {}),
     }
 
 
-def _sentence_job(
-    kind: str, base: str, examples: Triples, settings: FineTune, device: str, folder: Path, pooled: dict[str, str]
-) -> Any:
-    """Return the trainer of a model of sentence-transformers."""
-    import sentence_transformers
-
-    name, module, loss = _CLASSES[kind]
-    crossed, towers = kind == "cross-encoder", kind == "two-tower"
-    if name == "SentenceTransformer":
-        model = _two_towers(base, device, pooled) if towers else load_encoder(base, device=device, **pooled)
-    else:
-        head: dict[str, Any] = {"num_labels": 1, "max_length": settings.max_length} if crossed else {}
-        model = load_sentence_model(name, base, device=device, **head)
-    if not crossed:
-        model.max_seq_length = settings.max_length
-    losses = import_module(f"sentence_transformers.{module}.losses")
-    inner_product: dict[str, Any] = {}
-    if name == "SentenceTransformer" and model.similarity_fn_name == "dot":  # DPR: as it is searched
-        inner_product = {"scale": 1.0, "similarity_fct": sentence_transformers.util.dot_score}
-    routes = {"router_mapping": {"anchor": "query", "positive": "document", "negative": "document"}} if towers else {}
-    arguments = getattr(sentence_transformers, f"{name}TrainingArguments")(
-        batch_sampler="batch_sampler" if crossed else "no_duplicates",
-        **routes,
-        **_arguments(settings, device, folder),
-    )
-    model.model_card_data.widget = [{}]  # no card is written: the trainer looks for no examples
-    return getattr(sentence_transformers, f"{name}Trainer")(
-        model=model,
-        args=arguments,
-        train_dataset=_rows(examples, crossed),
-        loss=getattr(losses, loss)(model, **inner_product),
-    )
+def _bi_encoder(base: str, examples: Triples, settings: QaSettings, folder: Path) -> Trainer:
+    return _vector_trainer(_encoder(base, settings), examples, settings, folder)
 
 
-def _two_towers(base: str, device: str, pooled: dict[str, str]) -> Any:
-    """Return one model with an encoder of questions and one of passages (DPR, Karpukhin et al. 2020): separate weights,
-    also where both start from the same model."""
+def _two_towers(base: str, examples: Triples, settings: QaSettings, folder: Path) -> Trainer:
+    """Return the trainer of one model with an encoder of questions and one of passages (DPR, Karpukhin et al. 2020):
+    separate weights, also where both start from the same model."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Router
 
     names = split_names(base)
-    of_questions, of_passages = (load_encoder(name, device=device, **pooled) for name in (names[0], names[-1]))
-    router = Router.for_query_document(list(of_questions.children()), list(of_passages.children()))
-    return SentenceTransformer(modules=[router], device=device, similarity_fn_name=of_passages.similarity_fn_name)
+    of_questions, of_passages = (_encoder(name, settings) for name in (names[0], names[-1]))
+    router = Router.for_query_document([*of_questions], [*of_passages])
+    similarity = of_passages.similarity_fn_name
+    towers = SentenceTransformer(modules=[router], device=settings.benchmark.device, similarity_fn_name=similarity)
+    routes = {"anchor": "query", "positive": "document", "negative": "document"}
+    return _vector_trainer(towers, examples, settings, folder, router_mapping=routes)
 
 
-def _rows(examples: Triples, for_crossencoder: bool) -> Any:
-    """Return the examples as a dataset: (query, passage, label) of a cross-encoder, else the triples themselves."""
-    from datasets import Dataset as Rows
-
-    questions, right, wrong = (list(column) for column in zip(*examples, strict=True))
-    if not for_crossencoder:
-        return Rows.from_dict({"anchor": questions, "positive": right, "negative": wrong})
-    texts = [text for pair in zip(right, wrong, strict=True) for text in pair]
-    labels = np.tile([1.0, 0.0], len(examples)).tolist()
-    return Rows.from_dict({"query": np.repeat(questions, 2).tolist(), "passage": texts, "label": labels})
+def _encoder(name: str, settings: QaSettings) -> SentenceTransformer:
+    benchmark = settings.benchmark
+    pooled = {"pooling": benchmark.pooling, "similarity": benchmark.similarity}
+    return load_encoder(name, device=benchmark.device, **pooled)
 
 
-def _monot5_job(base: str, examples: Triples, settings: FineTune, device: str, folder: Path) -> Any:
+def _vector_trainer(
+    model: SentenceTransformer, examples: Triples, settings: QaSettings, folder: Path, **routes: Any
+) -> Trainer:
+    """Return the trainer of a model of one vector per text."""
+    from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments, util
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+    model.max_seq_length = settings.finetune.max_length
+    model.model_card_data.widget = _NO_WIDGET
+    arguments = SentenceTransformerTrainingArguments(
+        batch_sampler="no_duplicates", **routes, **_arguments(settings, folder)
+    )
+    inner_product: dict[str, Any] = {}
+    if model.similarity_fn_name == "dot":  # DPR: as it is searched
+        inner_product = {"scale": 1.0, "similarity_fct": util.dot_score}
+    loss = MultipleNegativesRankingLoss(model, **inner_product)
+    return SentenceTransformerTrainer(model=model, args=arguments, train_dataset=_triples(examples), loss=loss)
+
+
+def _multi_vector(base: str, examples: Triples, settings: QaSettings, folder: Path) -> Trainer:
+    from sentence_transformers import MultiVectorEncoderTrainer, MultiVectorEncoderTrainingArguments
+    from sentence_transformers.multi_vector_encoder.losses import MultiVectorMultipleNegativesRankingLoss
+
+    model = load_sentence_model("MultiVectorEncoder", base, device=settings.benchmark.device)
+    model.max_seq_length = settings.finetune.max_length
+    model.model_card_data.widget = _NO_WIDGET
+    arguments = MultiVectorEncoderTrainingArguments(batch_sampler="no_duplicates", **_arguments(settings, folder))
+    loss = MultiVectorMultipleNegativesRankingLoss(model)
+    return MultiVectorEncoderTrainer(model=model, args=arguments, train_dataset=_triples(examples), loss=loss)
+
+
+def _cross_encoder(base: str, examples: Triples, settings: QaSettings, folder: Path) -> Trainer:
+    from sentence_transformers import CrossEncoderTrainer, CrossEncoderTrainingArguments
+    from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
+
+    length = settings.finetune.max_length
+    model = load_sentence_model("CrossEncoder", base, device=settings.benchmark.device, num_labels=1, max_length=length)
+    model.model_card_data.widget = _NO_WIDGET
+    arguments = CrossEncoderTrainingArguments(**_arguments(settings, folder))
+    loss = BinaryCrossEntropyLoss(model)
+    return CrossEncoderTrainer(model=model, args=arguments, train_dataset=_pairs(examples), loss=loss)
+
+
+def _triples(examples: Triples) -> Dataset:
+    """Return the examples with the columns anchor, positive, negative."""
+    from datasets import Dataset
+
+    columns = (list(column) for column in zip(*examples, strict=True))
+    return Dataset.from_dict(dict(zip(("anchor", "positive", "negative"), columns, strict=True)))
+
+
+def _pairs(examples: Triples) -> Dataset:
+    """Return two rows per example with the columns query, passage, label: 1 for its positive, 0 for its negative."""
+    from datasets import Dataset
+
+    rows = [(question, text, 1.0 - at) for question, *texts in examples for at, text in enumerate(texts)]
+    columns = (list(column) for column in zip(*rows, strict=True))
+    return Dataset.from_dict(dict(zip(("query", "passage", "label"), columns, strict=True)))
+
+
+def _monot5(base: str, examples: Triples, settings: QaSettings, folder: Path) -> Trainer:
     """Return the trainer of MonoT5 (Nogueira et al. 2020): every positive with ``true``, every negative with
     ``false``."""
     import transformers
 
-    model, tokenizer = load_pretrained("AutoModelForSeq2SeqLM", base, device=device, dtype="float32")
+    model, tokenizer = load_pretrained("AutoModelForSeq2SeqLM", base, device=settings.benchmark.device, dtype="float32")
 
     def batch(pairs: Sequence[tuple[str, str]]) -> Any:
         texts, words = zip(*pairs, strict=True)
-        cut = {"truncation": True, "max_length": settings.max_length}
+        cut = {"truncation": True, "max_length": settings.finetune.max_length}
         # Both words are one piece, so no label is padding.
         return tokenizer(list(texts), text_target=list(words), padding=True, return_tensors="pt", **cut)
 
@@ -156,7 +180,17 @@ def _monot5_job(base: str, examples: Triples, settings: FineTune, device: str, f
         for question, *passages in examples
         for passage, word in zip(passages, MONOT5_WORDS, strict=True)
     ]
-    arguments = transformers.TrainingArguments(remove_unused_columns=False, **_arguments(settings, device, folder))
+    arguments = transformers.TrainingArguments(remove_unused_columns=False, **_arguments(settings, folder))
     return transformers.Trainer(
         model=model, args=arguments, train_dataset=pairs, data_collator=batch, processing_class=tokenizer
     )
+
+
+_TRAINERS = {
+    "bi-encoder": _bi_encoder,
+    "two-tower": _two_towers,
+    "cross-encoder": _cross_encoder,
+    "multi-vector": _multi_vector,
+    "monot5": _monot5,
+}
+"""Kind -> what makes its trainer."""

@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from quit.qa.benchmark.plugins import make_reranker
 from quit.qa.benchmark.train import train
 from quit.qa.contracts.benchmark import RESULTS
 from quit.qa.indexes.encoders import SentenceEncoder
-from quit.qa.settings import FineTune, FirstStages, load
+from quit.qa.settings import FineTune, FirstStages, QaSettings, load
 from tests.qa.benchmark import tiny
 from tests.release import small
 from tests.running import call_quit
@@ -74,11 +75,15 @@ def flowers() -> list[tuple[str, str, str]]:
     return [(f"colour of {name}", colours[i], colours[(i + 1) % 4]) for i, name in enumerate(FLOWERS)]
 
 
+def _settings(**finetune: Any) -> QaSettings:
+    return QaSettings(finetune=FineTune(**finetune))
+
+
 @pytest.mark.slow
 def test_monot5_learns_to_say_true_and_false(world, tmp_path: Path) -> None:
     base, _, _ = tiny.t5(tmp_path / "base", WORDS)
-    settings = FineTune(epochs=100, batch=8, learning_rate=0.01, optimizer="adafactor")
-    train("monot5", str(base), flowers(), settings, "cpu", tmp_path / "tuned")
+    settings = _settings(epochs=100, batch=8, learning_rate=0.01, optimizer="adafactor")
+    train("monot5", str(base), flowers(), settings, tmp_path / "tuned")
 
     def margins(folder: Path) -> list[float]:
         reranker = make_reranker(f"monot5:{folder}", world.context())
@@ -95,7 +100,7 @@ def test_encoders_learn_what_they_are_shown(tmp_path: Path, kind: str, similarit
     from sentence_transformers import SentenceTransformer
 
     base = tiny.encoder(tmp_path, WORDS, similarity)
-    train(kind, str(base), flowers(), FineTune(epochs=60, batch=4, learning_rate=0.01), "cpu", tmp_path / "tuned")
+    train(kind, str(base), flowers(), _settings(epochs=60, batch=4, learning_rate=0.01), tmp_path / "tuned")
     assert "widget examples" not in capfd.readouterr().err
     encoder = SentenceEncoder(str(tmp_path / "tuned"), FirstStages(device="cpu"))
     colours = list(FLOWERS.values())

@@ -9,7 +9,7 @@ import pytest
 
 from quit.errors import SettingsError
 from quit.qa.bandits.policies import policies
-from quit.qa.benchmark.finetune import RERANKERS, SPEC
+from quit.qa.benchmark.finetune import KINDS
 from quit.qa.papers.items import Item, Run, item, items, runs
 from quit.qa.settings import QaSettings
 from tests.rows import cases
@@ -56,8 +56,8 @@ def _offered(run: Run) -> dict[str, set[str]]:
     if words[1:3] == ["benchmark", "finetune"]:
         [kind], [positives] = values["--kind"], values["--positives"]
         numbers = [part.partition(":")[0] for part in positives.split(",")]
-        models = {f"{SPEC[kind]}:out/base-{kind}-{number}pos-0" for number in numbers}
-        systems = {"retriever": {"oracle"}, "reranker": models} if kind in RERANKERS else {"retriever": models}
+        models = {f"{KINDS[kind].plugin}:out/base-{kind}-{number}pos-0" for number in numbers}
+        systems = {"retriever": {"oracle"}, "reranker": models} if KINDS[kind].reranks else {"retriever": models}
         return {"corpus": {"release"}, "reranker": {""}} | systems
     if words[1:3] == ["sunar", "run"]:
         return {"variant": set(values["--variant"][0].split(","))}
