@@ -25,47 +25,51 @@ LATE_SAMPLE = 20
 own."""
 
 
-class LateSearch:
-    """Neighbours by MaxSim: of each document the ``k`` best of ``k * candidates`` by mean vectors.
+class CorpusTokens:
+    """Token vectors of a corpus's documents, kept in ``folder`` as float16; those that are missing are encoded.
 
-    Token vectors are kept in ``out``; those that are missing are encoded. Implements
-    :class:`quit.qa.corpora.neighbours.Search`.
+    ``lengths``: int64, tokens of each document. Raises :class:`quit.errors.InputError` that names the document when the
+    encoder returns NaN or infinity.
     """
 
-    def __init__(
-        self,
-        corpus: BuiltCorpus,
-        encoder: LateEncoder,
-        k: int,
-        out: Path,
-        candidates: int,
-        device: str,
-        excluded: Exclusions | None,
-    ) -> None:
-        self._corpus, self._encoder, self._k, self._device, self._excluded = corpus, encoder, k, device, excluded
+    def __init__(self, corpus: BuiltCorpus, encoder: LateEncoder, folder: Path) -> None:
+        def encode(start: int, stop: int) -> list[np.ndarray]:
+            empty = np.zeros((1, encoder.dimension), dtype=np.float32)  # a text without a token is near to nothing
+            texts = [tokens if len(tokens) else empty for tokens in encoder.documents(corpus.text_range(start, stop))]
+            for row, tokens in enumerate(texts, start=start):
+                check_finite(tokens[None], encoder.name, id_of(corpus, row))
+            return [np.concatenate(texts).astype(np.float16), np.array([len(tokens) for tokens in texts])]
+
         plan = {"corpus": corpus.identity, "identity": encoder.identity}
         count, names = len(corpus), ("tokens", "lengths")
-        steps = checkpointed_batches(out, plan, names, count, vectors.BLOCK, self._encode, "token vectors")
+        steps = checkpointed_batches(folder, plan, names, count, vectors.BLOCK, encode, "token vectors")
         self._files = [tokens for tokens, _ in steps]
         self._bounds = [np.concatenate([[0], np.cumsum(lengths)]) for _, lengths in steps]
-        self._lengths = np.concatenate([lengths for _, lengths in steps])
-        means = unit(np.stack([self._tokens(row).mean(axis=0) for row in range(count)]).astype(np.float32))
-        depth = min(k * candidates, count - 1)
-        self._search = ExactSearch(means, depth, precision="fp32", device=device, excluded=excluded)
+        self.lengths = np.concatenate([lengths for _, lengths in steps])
 
-    def _encode(self, start: int, stop: int) -> list[np.ndarray]:
-        corpus, encoder = self._corpus, self._encoder
-        empty = np.zeros((1, encoder.dimension), dtype=np.float32)  # a text without a token is near to nothing
-        texts = [tokens if len(tokens) else empty for tokens in encoder.documents(corpus.text_range(start, stop))]
-        for row, tokens in enumerate(texts, start=start):
-            check_finite(tokens[None], encoder.name, id_of(corpus, row))
-        lengths = np.array([len(tokens) for tokens in texts], dtype=np.int64)
-        return [np.concatenate(texts).astype(np.float16), lengths]
-
-    def _tokens(self, row: int) -> np.ndarray:
+    def of(self, row: int) -> np.ndarray:
+        """Return the token vectors of a document, float32, shape (tokens, dimension)."""
         step, offset = divmod(row, vectors.BLOCK)
         low, high = self._bounds[step][offset], self._bounds[step][offset + 1]
         return np.asarray(self._files[step][low:high], dtype=np.float32)
+
+    def means(self) -> np.ndarray:
+        """Return each document's mean vector at length 1, float32, shape (documents, dimension)."""
+        return unit(np.stack([self.of(row).mean(axis=0) for row in range(len(self.lengths))]).astype(np.float32))
+
+
+class LateSearch:
+    """Neighbours by MaxSim: of each document the ``k`` best of ``k * candidates`` by mean vectors.
+
+    Implements :class:`quit.qa.corpora.neighbours.Search`.
+    """
+
+    def __init__(
+        self, tokens: CorpusTokens, k: int, candidates: int, *, device: str = "cpu", excluded: Exclusions | None = None
+    ) -> None:
+        self._tokens, self._k, self._device, self._excluded = tokens, k, device, excluded
+        depth = min(k * candidates, len(tokens.lengths) - 1)
+        self._search = ExactSearch(tokens.means(), depth, precision="fp32", device=device, excluded=excluded)
 
     def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Return (neighbours: int64, -1 where there are fewer; weights: float32), shapes (stop - start, k)."""
@@ -83,12 +87,12 @@ class LateSearch:
         import torch
 
         device = self._device
-        query_tokens = torch.from_numpy(self._tokens(row)).to(device).double()  # half precision: products are exact
+        query_tokens = torch.from_numpy(self._tokens.of(row)).to(device).double()  # half precision: products are exact
         parts = [np.zeros(0, dtype=np.float32)]
         # Of each token its vector three times, in float32, joined and in float64, and its similarities in both.
         limit = block_bytes(device) // (16 * query_tokens.shape[1] + 12 * len(query_tokens))
-        for step in steps_of(self._lengths[others], limit):
-            tokens = [self._tokens(other) for other in others[step].tolist()]
+        for step in steps_of(self._tokens.lengths[others], limit):
+            tokens = [self._tokens.of(other) for other in others[step].tolist()]
             owner = torch.from_numpy(np.repeat(np.arange(len(tokens)), list(map(len, tokens)))).to(device)
             similar = (query_tokens @ torch.from_numpy(np.concatenate(tokens)).to(device).double().T).float()
             top = torch.full((len(query_tokens), len(tokens)), -1.0, device=device)
@@ -101,8 +105,8 @@ class LateSearch:
         document can have none."""
         hits = []
         for row, named in zip(rows.tolist(), neighbours, strict=True):
-            banned = {row, *(self._excluded.of(row).tolist() if self._excluded else ())}
-            others = np.array([other for other in range(len(self._corpus)) if other not in banned], dtype=np.int64)
+            banned = [row, *(self._excluded.of(row) if self._excluded else ())]
+            others = np.setdiff1d(np.arange(len(self._tokens.lengths)), banned)
             scores = self._maxsim(row, others)
             count = min(self._k, len(others))
             least = np.sort(scores)[len(scores) - count :].min(initial=np.inf) - 1e-6

@@ -11,7 +11,7 @@ import numpy as np
 
 from quit.common.progress import note
 from quit.errors import SettingsError, importing
-from quit.qa.corpora.late import LATE_SAMPLE, LateSearch
+from quit.qa.corpora.late import LATE_SAMPLE, CorpusTokens, LateSearch
 from quit.qa.indexes.built import BuiltCorpus
 from quit.qa.indexes.encoders import dense_encoder, device_of, encoder_kind, late_encoder
 from quit.qa.indexes.exact import ExactSearch, Exclusions
@@ -64,14 +64,7 @@ def make_neighbours(
     Raises :class:`SettingsError` for ``cross_question_only`` over a corpus without a release, and what loading an
     encoder raises.
     """
-    excluded = None
-    if settings.cross_question_only:
-        groups = corpus.groups()
-        if groups is None:
-            raise SettingsError(
-                f"graph.cross_question_only is on, but the corpus {corpus.path} has no documents of a QUIT release."
-            )
-        excluded = Exclusions(groups, len(corpus))
+    excluded = _same_question(corpus) if settings.cross_question_only else None
     kind, first_stages = encoder_kind(encoder), stages.model_dump(mode="json")
     facts: dict[str, Any] = {"encoder": encoder, "cross_question_only": settings.cross_question_only}
     if kind in ("bm25", "sparse"):
@@ -87,11 +80,12 @@ def make_neighbours(
 
         return Neighbours(corpus, k, facts, first_stages, by_documents, "nothing: the search is exact")
     if kind == "late":
-        tokens, candidates = late_encoder(encoder, stages), settings.late_candidates
-        facts |= {"identity": tokens.identity, "method": "maxsim", "late_candidates": candidates}
+        late, candidates = late_encoder(encoder, stages), settings.late_candidates
+        facts |= {"identity": late.identity, "method": "maxsim", "late_candidates": candidates}
 
         def by_tokens() -> Search:
-            return LateSearch(corpus, tokens, k, out / "tokens", candidates, device_of(stages), excluded)
+            tokens = CorpusTokens(corpus, late, out / "tokens")
+            return LateSearch(tokens, k, candidates, device=device_of(stages), excluded=excluded)
 
         return Neighbours(corpus, k, facts, first_stages, by_tokens, "MaxSim with every document", LATE_SAMPLE)
     dense, method = dense_encoder(encoder, stages), settings.method
@@ -111,6 +105,15 @@ def make_neighbours(
         return _FaissSearch(k, excluded, matrix, _hnsw(matrix), exact)
 
     return Neighbours(corpus, k, facts, first_stages, by_vectors, "exact search in fp32")
+
+
+def _same_question(corpus: BuiltCorpus) -> Exclusions:
+    groups = corpus.groups()
+    if groups is None:
+        raise SettingsError(
+            f"graph.cross_question_only is on, but the corpus {corpus.path} has no documents of a QUIT release."
+        )
+    return Exclusions(groups, len(corpus))
 
 
 @dataclass(frozen=True, eq=False)

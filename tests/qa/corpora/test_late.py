@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quit.qa.corpora.late import LateSearch, steps_of
+from quit.qa.corpora.late import CorpusTokens, LateSearch, steps_of
 from quit.qa.indexes import exact, vectors
 from quit.qa.indexes.exact import Exclusions
 from tests.qa.corpora.worlds import corpus_of, entries, unit
@@ -15,7 +15,7 @@ from tests.qa.corpora.worlds import corpus_of, entries, unit
 def _search(folder: Path, tokens: list[np.ndarray], k: int = 3, excluded: Exclusions | None = None) -> LateSearch:
     texts = [f"document {row}" for row in range(len(tokens))]
     encoder = entries("late:x", tokens[0].shape[1], dict(zip(texts, tokens, strict=True)))
-    return LateSearch(corpus_of(texts, folder), encoder, k, folder / "tokens", 100, "cpu", excluded)
+    return LateSearch(CorpusTokens(corpus_of(texts, folder), encoder, folder / "tokens"), k, 100, excluded=excluded)
 
 
 @pytest.mark.parametrize(("block", "megabytes"), [(2048, 512), (7, 512), (7, 0)])
