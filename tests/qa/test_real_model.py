@@ -11,7 +11,9 @@ import pytest
 
 from quit.models.factory import Models
 from quit.models.prompting import load_prompt
-from quit.qa.bandits import run as bandits
+from quit.qa.bandits.arms import decompositions_of
+from quit.qa.bandits.picked import FULL, reports
+from quit.qa.bandits.requests import measure
 from quit.qa.opening import Opened, language_model, questions
 from quit.qa.settings import QaSettings, parse
 from quit.qa.sunar.assembly import Assembly
@@ -77,26 +79,26 @@ def test_decompositions_reports_and_judged_documents(real_model: VllmServer) -> 
     collection = SmallCollection(DOCUMENTS, QUERIES, QRELS)
     generator = language_model(NAME, Models(settings), settings, "bandits.language_model")
     given, stage = questions(collection), WordOverlap(collection)
-    arms, counts = bandits.decompositions_of("written", given, collection, stage, settings, generator)
+    arms, counts = decompositions_of("written", given, collection, stage, settings, generator)
     assert counts["decompositions"] == len(arms) == 2
     # Two prompts a request, each asked twice at most; a request of which nothing can be read is its own arm.
     assert 4 <= counts["replies"] <= 8 and counts["unread"] <= counts["replies"] >= counts["cut"]
     alone = [part for part in arms if part.arms == (part.question.text,)]
     assert len(alone) == counts["without_sub_queries"] and all(len(part.arms) <= 4 for part in arms)
     opened = Opened(collection, stage, Models(settings), np.zeros((len(DOCUMENTS), 4), dtype=np.float32))  # type: ignore
-    measured = bandits.measure(opened, given, "written", "judge", settings, generator)
+    measured = measure(opened, given, "written", "judge", settings, generator)
     assert set(np.unique(np.concatenate([request.observed for request in measured.requests]))) <= {0.0, 1.0}
     verdicts = measured.about["relevance_verdicts"]
     assert verdicts["unread"] <= verdicts["verdicts"] == sum(len(request.pool) for request in measured.requests)
     first = replace(measured, requests=measured.requests[:1], questions=given[:1])
 
-    scored = bandits.reports(first, [None], 1.0, settings)
+    scored = reports(first, [None], 1.0, settings)
     before = _answered(real_model)
-    assert bandits.reports(first, [None], 1.0, settings) == scored
+    assert reports(first, [None], 1.0, settings) == scored
     assert _answered(real_model) == before
     [(policy, _, report)] = scored
     citations = sum(len(sentence.cited) for sentence in report.sentences)
-    assert policy == bandits.FULL and report.citations == citations >= report.invented
+    assert policy == FULL and report.citations == citations >= report.invented
     assert report.verdicts == (citations - report.invented + 2 if report.text else 0) >= report.unread
 
 

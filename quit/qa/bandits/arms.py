@@ -1,26 +1,23 @@
-"""Requests from a collection: which sub-queries a question has, what they retrieve, what of it is relevant."""
+"""Which sub-queries a question has, and which of them refine others."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
-
-import numpy as np
+from typing import Any
 
 from quit.common.rows import first_by
 from quit.errors import InputError
-from quit.qa.bandits.decompose import DecompositionRequest, LLMDecomposition
-from quit.qa.bandits.request import Request
-from quit.qa.bandits.rewards import normalised
+from quit.models.generation import CachedGenerator
+from quit.models.prompting import load_prompt
+from quit.qa.bandits.decompose import FIELDS, DecompositionRequest, LLMDecomposition
 from quit.qa.indexes.built import BuiltCorpus
 from quit.qa.opening import Question
+from quit.qa.settings import QaSettings
 from quit.qa.settings.bandits import Bandits
-from quit.retrieval.complexity import AnswerHead
 from quit.retrieval.protocols import FirstStage, Ranking
 from quit.sources.lines import json_lines
 from quit.text.normalize import normalize_question
@@ -28,7 +25,6 @@ from quit.text.normalize import normalize_question
 KINDS = ("sub-questions", "two-level", "written")
 CONTEXT_DOCUMENTS = 5
 """Documents of the request's own ranking that the decomposition prompts see."""
-Vectors = Callable[[Sequence[int]], np.ndarray]
 _log = logging.getLogger(__name__)
 
 
@@ -40,6 +36,35 @@ class Decomposition:
     arms: tuple[str, ...]
     parents: tuple[int, ...]
     number: int = 0
+
+
+def decompositions_of(
+    kind: str,
+    questions: Sequence[Question],
+    collection: BuiltCorpus,
+    first_stage: FirstStage,
+    settings: QaSettings,
+    generator: CachedGenerator | None,
+) -> tuple[list[Decomposition], dict[str, int]]:
+    """Return the arms of each question, an entry per decomposition: sub-questions of the source, these in two levels, a
+    language model's, or those of the file ``kind``; and what a language model's replies came to
+    (:attr:`LLMDecomposition.counts`), empty for other kinds.
+
+    Raises :class:`InputError` where there are none, or the file cannot be used.
+    """
+    if kind not in KINDS:
+        return of_file(Path(kind), questions), {}
+    if kind == "written":
+        assert generator is not None
+        names = (settings.bandits.definitional_prompt, settings.bandits.specialised_prompt)
+        prompts = [load_prompt(name, FIELDS) for name in names]
+        writer = LLMDecomposition(generator, prompts[0], prompts[1], settings.bandits)
+        entries = llm_decompositions(questions, collection, first_stage, writer, settings.bandits)
+        return entries, dict(writer.counts)
+    parts = sub_questions(questions)
+    if len(parts) < len(questions):
+        _log.warning("%d of %d questions have no sub-questions: left out.", len(questions) - len(parts), len(questions))
+    return parts if kind == "sub-questions" else two_level(parts, collection, first_stage, settings.bandits), {}
 
 
 def sub_questions(questions: Sequence[Question]) -> list[Decomposition]:
@@ -155,70 +180,3 @@ def llm_decompositions(
         for number in range(settings.decompositions)
         for question, arms in zip(questions, decomposition.sub_queries(asks, number), strict=True)
     ]
-
-
-def requests(
-    decompositions: Sequence[Decomposition],
-    collection: BuiltCorpus,
-    first_stage: FirstStage,
-    settings: Bandits,
-    *,
-    vectors: Vectors | None = None,
-    relevance: AnswerHead | Literal["qrels", "scores"] = "qrels",
-) -> list[Request]:
-    """Return requests: N documents per arm, and their relevance to the whole question.
-
-    A document is relevant (for metrics) where it is so to the question or one of its sub-questions. What policies
-    observe is that (``qrels``), the retrieval score scaled to 0..1 (``scores``), or what a head says. A nugget is a
-    sub-question; a document that is relevant to the whole question alone is one more nugget. ``vectors``: rows to
-    unit vectors, for diversity and heads.
-    """
-    qrels = collection.relevant_rows()
-    rankings = iter(first_stage.search([arm for entry in decompositions for arm in entry.arms], settings.documents))
-    bandit_requests = []
-    for entry in decompositions:
-        shape = (len(entry.arms), settings.documents)
-        documents, scores = np.full(shape, -1, dtype=np.int64), np.zeros(shape)
-        for arm, ranking in enumerate(islice(rankings, len(entry.arms))):
-            documents[arm, : len(ranking)], scores[arm, : len(ranking)] = ranking.rows, ranking.scores
-        gold, nuggets = nuggets_of(entry.question, qrels)
-        relevant = np.isin(documents, gold) & (documents >= 0)
-        request = Request(
-            request_id=entry.question.query_id,
-            text=entry.question.text,
-            arms=entry.arms,
-            documents=documents,
-            scores=scores,
-            observed=relevant.astype(np.float64),
-            relevant=relevant,
-            parents=np.array(entry.parents, dtype=np.int64),
-            gold=gold,
-            nuggets=nuggets,
-            decomposition=entry.number,
-        )
-        if vectors is not None and len(request.pool):
-            request = replace(request, vectors=vectors(request.pool.tolist()))
-        if relevance == "scores":
-            request = replace(request, observed=normalised(scores, request.lengths))
-        elif relevance != "qrels" and len(request.pool):
-            request = replace(request, observed=_head_scores(relevance, request, entry.question, collection))
-        bandit_requests.append(request)
-    return bandit_requests
-
-
-def nuggets_of(question: Question, qrels: dict[str, dict[int, int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows relevant to a question, ascending, and which nugget each holds, bool, shape (rows, nuggets)."""
-    steps = [{row for row, grade in qrels.get(step.query_id, {}).items() if grade > 0} for step in question.steps]
-    relevant = {row for row, grade in qrels.get(question.query_id, {}).items() if grade > 0}
-    nugget_rows = [step for step in steps if step]
-    nugget_rows += [{row} for row in sorted(relevant - set().union(*steps))]
-    gold = np.array(sorted(relevant.union(*steps)), dtype=np.int64)
-    nuggets = np.array([[row in nugget for nugget in nugget_rows] for row in gold.tolist()], dtype=bool)
-    return gold, nuggets.reshape(len(gold), len(nugget_rows))
-
-
-def _head_scores(head: AnswerHead, request: Request, question: Question, collection: BuiltCorpus) -> np.ndarray:
-    vectors = np.zeros((len(request.pool), 0)) if request.vectors is None else request.vectors
-    texts = collection.texts(request.pool.tolist())
-    scores = head.scores(question.text, question.answers, texts, vectors)
-    return np.where(request.documents >= 0, np.clip(scores[request.pool_positions], 0.0, 1.0), 0.0)

@@ -222,6 +222,6 @@ def _measure(
             hierarchical = structure == "tree"
             order = simulate(request, policy, settings, table, rng, runs=settings.runs, hierarchical=hierarchical)
             measures, at_cutoffs = metrics.measure(request, order, budgets, policy.window, metrics.CUTOFFS)
-            values[number, tree] = np.stack([measures[name].T for name in metrics.NAMES], axis=1)
+            values[number, tree] = np.stack([measure.T for measure in measures], axis=1)
             ndcg[number, tree] = at_cutoffs.mean(axis=0)
     return values, ndcg

@@ -8,19 +8,39 @@ documents; all of them may be 0, where precision and the rest are 0: nothing obs
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from quit.common.arithmetic import log2
 from quit.qa.bandits.request import Request
 
-NAMES = ("precision", "recall", "documents", "relevant_documents", "distinct_recall", "alpha_ndcg", "labels")
 CUTOFFS = (5, 10, 20, 40, 50)
 """Documents after which alpha-nDCG is taken (table 3)."""
 ALPHA = 0.5
 """alpha of alpha-nDCG: the share of its gain that a nugget loses each time it is seen (Clarke et al. 2008)."""
 MAX_PAIRS = 1_000_000
 """Pairs of documents, or of a document and a nugget, in one array (8 MB): more runs are measured in parts."""
+
+
+class Measures(NamedTuple):
+    """What runs come to within each budget: arrays of shape (runs, budgets), float64, 0 where the denominator is 0.
+
+    ``precision``: relevant observations / observations. ``recall``: relevant observations / all of them in the arms'
+    lists. ``documents``, ``relevant_documents``: distinct ones observed. ``distinct_recall``: the latter / all distinct
+    relevant documents in the lists. ``alpha_ndcg``: at the budget. ``labels``: relevance labels that the policy read.
+    """
+
+    precision: np.ndarray
+    recall: np.ndarray
+    documents: np.ndarray
+    relevant_documents: np.ndarray
+    distinct_recall: np.ndarray
+    alpha_ndcg: np.ndarray
+    labels: np.ndarray
+
+
+NAMES = Measures._fields
 
 
 def budget_documents(size: int, shares: Sequence[float]) -> list[int]:
@@ -30,16 +50,11 @@ def budget_documents(size: int, shares: Sequence[float]) -> list[int]:
 
 def measure(
     request: Request, order: np.ndarray, budgets: Sequence[int], window: int, cutoffs: Sequence[int] = ()
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Return every metric, each of shape (runs, budgets), float64, and alpha-nDCG at the ``cutoffs``, (runs, cutoffs).
+) -> tuple[Measures, np.ndarray]:
+    """Return the measures of runs, and alpha-nDCG at the ``cutoffs``, (runs, cutoffs).
 
-    ``precision``: relevant observations / observations. ``recall``: relevant observations / all of them in the arms'
-    lists. ``documents``, ``relevant_documents``: distinct ones observed. ``distinct_recall``: the latter / all distinct
-    relevant documents in the lists.
-    ``alpha_ndcg``: at the budget. ``labels``: relevance labels that the policy read, those in its ``window`` past an
-    arm's last observed rank included. 0 where the denominator is 0.
+    ``window``: labels that a pull reads: those past an arm's last observed rank are read too.
     """
-    runs = len(order)
     at = np.asarray(budgets, dtype=np.int64)
     relevance = request.relevant.reshape(-1)[order]
     hits = _prefix(relevance, at)
@@ -50,15 +65,15 @@ def measure(
     relevant_found = _prefix(new & relevance, at)
     distinct = len(np.unique(request.documents[request.relevant]))
     ndcg = alpha_ndcg(gold_positions(request, first), request.nuggets, [*at, *cutoffs])
-    values = {
-        "precision": hits / np.maximum(at, 1),
-        "recall": hits / max(total, 1),
-        "documents": _prefix(new, at),
-        "relevant_documents": relevant_found,
-        "distinct_recall": relevant_found / max(distinct, 1),
-        "alpha_ndcg": ndcg[:, : len(at)],
-        "labels": _labels(request, order, at, window) if window else np.zeros((runs, len(at))),
-    }
+    values = Measures(
+        precision=hits / np.maximum(at, 1),
+        recall=hits / max(total, 1),
+        documents=_prefix(new, at),
+        relevant_documents=relevant_found,
+        distinct_recall=relevant_found / max(distinct, 1),
+        alpha_ndcg=ndcg[:, : len(at)],
+        labels=_labels(request, order, at, window) if window else np.zeros((len(order), len(at))),
+    )
     return values, ndcg[:, len(at) :]
 
 

@@ -1,126 +1,30 @@
-"""Steps of ``quit bandits``: requests of a corpus, and reports from the documents that policies picked."""
+"""Steps of ``quit bandits report``: reports from the documents that runs of policies picked, and their mean scores."""
 
 from __future__ import annotations
 
-import logging
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
+from typing import Any, NamedTuple
 
 from quit.common.files import write_json
 from quit.common.rows import grouped
-from quit.models.generation import CachedGenerator
-from quit.models.prompting import load_prompt
-from quit.qa.bandits import arms, decompose
 from quit.qa.bandits.experiment import stream
 from quit.qa.bandits.metrics import budget_documents
 from quit.qa.bandits.policies import Policy
 from quit.qa.bandits.posteriors import QuantileTable
 from quit.qa.bandits.reports import Nugget, Report, ReportJudge, ReportTask, ReportWriter
 from quit.qa.bandits.request import Request
+from quit.qa.bandits.requests import Measured
 from quit.qa.bandits.simulate import simulate
 from quit.qa.experiment import write_rows
 from quit.qa.indexes.built import BuiltCorpus
-from quit.qa.opening import Opened, Question
-from quit.qa.relevance import RELEVANCE_FIELDS, JudgedRelevance, VerdictCounts, YesNo
+from quit.qa.opening import Question
 from quit.qa.settings import QaSettings
-from quit.retrieval.complexity import AnswerHead, ContainedOrNear
-from quit.retrieval.protocols import FirstStage
 
 FULL = "full"
 """The name of what is no policy: all documents."""
-_log = logging.getLogger(__name__)
-
-
-def decompositions_of(
-    kind: str,
-    questions: Sequence[Question],
-    collection: BuiltCorpus,
-    first_stage: FirstStage,
-    settings: QaSettings,
-    generator: CachedGenerator | None,
-) -> tuple[list[arms.Decomposition], dict[str, int]]:
-    """Return the arms of each question, an entry per decomposition: sub-questions of the source, these in two levels, a
-    language model's, or those of the file ``kind``; and what a language model's replies came to
-    (:attr:`LLMDecomposition.counts`), empty for other kinds.
-
-    Raises :class:`InputError` where there are none, or the file cannot be used.
-    """
-    if kind not in arms.KINDS:
-        return arms.of_file(Path(kind), questions), {}
-    if kind == "written":
-        assert generator is not None
-        names = (settings.bandits.definitional_prompt, settings.bandits.specialised_prompt)
-        prompts = [load_prompt(name, decompose.FIELDS) for name in names]
-        writer = decompose.LLMDecomposition(generator, prompts[0], prompts[1], settings.bandits)
-        entries = arms.llm_decompositions(questions, collection, first_stage, writer, settings.bandits)
-        return entries, dict(writer.counts)
-    parts = arms.sub_questions(questions)
-    if len(parts) < len(questions):
-        _log.warning("%d of %d questions have no sub-questions: left out.", len(questions) - len(parts), len(questions))
-    return parts if kind == "sub-questions" else arms.two_level(parts, collection, first_stage, settings.bandits), {}
-
-
-class About(TypedDict):
-    """What requests were made of: identities, ``arms_from`` (their kind or file), what is ``observed``; and of a
-    language model the :attr:`LLMDecomposition.counts` and its verdicts on documents."""
-
-    corpus: str
-    first_stage: str
-    arms_from: str
-    observed: str
-    decomposition_replies: NotRequired[dict[str, int]]
-    relevance_verdicts: NotRequired[VerdictCounts]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Requests with their questions, in one order; the corpus; ``generator``: the language model, if one is named."""
-
-    requests: list[Request]
-    questions: list[Question]
-    corpus: BuiltCorpus
-    generator: CachedGenerator | None
-    about: About
-
-
-def measure(
-    collection: Opened,
-    questions: Sequence[Question],
-    kind: str,
-    relevance: Literal["qrels", "scores", "judge"],
-    settings: QaSettings,
-    generator: CachedGenerator | None,
-    diverse: bool = False,
-) -> Measured:
-    """Return the requests of some questions. ``kind``: as :func:`decompositions_of` has it. ``relevance``: ``qrels``,
-    ``scores``, or ``judge``: the language model, without one whether a document contains an answer or is near one.
-    ``diverse``: a policy looks at vectors. Raises as :func:`decompositions_of`."""
-    corpus, first_stage = collection.corpus, collection.first_stage
-    parts, replies = decompositions_of(kind, questions, corpus, first_stage, settings, generator)
-    observed: AnswerHead | Literal["qrels", "scores"]
-    if relevance != "judge":
-        observed = relevance
-    elif generator:
-        prompt = load_prompt("document_relevance", RELEVANCE_FIELDS)
-        observed = JudgedRelevance(YesNo(generator, prompt, attempts=settings.bandits.attempts))
-    else:
-        observed = ContainedOrNear(collection.models.encoder)
-    vectors = collection.vectors if diverse or relevance == "judge" else None
-    requests = arms.requests(parts, corpus, first_stage, settings.bandits, vectors=vectors, relevance=observed)
-    about: About = {
-        "corpus": corpus.identity,
-        "first_stage": first_stage.identity,
-        "arms_from": Path(kind).name,
-        "observed": observed if isinstance(observed, str) else observed.identity,
-    }
-    if replies:
-        about["decomposition_replies"] = replies
-    if isinstance(observed, JudgedRelevance):
-        about["relevance_verdicts"] = observed.judge.counts
-    return Measured(requests, [part.question for part in parts], corpus, generator, about)
 
 
 def observed_rows(

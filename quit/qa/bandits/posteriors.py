@@ -8,7 +8,8 @@ look-up at a random place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -19,19 +20,31 @@ _EDGES = np.linspace(0.0, 1.0, 4097)
 """Of the pieces in which a Beta density is integrated."""
 
 
-class _Belief:
+class Belief(Protocol):
     """A belief about arms. A ``state`` has one row per parameter, shape (parameters, ...), float64; its other axes
     are anything, such as runs and arms."""
 
     prior: np.ndarray
     """The state before the first pull, shape (parameters,)."""
 
+    def update(self, state: np.ndarray, reward: np.ndarray) -> np.ndarray:
+        """Return the state after a reward each."""
+
+    def mean(self, state: np.ndarray) -> np.ndarray:
+        """Return the expected theta."""
+
+    def draw(self, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return one sampled theta each."""
+
+    def row(self, table: QuantileTable, state: np.ndarray) -> int:
+        """Return the row of a table that has the quantiles of theta; ``state``: shape (parameters,)."""
+
     def inherited(self, state: np.ndarray, inheritance: float) -> np.ndarray:
         """Return a child's prior (3.5): its parent's mean, held less firmly (``inheritance``: lambda, 0 to 1)."""
         return inheritance * state
 
 
-class BetaBelief(_Belief):
+class BetaBelief(Belief):
     """Beta(alpha, beta), algorithm 1: both are 1 at first. State: alpha, beta."""
 
     prior = np.array([1.0, 1.0])
@@ -42,19 +55,16 @@ class BetaBelief(_Belief):
         return np.stack([state[0] + r, state[1] + (1.0 - r)])
 
     def mean(self, state: np.ndarray) -> np.ndarray:
-        """Return the expected theta."""
         return state[0] / (state[0] + state[1])
 
     def draw(self, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return one sampled theta each."""
         return rng.beta(state[0], state[1])
 
     def row(self, table: QuantileTable, state: np.ndarray) -> int:
-        """Return the row of a table that has the quantiles of theta; ``state``: shape (parameters,)."""
         return table.beta(float(state[0]), float(state[1]))
 
 
-class GaussianBelief(_Belief):
+class GaussianBelief(Belief):
     """N(mu, sigma^2) with unit noise, algorithm 2. State: precision 1 / sigma^2, and precision times mu;
     the prior is N(0, 1).
 
@@ -66,23 +76,19 @@ class GaussianBelief(_Belief):
     prior = np.array([1.0, 0.0])
 
     def update(self, state: np.ndarray, reward: np.ndarray) -> np.ndarray:
-        """See :class:`BetaBelief`."""
         return np.stack([state[0] + 1.0, state[1] + reward])
 
     def mean(self, state: np.ndarray) -> np.ndarray:
-        """See :class:`BetaBelief`."""
         return (1.0 / state[0]) * state[1]
 
     def draw(self, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """See :class:`BetaBelief`."""
         return rng.normal(self.mean(state), np.sqrt(1.0 / state[0]))
 
     def row(self, table: QuantileTable, state: np.ndarray) -> int:
-        """See :class:`BetaBelief`."""
         return table.gaussian(float(self.mean(state)), float(1.0 / state[0]))
 
 
-class GaussianIngBelief(_Belief):
+class GaussianIngBelief(Belief):
     """Normal and inverse gamma: mean and variance of the rewards are both unknown. State: kappa, mu, alpha, beta.
 
     The paper's tables 4 and 5 have a row "Gaussian ING" that no text of it defines; this reads ING as the conjugate
@@ -94,7 +100,6 @@ class GaussianIngBelief(_Belief):
     prior = np.array([1.0, 0.0, 1.0, 1.0])
 
     def update(self, state: np.ndarray, reward: np.ndarray) -> np.ndarray:
-        """See :class:`BetaBelief`."""
         kappa, mu, alpha, beta = state
         after = kappa + 1.0
         return np.stack(
@@ -102,30 +107,19 @@ class GaussianIngBelief(_Belief):
         )
 
     def mean(self, state: np.ndarray) -> np.ndarray:
-        """See :class:`BetaBelief`."""
         return state[1]
 
     def inherited(self, state: np.ndarray, inheritance: float) -> np.ndarray:
-        """See :class:`BetaBelief`."""
         kappa, mu, alpha, beta = state
         return np.stack([inheritance * kappa, mu, inheritance * alpha, inheritance * beta])
 
     def draw(self, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """See :class:`BetaBelief`."""
         kappa, mu, alpha, beta = state
         return mu + np.sqrt(beta / (alpha * kappa)) * rng.standard_t(2.0 * alpha)
 
     def row(self, table: QuantileTable, state: np.ndarray) -> int:
-        """See :class:`BetaBelief`."""
         kappa, mu, alpha, beta = map(float, state)
         return table.student(mu, beta / (alpha * kappa), 2.0 * alpha)
-
-
-BELIEFS: Mapping[str, type[BetaBelief] | type[GaussianBelief] | type[GaussianIngBelief]] = {
-    "beta": BetaBelief,
-    "gaussian": GaussianBelief,
-    "gaussian-ing": GaussianIngBelief,
-}
 
 
 def expands(mean: np.ndarray, pulls: np.ndarray, n: int, tau: float) -> np.ndarray:

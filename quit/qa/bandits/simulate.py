@@ -11,17 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from quit.qa.bandits.policies import Policy
-from quit.qa.bandits.posteriors import BELIEFS, QuantileTable, expands
+from quit.qa.bandits.posteriors import BetaBelief, QuantileTable, expands
 from quit.qa.bandits.request import Request
-from quit.qa.bandits.rewards import index_bonus
 from quit.qa.settings.bandits import Bandits
 
-RELEVANT = 0.5
-"""Observed relevance from which a document counts as relevant to the policies that look at it."""
 _CLOSED = -1e6
 """Theta of an arm that cannot be pulled."""
-_UNPULLED = 1e3
-"""The infinite UCB term of an arm never pulled: theta still orders such arms."""
 
 
 def simulate(
@@ -37,9 +32,10 @@ def simulate(
 ) -> np.ndarray:
     """Return what each run observed, in order: places in the flattened (K, N) lists, shape (runs, steps), int32.
 
-    ``steps``: documents to observe, at most and by default all. ``hierarchical``: only arms without a parent are open
-    at first; an arm that :func:`expands` opens its children at what they inherit from it. A run that has nothing left
-    to pull opens the children of every arm it has, so that all policies reach the whole pool.
+    ``steps``: documents to observe, at most and by default all. ``hierarchical``: for a policy that
+    :attr:`Policy.expands` only arms without a parent are open at first; an arm that :func:`expands` opens its children
+    at what they inherit from it. A run that has nothing left to pull opens the children of every arm it has, so that
+    all policies reach the whole pool. For another policy all arms are open.
     """
     size = request.size if steps is None else min(steps, request.size)
     return _Runs(request, policy, settings, table, rng, runs, size, hierarchical).go()
@@ -64,10 +60,10 @@ class _Runs:
         self.tree = self.hierarchical and policy.expands and bool((request.parents >= 0).any())
         self.places = np.broadcast_to(np.arange(self.ranks), (runs, self.arms, self.ranks))
         """Which rank each pull of an arm observes."""
-        if policy.select == "pool":
+        if not policy.in_order:
             there = np.arange(self.ranks) < request.lengths[:, None]
             self.places = np.where(there, self.rng.random(self.places.shape), 2.0).argsort(axis=2)
-        self.belief = BELIEFS[policy.belief or "beta"]()
+        self.belief = (policy.belief or BetaBelief)()
         self.reward = policy.reward(request)
         self.bonus = policy.bonus(self.ranks)
         self.closed = table.constant(_CLOSED) * table.levels
@@ -120,26 +116,17 @@ class _Runs:
             run, arm = np.nonzero(self.row == self.drawn)
             if len(run):
                 theta[run, arm] = self.belief.draw(self.state[:, run, arm], self.rng)
-        if self.policy.select == "index":
-            bonus = index_bonus(self.ranks, self.settings.ucb_c, _UNPULLED)
-            theta = theta + bonus[self.pulls].astype(np.float32)
-        elif self.policy.select == "round-robin":
-            theta = theta - 2 * self.pulls.astype(np.float32)
-        elif self.policy.select == "pool":  # the largest u^(1/w) is each arm's with probability w / sum of w
-            lengths = np.maximum(self.request.lengths - self.pulls, 1)
-            theta = np.where(theta > 0, np.maximum(theta, 0) ** (1 / lengths), theta)
         return theta
 
     def _select(self, theta: np.ndarray, last: np.ndarray) -> np.ndarray:
         """Return each run's arm (line 7)."""
-        arm = theta.argmax(axis=1)
-        if self.policy.select not in ("stay", "finish") or last[0] < 0:
+        worth = self.policy.worth(self.request, theta, self.pulls) if self.policy.worth else theta
+        arm = worth.argmax(axis=1)
+        if self.policy.stays is None or last[0] < 0:
             return arm
         rank = self.pulls[self.every, last]
-        stays = rank < self.request.lengths[last]
-        if self.policy.select == "stay":
-            stays &= self.request.observed[last, rank - 1] >= RELEVANT
-        return np.where(stays, last, arm)
+        stays = self.policy.stays(self.request.observed[last, rank - 1])
+        return np.where(stays & (rank < self.request.lengths[last]), last, arm)
 
     def _pull(self, arm: np.ndarray, step: int) -> None:
         """Observe the arm's next document and update its belief (lines 8 to 13)."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quit.qa.bandits.experiment import Grid
     from quit.qa.bandits.policies import Policy
     from quit.qa.bandits.rank_relevance import RankRelevance
-    from quit.qa.bandits.run import About, Measured
+    from quit.qa.bandits.requests import About, Measured
     from quit.qa.bandits.tuning import Trial
     from quit.qa.settings import QaSettings
 
@@ -164,20 +164,20 @@ def report(
         budget: Percent of all documents.
         repeats: Runs of a policy, each with its own reports.
     """
-    from quit.qa.bandits import run as bandits
+    from quit.qa.bandits.picked import FULL, reports, write_reports
     from quit.qa.bandits.policies import policies as named
     from quit.qa.indexes.built import building
 
     settings = load_settings(profile, set_)
     names = split_names(policies)
-    selected = named(settings.bandits, [name for name in names if name != bandits.FULL])
+    selected = named(settings.bandits, [name for name in names if name != FULL])
     with working("bandits", as_json), building(out, "bandit run"):
         selection = source, kind, questions
         measured = _measured(corpus, index, vectors, arms, relevance, selection, settings, selected, True)
         about = {**measured.about, "budget": budget / 100}
-        with_full = [None, *selected] if bandits.FULL in names else selected
-        scored = bandits.reports(measured, with_full, budget / 100, settings, repeats)
-        summary = bandits.write_reports(scored, out, about)
+        with_full = [None, *selected] if FULL in names else selected
+        scored = reports(measured, with_full, budget / 100, settings, repeats)
+        summary = write_reports(scored, out, about)
     lines = [*_report_tables(summary), *_replies(measured.about), f"{out}: reports.jsonl, reports.json"]
     show({**about, "policies": summary}, as_json, lines)
 
@@ -195,7 +195,7 @@ def _measured(
 ) -> Measured:
     """Return the requests of a corpus; ``generates``: a language model is needed in any case."""
     from quit.models.factory import Models
-    from quit.qa.bandits.run import measure
+    from quit.qa.bandits.requests import measure
     from quit.qa.opening import language_model, open_collection, select_questions
 
     models, name = Models(settings), settings.bandits.language_model

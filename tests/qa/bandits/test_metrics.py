@@ -57,13 +57,13 @@ def test_metrics_of_a_run_by_hand() -> None:
     request = request_of([[1, 0], [1, 1]], documents=[[7, 8], [7, 9]])
     order = np.array([[0, 1, 2, 3]])
     values, at = measure(request, order, [0, 1, 3, 4], 1, [2])
-    assert values["precision"].tolist() == [[0.0, 1.0, pytest.approx(2 / 3), 0.75]]
-    assert values["recall"].tolist() == [[0.0, pytest.approx(1 / 3), pytest.approx(2 / 3), 1.0]]
-    assert values["documents"].tolist() == [[0, 1, 2, 3]] and values["relevant_documents"].tolist() == [[0, 1, 1, 2]]
-    assert values["distinct_recall"].tolist() == [[0.0, 0.5, 0.5, 1.0]]
-    assert values["labels"].tolist() == [[0, 1, 3, 4]]
+    assert values.precision.tolist() == [[0.0, 1.0, pytest.approx(2 / 3), 0.75]]
+    assert values.recall.tolist() == [[0.0, pytest.approx(1 / 3), pytest.approx(2 / 3), 1.0]]
+    assert values.documents.tolist() == [[0, 1, 2, 3]] and values.relevant_documents.tolist() == [[0, 1, 1, 2]]
+    assert values.distinct_recall.tolist() == [[0.0, 0.5, 0.5, 1.0]]
+    assert values.labels.tolist() == [[0, 1, 3, 4]]
     full = 1 + 1 / math.log2(3)
-    assert values["alpha_ndcg"][0].tolist() == pytest.approx([0, 1, 1 / full, (1 + 1 / math.log2(5)) / full])
+    assert values.alpha_ndcg[0].tolist() == pytest.approx([0, 1, 1 / full, (1 + 1 / math.log2(5)) / full])
     assert at.tolist() == [[pytest.approx(1 / full)]]
 
 
@@ -72,7 +72,7 @@ def test_a_window_reads_past_what_it_pays_for() -> None:
     order = np.array([[0, 4, 1, 2, 3, 5]])
     values, _ = measure(request, order, [1, 2, 3, 6], 3)
     # after 1: arm 0 ranks 1-3; after 2: and arm 1 ranks 1-2; after 3: arm 0 ranks 1-4; nothing is left to peek at
-    assert values["labels"].tolist() == [[3, 5, 6, 6]]
+    assert values.labels.tolist() == [[3, 5, 6, 6]]
 
 
 def test_nothing_relevant_and_nothing_at_all() -> None:
@@ -80,7 +80,7 @@ def test_nothing_relevant_and_nothing_at_all() -> None:
         order = np.arange(request.size, dtype=np.int32)[None] if request.size else np.zeros((1, 0), np.int32)
         values, at = measure(request, order, budget_documents(request.size, [0.1, 1.0]), 1, [5])
         for name in ("precision", "recall", "relevant_documents", "distinct_recall", "alpha_ndcg"):
-            assert values[name].tolist() == [[0.0, 0.0]]
+            assert getattr(values, name).tolist() == [[0.0, 0.0]]
         assert at.tolist() == [[0.0]]
 
 

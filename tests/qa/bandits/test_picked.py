@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from quit.qa.bandits.picked import PolicyReport, observed_rows, write_reports
 from quit.qa.bandits.policies import policies
 from quit.qa.bandits.reports import Report
-from quit.qa.bandits.run import PolicyReport, observed_rows, write_reports
 from quit.qa.settings import QaSettings
 from tests.qa.bandits.requests import request_of
 
