@@ -70,7 +70,7 @@ class QuestionRows:
     def column(self, positions: np.ndarray, name: str) -> pa.Array:
         """Return a column of the rows of some questions' passages, question by question.
 
-        Raises ``InputError`` where the rows are not those of the passages, in their order, or hold a null.
+        Raises ``InputError`` where the rows are not those of the passages, in their order.
         """
         assert self._passages is not None
         table, rows = self._slice(positions)
@@ -80,10 +80,7 @@ class QuestionRows:
             first = self.ids[np.repeat(positions, self.counts[positions])[wrong][0]]
             raise InputError(f"The rows of question {first!r} in the table {self.name!r} are not in depth-first order.")
         piece = one_array(table[name])
-        values = piece if rows is None else piece.take(pa.array(rows))
-        if values.null_count:
-            raise InputError(f"The column {name!r} of the table {self.name!r} holds a null.")
-        return values
+        return piece if rows is None else piece.take(pa.array(rows))
 
     def _slice(self, positions: np.ndarray) -> tuple[pa.Table, np.ndarray | None]:
         """Return a slice of the table and which of its rows belong to these questions (None: all, in this order)."""

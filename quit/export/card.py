@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from quit.dataset.dataset import SPLITS, Dataset
+from quit.dataset.dataset import Dataset
 from quit.dataset.description import Source
+from quit.evaluate.labels import SPLITS
 from quit.export.card_facts import CITATION, CardFacts, title
 from quit.export.card_header import header
 from quit.export.templates import cell, code, fill_template

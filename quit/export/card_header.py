@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
-from quit.dataset.dataset import SPLITS
+from quit.evaluate.labels import SPLITS
 from quit.export.card_facts import CardFacts, title
 from quit.export.licences import licence_header
 

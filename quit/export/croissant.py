@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from quit.dataset.dataset import SPLITS
 from quit.dataset.description import Provenance, Source
+from quit.evaluate.labels import SPLITS
 from quit.export.card_facts import CITATION, CardFacts, title
 from quit.export.files import FileEntry
 from quit.export.licences import licence_urls

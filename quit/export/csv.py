@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from quit.common.safe import CELL_RULE, json_text, safe_cells
-from quit.dataset.dataset import FULLY, SPLITS, Dataset
+from quit.dataset.dataset import FULLY, Dataset
+from quit.evaluate.labels import SPLITS
 from quit.export.files import ExportFolder, FormatFacts, Options
 from quit.export.lines import Lines, PassageIds
 

@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from quit.common.rows import Row
 from quit.common.safe import json_text
-from quit.dataset.dataset import FULLY, SPLITS, Dataset
+from quit.dataset.dataset import FULLY, Dataset
 from quit.dataset.description import section_of
 from quit.errors import InputError
+from quit.evaluate.labels import SPLITS
 from quit.export.card_facts import title
 from quit.export.files import ExportFolder, FormatFacts, Options
 from quit.export.lines import PassageIds, PassageTexts

@@ -20,10 +20,11 @@ from quit import contracts
 from quit.common.columns import plain
 from quit.common.files import json_bytes
 from quit.common.progress import advance
-from quit.dataset.dataset import FULLY, SPLITS, Block, Dataset
+from quit.dataset.dataset import FULLY, Block, Dataset
 from quit.dataset.statistics import TABLES, Statistics, statistics
 from quit.errors import SettingsError
 from quit.evaluate.labels import (
+    SPLITS,
     Patterns,
     ReaderAgreement,
     labels_by_split,

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 
 from quit.common.ids import passage_id
 from quit.common.safe import escapes, safe_id
-from quit.dataset.dataset import FULLY, PARTIALLY, SPLITS, Dataset
+from quit.dataset.dataset import FULLY, PARTIALLY, Dataset
+from quit.evaluate.labels import SPLITS
 from quit.export.files import ExportFolder
 from quit.stages.labelling.passages import ROWS_A_RANGE, passage_hints, passage_texts
 

@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import yaml
 
-from quit.dataset.dataset import SPLITS, Dataset
+from quit.dataset.dataset import Dataset
+from quit.evaluate.labels import SPLITS
 from quit.export.card_facts import CITATION, title
 from quit.export.files import ExportFolder, FormatFacts, Options
 from quit.export.licences import licence_header

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 
 from quit.common.safe import json_text
-from quit.dataset.dataset import SPLITS, Dataset
+from quit.dataset.dataset import Dataset
 from quit.dataset.paper_names import paper_ids, subset_mask
 from quit.dataset.release import ReaderInfo
 from quit.errors import SettingsError
+from quit.evaluate.labels import SPLITS
 from quit.export.files import ExportFolder, FormatFacts, Options
 from quit.stages.labelling.passages import PermutationTable
 

@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 from jinja2 import Environment, StrictUndefined, Template
 
-from quit.dataset.dataset import FULLY, SPLITS
+from quit.dataset.dataset import FULLY
+from quit.evaluate.labels import SPLITS
 from quit.export.baselines import METRICS
 from quit.render.table import markdown_cell, short_identity, table_1
 from quit.review.report import audit_pieces

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.safe import json_inside, json_text, one_line
-from quit.dataset.dataset import SPLITS, Dataset
+from quit.dataset.dataset import Dataset
 from quit.dataset.paper_names import paper_id
+from quit.evaluate.labels import SPLITS
 from quit.export import training
 from quit.export.files import ExportFolder, FormatFacts, Options
 from quit.export.lines import Lines, PassageIds, PassageTexts, QrelsLayout, write_arrays, write_texts

@@ -21,9 +21,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from quit.common.files import read_json
 from quit.common.progress import advance
 from quit.common.state_files import first_fault
-from quit.dataset.dataset import SPLITS
 from quit.dataset.release import ReaderInfo
 from quit.errors import InputError
+from quit.evaluate.labels import SPLITS
 from quit.export.files import read_manifest
 from quit.export.release_json import PAPER_LABELERS, PAPER_READERS
 from quit.models.protocols import NO_ANSWER

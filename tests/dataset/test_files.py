@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from quit.dataset.dataset import SPLITS
 from quit.dataset.files import PASSAGES, TableFiles, current_files, questions_at_once
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
+from quit.evaluate.labels import SPLITS
 from tests.release import small
 
 TEXTS = {

@@ -104,8 +104,6 @@ def test_tables_may_hold_more_than_the_release(folder, tables, tmp_path):
         ("questions", lambda one: one.slice(1), "'questions' has no row for the question 'a-1'"),
         ("ranked_hints", lambda one: one.slice(7), "'a-1' has 0 selected hints"),
         ("splits", lambda one: one.slice(0, 0), "nothing to export"),
-        ("splits", lambda one: pa.concat_tables([one, one]), "twice"),
-        ("answers", lambda one: {}, "no answers of the reader 'labeler-x'"),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(tables, tmp_path, name, change, message):

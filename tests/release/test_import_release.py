@@ -5,9 +5,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from quit.dataset.dataset import SPLITS, Dataset
+from quit.dataset.dataset import Dataset
 from quit.dataset.release import Release, verify
 from quit.errors import InputError
+from quit.evaluate.labels import SPLITS
 from quit.export import export
 from quit.release.diff import diff
 from quit.release.gates import GATES

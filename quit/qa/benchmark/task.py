@@ -8,8 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
-from quit.dataset.dataset import SPLITS, Dataset
+from quit.dataset.dataset import Dataset
 from quit.errors import InputError
+from quit.evaluate.labels import SPLITS
 from quit.qa.benchmark.passages import Passages, ReleasePassages
 from quit.retrieval.protocols import Ranking
 
