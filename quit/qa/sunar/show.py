@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from quit.qa.sunar.trace import BatchTrace, Trace
 
 _SHOWN = 5
@@ -39,8 +41,8 @@ def lines(trace: Trace) -> list[str]:
 def _uncertainty(batch: BatchTrace) -> str:
     if "s" not in batch:
         return ""
-    sets = "; ".join(f"{len(each)} x {each[0]!r}" for each in batch["sets"])
-    return f", s = {batch['s']}: {sets}"
+    counts = Counter(batch["answers"]) if "answers" in batch else {each[0]: len(each) for each in batch["sets"]}
+    return f", s = {batch['s']}: " + "; ".join(f"{count} x {answer!r}" for answer, count in counts.items())
 
 
 def _documents(batch: BatchTrace, relevant: set[str]) -> list[str]:
