@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from itertools import product
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
 from quit.evaluate import association
-from quit.qa.complexity.retrieval_complexity import Ratings, is_complex
+from quit.qa.complexity.retrieval_complexity import AssociationFigures, Ratings, is_complex
 
 FOLDS = 5
 """Parts of the questions: thresholds are chosen on the others and tried on each."""
@@ -19,18 +19,60 @@ _ABOVE_ALL = 1.0 + 1e-9
 """A threshold that no score reaches."""
 
 
-def agreement(ratings: Ratings) -> dict[str, Any]:
+class DecisionFigures(TypedDict):
+    """How a decision goes with known labels: ``f1`` of "complex", Matthews' correlation."""
+
+    accuracy: float
+    f1: float
+    matthews: AssociationFigures
+
+
+class LabelFigures(TypedDict):
+    """Decisions against the labels of ``items`` questions, of which ``positive`` are complex.
+
+    ``complex``: RRCP; ``not_answerable``, ``not_complete``: one of its parts alone; ``chosen_thresholds``: RRCP with
+    :func:`chosen_thresholds`; ``language_model``: what one says. ``auc``: what each score alone could do, the area
+    under the ROC curve.
+    """
+
+    items: int
+    positive: int
+    complex: DecisionFigures
+    not_answerable: DecisionFigures
+    not_complete: DecisionFigures
+    chosen_thresholds: DecisionFigures
+    language_model: NotRequired[DecisionFigures]
+    auc: NotRequired[dict[str, AssociationFigures]]
+
+
+class AnswerFigures(TypedDict):
+    """A language model's own answers to ``items`` questions. ``accuracy``: the share that is correct, of ``all``,
+    ``complex`` and ``not_complex`` questions; ``pearson``: the correlation of being correct with ``complex`` (which the
+    paper reports) and with each score."""
+
+    items: int
+    accuracy: dict[str, float]
+    pearson: dict[str, AssociationFigures]
+
+
+class Agreement(TypedDict, total=False):
+    """How complexity goes with what is known of the questions; a part is left out where that is not known.
+
+    ``known_complex``: their own labels, else more than one hop against one, as the paper labels MuSiQue; ``correct``:
+    whether a language model knows the answer.
+    """
+
+    known_complex: LabelFigures
+    correct: AnswerFigures
+
+
+def agreement(ratings: Ratings) -> Agreement:
     """Return how complexity goes with known labels, each with a 95% bootstrap interval and a permutation p over groups.
 
-    ``known_complex``: by a question's own label, else more than one hop against one, as the paper labels MuSiQue:
-    accuracy, F1 of "complex", Matthews' correlation, the same with answerability alone, with thresholds chosen on the
-    other folds, and what each score alone could do (area under the ROC curve).
-    ``correct``: share of a language model's own answers that are correct, of complex and other questions, and Pearson's
-    correlation of that with complex and with each score (the paper reports it for complex).
-    A part is left out where its labels are not known. An interval is None where its statistic is not defined (all
-    values or labels equal) in more than 2.5% of the resamples, as with few questions.
+    An interval is None where its statistic is not defined (all values or labels equal) in more than 2.5% of the
+    resamples, as with few questions.
     """
-    figures: dict[str, Any] = {}
+    figures: Agreement = {}
     with_label = ratings.known("label")
     if len(np.unique(with_label["label"])) == 2:
         figures["known_complex"] = _two_classes(with_label)
@@ -40,30 +82,34 @@ def agreement(ratings: Ratings) -> dict[str, Any]:
     return figures
 
 
-def _two_classes(ratings: Ratings) -> dict[str, Any]:
+def _two_classes(ratings: Ratings) -> LabelFigures:
     labels = ratings["label"]
-    decisions = {
-        "complex": ratings["complex"],
-        "not_answerable": ~ratings["answerable"],
-        "not_complete": ~ratings["complete"],
-        "chosen_thresholds": chosen_thresholds(ratings),
+
+    def figures_of(decision: np.ndarray) -> DecisionFigures:
+        matthews = ratings.association(decision, "label", association.matthews)
+        return {"accuracy": float((decision == labels).mean()), "f1": _f1(decision, labels), "matthews": matthews}
+
+    figures: LabelFigures = {
+        "items": len(labels),
+        "positive": int(labels.sum()),
+        "complex": figures_of(ratings["complex"]),
+        "not_answerable": figures_of(~ratings["answerable"]),
+        "not_complete": figures_of(~ratings["complete"]),
+        "chosen_thresholds": figures_of(chosen_thresholds(ratings)),
     }
     if len(ratings.known("said_complex").table):
-        decisions["language_model"] = ratings["said_complex"].astype(bool)
-    figures: dict[str, Any] = {"items": len(labels), "positive": int(labels.sum())}
-    for name, decision in decisions.items():
-        figures[name] = {
-            "accuracy": float((decision == labels).mean()),
-            "f1": _f1(decision, labels),
-            "matthews": ratings.association(decision, "label", association.matthews),
-        }
-    figures["auc"] = ratings.associations("label", association.auc_minus_half)
-    for row in figures["auc"].values():
-        row |= {key: row[key] + 0.5 for key in ("value", "low", "high") if row[key] is not None}
+        figures["language_model"] = figures_of(ratings["said_complex"].astype(bool))
+    above_half = ratings.associations("label", association.auc_minus_half)
+    figures["auc"] = {name: _plus_half(row) for name, row in above_half.items()}
     return figures
 
 
-def _correctness(ratings: Ratings) -> dict[str, Any]:
+def _plus_half(row: AssociationFigures) -> AssociationFigures:
+    value, low, high = (None if bound is None else bound + 0.5 for bound in (row["value"], row["low"], row["high"]))
+    return {**row, "value": value, "low": low, "high": high}
+
+
+def _correctness(ratings: Ratings) -> AnswerFigures:
     decisions, correct = ratings["complex"], ratings["correct"]
     parts = {"all": np.ones(len(correct), dtype=bool), "complex": decisions, "not_complex": ~decisions}
     accuracy = {name: float(correct[part].mean()) for name, part in parts.items() if part.any()}

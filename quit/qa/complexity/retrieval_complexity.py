@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,16 @@ _TYPES = {
     **dict.fromkeys(("known_complex", "label", *OPINIONS), pa.bool_()),
 }
 """Of columns that may be null, or are narrower than Arrow would have them."""
+
+
+class AssociationFigures(TypedDict):
+    """The fields of :class:`quit.evaluate.association.Association`, as JSON has them."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    items: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +104,13 @@ class Ratings:
         """Return those of the questions whose ``name`` is not null."""
         return self.where(self.table[name].is_valid())
 
-    def association(self, values: np.ndarray, labels: str, statistic: Statistic) -> dict[str, Any]:
-        """Return how values go with the labels of a name (:class:`quit.evaluate.association.Association`)."""
+    def association(self, values: np.ndarray, labels: str, statistic: Statistic) -> AssociationFigures:
+        """Return how values go with the labels of a name."""
         draws = {"seed": self.settings.seed, "resamples": self.settings.resamples}
-        return asdict(associate(values, self[labels], statistic, **draws, groups=self["group"]))
+        association = associate(values, self[labels], statistic, **draws, groups=self["group"])
+        return cast(AssociationFigures, asdict(association))
 
-    def associations(self, labels: str, statistic: Statistic) -> dict[str, dict[str, Any]]:
+    def associations(self, labels: str, statistic: Statistic) -> dict[str, AssociationFigures]:
         """Return how each score and the margin go with the labels of a name."""
         return {name: self.association(self[name], labels, statistic) for name in (*SCORES, "margin")}
 
