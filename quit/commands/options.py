@@ -33,7 +33,7 @@ def _settings_keys(incomplete: str) -> list[str]:
 
 def complete_formats(incomplete: str) -> list[str]:
     """Return what a shell offers for ``--format``: the list so far with each format that may be next."""
-    from quit.export.files import FORMATS
+    from quit.export.formats import FORMATS
 
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in FORMATS if name.startswith(last) and name not in before.split(",")]

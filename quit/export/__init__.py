@@ -2,7 +2,8 @@
 
 from quit.dataset.dataset import Dataset
 from quit.dataset.release import ReaderInfo
-from quit.export.files import FORMATS, Manifest, default_formats, export, verify
+from quit.export.files import Manifest, verify
+from quit.export.formats import FORMATS, default_formats, export
 from quit.export.training import FineTuning
 
 __all__ = ["FORMATS", "Dataset", "FineTuning", "Manifest", "ReaderInfo", "default_formats", "export", "verify"]

@@ -16,7 +16,8 @@ from pyarrow import csv
 from quit.common.safe import CELL_RULE, json_text, safe_cells
 from quit.dataset.dataset import FULLY, Dataset
 from quit.evaluate.labels import SPLITS
-from quit.export.files import ExportFolder, FormatFacts, Options
+from quit.export.files import ExportFolder, FormatFacts
+from quit.export.formats import Options
 from quit.export.lines import Lines, PassageIds
 
 _MARK = b"\xef\xbb\xbf"  # without it Excel takes UTF-8 for another encoding

@@ -20,7 +20,8 @@ from quit.dataset.description import section_of
 from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
 from quit.export.card_facts import title
-from quit.export.files import ExportFolder, FormatFacts, Options
+from quit.export.files import ExportFolder, FormatFacts
+from quit.export.formats import Options
 from quit.export.lines import PassageIds, PassageTexts
 from quit.export.parquet_shards import ParquetShard, Shard
 from quit.export.templates import fill_template

@@ -7,9 +7,8 @@ last and holds no time, so the same release gives the same bytes.
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,92 +17,18 @@ from typing import Any, BinaryIO
 from quit.common.files import file_checksum, read_json, sync
 from quit.common.folders import aside, locked, put_in_place, restore
 from quit.common.progress import note
-from quit.dataset.dataset import Dataset
 from quit.dataset.release import Release, fingerprint_of
 from quit.engine.parts import fault_of
-from quit.errors import InputError, QuitError, SettingsError, WorkspaceError, check_known
-from quit.export.training import FineTuning
-from quit.models.protocols import Encoder
-from quit.settings.card import Card
+from quit.errors import InputError, QuitError, SettingsError, WorkspaceError
 from quit.text.words import first_names
 from quit.version import __version__
 
 MANIFEST = "manifest.json"
-CANARY = "CANARY.txt"
 MADE_BY = "QUIT builder"
 FormatFacts = Mapping[str, Any]
 """What a manifest says of one format alone, by name, such as the reader of each key of the release JSON."""
 FLUSHED = 1 << 28
 """Bytes after which a large file is flushed, so that the disk works while the rest is made."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What a format may be asked for.
-
-    ``paper_keys``: whether readers, ids and titles are the paper's; ``encoder``: similarity in the
-    card; ``fine_tuning``: which passages tevatron, colbert, monot5 and the tasks of huggingface take; ``card``: what
-    the publisher says, for cards; ``benchmark``: folder of ``quit benchmark run``, whose figures the card of
-    huggingface has; ``evaluation``: whether huggingface has tasks for Inspect, lm-evaluation-harness and MTEB.
-    """
-
-    paper_keys: bool = False
-    encoder: Encoder | None = None
-    fine_tuning: FineTuning = field(default_factory=FineTuning)
-    card: Card = field(default_factory=Card)
-    benchmark: Path | None = None
-    evaluation: bool = False
-
-
-_READ_BY = {
-    "paper_keys": ("paper-keys", ("release-json", "paper-index", "tevatron")),
-    "benchmark": ("benchmark", ("huggingface",)),
-    "evaluation": ("eval", ("huggingface",)),
-    "fine_tuning": ("a choice of positives and negatives", ("tevatron", "colbert", "monot5", "huggingface --eval")),
-    "card": ("card", ("huggingface", "mteb")),
-}
-"""Field of ``Options`` -> what users call it, and the formats that read it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A format. ``module``: of those that share one; imported when needed.
-
-    ``needs_answers``: it writes an answer of every reader to every passage, and cannot say that one was not asked.
-    """
-
-    name: str
-    doc: str
-    needs_answers: bool = False
-    module: str = ""
-    version: int = 1
-
-    def writer(self) -> Callable[..., FormatFacts]:
-        """Return ``write_NAME`` of ``module``, or ``write`` of the format's own: (dataset, folder, options) -> facts of
-        the manifest."""
-        name = self.name.replace("-", "_")
-        module = importlib.import_module(f"quit.export.{self.module or name}")
-        return getattr(module, f"write_{name}" if self.module else "write")
-
-
-FORMATS: dict[str, Format] = {
-    form.name: form
-    for form in (
-        Format("huggingface", "Parquet shards and a dataset card for datasets.load_dataset"),
-        Format("release-json", "The paper's own JSON files and corpus.jsonl", needs_answers=True),
-        Format("paper-index", "The index and retriever files of the paper's own scripts", needs_answers=True),
-        Format("csv", "Questions and passages as tables for spreadsheets"),
-        Format("beir", "BEIR's corpus, queries and qrels", module="retrieval_formats"),
-        Format(
-            "trec", "TREC topics, qrels and a collection, for trec_eval and similar tools", module="retrieval_formats"
-        ),
-        Format("pyserini", "A JSONL collection, topics and qrels for Pyserini", module="retrieval_formats"),
-        Format("mteb", "The hub's retrieval layout in Parquet, as MTEB loads it"),
-        Format("tevatron", "Training records, queries and corpus for Tevatron", module="training_formats"),
-        Format("colbert", "Collection, queries and triples with integer ids for ColBERT", module="training_formats"),
-        Format("monot5", "Triples of texts for MonoT5", module="training_formats"),
-    )
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,76 +59,12 @@ class Manifest:
         return json.dumps(asdict(self), indent=2, ensure_ascii=False, sort_keys=True) + "\n"
 
 
-def export(
-    dataset: Dataset,
-    formats: Sequence[str],
-    out: Path,
-    *,
-    overwrite: bool = False,
-    renew: bool = False,
-    **fields: Any,
-) -> list[Manifest]:
-    """Write each format into its own folder ``out/<format>`` and return their manifests, in the order asked for.
-
-    ``fields``: those of ``Options``. All targets are checked before anything is written. A target that holds these
-    very bytes already, such as the first of two formats after a kill in the second, is left as it is. ``overwrite``:
-    replace any earlier export of ours; ``renew``: one of this release only (with another card, say). Raises
-    ``SettingsError`` for an unknown format, none at all, an option that no named format reads, a target that is not an
-    earlier export of ours, or another one when neither allows it; ``InputError`` when a format needs answers or labels
-    that are missing (``labels.partial``), or an equal target is damaged; ``WorkspaceError`` when the disk refuses
-    (full, not writable).
-    """
-    names, options = requested_formats(formats, FORMATS), Options(**fields)
-    _check_options(options, names)
-    publication = Publication(Path(out), dataset.fingerprint, dataset.embedded, overwrite, renew)
-    publication.check(names)
-
-    def write(name: str, folder: ExportFolder) -> FormatFacts:
-        _check_labels(dataset, FORMATS[name])
-        dataset.writing = name
-        folder.text(CANARY, f"{dataset.canary}\n")
-        return FORMATS[name].writer()(dataset, folder, options)
-
-    return publication.write(names, write, {name: FORMATS[name].version for name in names})
-
-
-def default_formats(dataset: Dataset) -> list[str]:
-    """Return the formats that are written where none is named: those of QUIT's authors that the tables fit."""
-    return ["huggingface", *["release-json"] * (dataset.rows.is_full and not dataset.partly_asked)]
-
-
-def requested_formats(formats: Sequence[str], known_names: Collection[str]) -> list[str]:
-    """Return the names of formats, each once. Raises ``SettingsError`` for an unknown one, and for none."""
-    if not formats:
-        raise SettingsError(f"No export format was named. Known: {', '.join(known_names)}.")
-    for name in formats:
-        check_known(name, known_names, "export format")
-    return list(dict.fromkeys(formats))
-
-
-def _check_options(options: Options, names: Sequence[str]) -> None:
-    """Raise ``SettingsError`` for an option that none of the named formats reads."""
-    chosen = {*names, *["huggingface --eval"] * options.evaluation}
-    for field_name, (option, readers) in _READ_BY.items():
-        if getattr(options, field_name) != getattr(Options(), field_name) and not {*readers} & chosen:
-            raise SettingsError(f"{option} is for {' or '.join(readers)}: name that format too, or leave it out.")
-
-
-def _check_labels(dataset: Dataset, form: Format) -> None:
-    """Raise ``InputError`` where a format would pass off as asked what was not."""
-    if form.needs_answers and dataset.partly_asked:
-        raise InputError(
-            f"The format {form.name} cannot say that not every reader was asked about every passage (labels.partial); "
-            f"huggingface can. To have all of them asked: {dataset.fill_in}"
-        )
-
-
 @dataclass(frozen=True)
 class Publication:
     """Exports of one dataset or corpus, a folder below ``out`` per format.
 
     ``fingerprint``: of what is exported; ``embedded``, in the manifest: whether a reader is an embedded guesser.
-    ``overwrite``, ``renew``: as in :func:`export`.
+    ``overwrite``, ``renew``: as in :func:`quit.export.formats.export`.
     """
 
     out: Path
@@ -213,7 +74,8 @@ class Publication:
     renew: bool = False
 
     def check(self, formats: Sequence[str]) -> None:
-        """Refuse targets that must not be replaced, before anything is written. Raises as :func:`export`."""
+        """Refuse targets that must not be replaced, before anything is written. Raises as
+        :func:`quit.export.formats.export`."""
         for name in formats:
             restore(self.out / name)
             self._check_target(self.out / name)

@@ -37,7 +37,8 @@ from quit.export.baselines import read_baselines
 from quit.export.card import card
 from quit.export.card_facts import CardFacts, Example
 from quit.export.croissant import croissant
-from quit.export.files import ExportFolder, FormatFacts, Options
+from quit.export.files import ExportFolder, FormatFacts
+from quit.export.formats import Options
 from quit.export.lines import PassageIds, question_shards
 from quit.export.parquet_shards import QRELS, ParquetShard, Shard, fully_relevant_qrels, row_groups
 from quit.stages.labelling.passages import iter_passage_texts

@@ -18,7 +18,8 @@ import yaml
 from quit.dataset.dataset import Dataset
 from quit.evaluate.labels import SPLITS
 from quit.export.card_facts import CITATION, title
-from quit.export.files import ExportFolder, FormatFacts, Options
+from quit.export.files import ExportFolder, FormatFacts
+from quit.export.formats import Options
 from quit.export.licences import licence_header
 from quit.export.lines import Lines, PassageIds, question_shards
 from quit.export.parquet_shards import QRELS, ParquetShard, fully_relevant_qrels, row_groups

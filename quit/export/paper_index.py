@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 from quit.common.progress import advance
 from quit.dataset.dataset import Block, Dataset
 from quit.evaluate.labels import SPLITS
-from quit.export.files import ExportFolder, FormatFacts, Options
+from quit.export.files import ExportFolder, FormatFacts
+from quit.export.formats import Options
 from quit.export.lines import buffer_of
 from quit.export.release_json import PublishedNames, names_facts, nested_order, published_names, reader_keys
 from quit.stages.labelling.passages import ranges

@@ -23,7 +23,8 @@ from quit.dataset.paper_names import paper_ids, subset_mask
 from quit.dataset.release import ReaderInfo
 from quit.errors import SettingsError
 from quit.evaluate.labels import SPLITS
-from quit.export.files import ExportFolder, FormatFacts, Options
+from quit.export.files import ExportFolder, FormatFacts
+from quit.export.formats import Options
 from quit.stages.labelling.passages import PermutationTable
 
 PAPER_LABELERS = ("gemma-3-1b", "qwen-3-4b", "llama-31-8b")

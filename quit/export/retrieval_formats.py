@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 from quit.common.safe import json_inside, json_text, one_line
 from quit.dataset.dataset import Dataset
-from quit.export.files import ExportFolder, FormatFacts, Options
+from quit.export.files import ExportFolder, FormatFacts
+from quit.export.formats import Options
 from quit.export.lines import Lines, PassageIds, PassageLayout, QrelsLayout, write_texts
 from quit.retrieval.records import whole
 

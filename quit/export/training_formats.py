@@ -15,7 +15,8 @@ from quit.dataset.dataset import Dataset
 from quit.dataset.paper_names import paper_id
 from quit.evaluate.labels import SPLITS
 from quit.export import training
-from quit.export.files import ExportFolder, FormatFacts, Options
+from quit.export.files import ExportFolder, FormatFacts
+from quit.export.formats import Options
 from quit.export.lines import Lines, PassageIds, PassageTexts, QrelsLayout, write_arrays, write_texts
 from quit.export.retrieval_formats import COLLECTION
 from quit.export.training import PAIRS, Selection

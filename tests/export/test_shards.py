@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from quit.dataset.workspace import dataset_of
 from quit.export import export
-from quit.export.files import FORMATS
+from quit.export.formats import FORMATS
 from quit.release.create import create
 from quit.stages.labelling.verdicts import DECISIONS
 from tests.comparing import files_of

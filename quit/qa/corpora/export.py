@@ -12,7 +12,8 @@ from typing import Any
 
 from quit.common.rows import grouped, tuples
 from quit.common.safe import TEXT_RULE, one_line, safe_id
-from quit.export.files import ExportFolder, Manifest, Publication, requested_formats
+from quit.export.files import ExportFolder, Manifest, Publication
+from quit.export.formats import requested_formats
 from quit.export.lines import PassageLayout, QrelsLayout, write_texts
 from quit.export.retrieval_formats import beir, pyserini, trec
 from quit.qa.indexes.built import BuiltCorpus, query_set
@@ -25,7 +26,7 @@ def export_corpus(corpus: BuiltCorpus, formats: Sequence[str], out: Path, *, ove
     """Write each format into ``out/<format>``; return the manifests. The same corpus gives the same bytes.
 
     ``facts`` of a manifest: ``counts``, ``datasets`` and ``sources`` of the corpus, with their licences. Raises as
-    :func:`quit.export.files.export` does for the same faults.
+    :func:`quit.export.formats.export` does for the same faults.
     """
     names = requested_formats(formats, FORMATS)
     publication = Publication(out, corpus.identity, overwrite=overwrite)
