@@ -15,8 +15,9 @@ from filelock import FileLock, Timeout
 
 from quit.annotation.client import Server, person_of
 from quit.annotation.project import absent_adjudicator, check_config, open_project, set_up, settled
+from quit.annotation.readings import ANNOTATION_FIELDS, is_copy
 from quit.annotation.reports import PushReport
-from quit.annotation.tasks import ANNOTATION_FIELDS, has_new_answers, is_copy, make_task, next_version, up_to_date
+from quit.annotation.tasks import has_new_answers, make_task, next_version, up_to_date
 from quit.common.files import writing
 from quit.common.ids import draw
 from quit.errors import InputError, ServerError, WorkspaceError

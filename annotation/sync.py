@@ -16,8 +16,9 @@ from typing import Any
 from quit.annotation.client import Server, person_of
 from quit.annotation.project import absent_adjudicator, edited, known_project
 from quit.annotation.push import review_lock, task_key
+from quit.annotation.readings import ANNOTATION_FIELDS, Reading, is_copy, read_result
 from quit.annotation.reports import PullReport
-from quit.annotation.tasks import ANNOTATION_FIELDS, Reading, TaskData, intact, is_copy, read_result
+from quit.annotation.tasks import TaskData, intact
 from quit.annotation.versions import Versions
 from quit.annotation.words import about_deleted, about_deleted_tasks, about_uncounted, questions_to_annotators
 from quit.common.state_files import PullState

@@ -1,4 +1,4 @@
-"""From a question to review to a Label Studio task, and back from an annotation's result to what a person said.
+"""From a question to review to a Label Studio task, in versions.
 
 A task's version rises whenever what its annotators see changes. Each answer carries the version it came with
 (``since``) and, once it is gone or gold no more, the one that lacked it (``until``), so an annotation made on an older
@@ -11,32 +11,66 @@ The data of a blind task hold no verdict, nor those of its earlier versions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any, TypedDict
 
 from quit.common.ids import content_hash
 from quit.review.items import ReviewAnswer, ReviewItem
-from quit.stages.labelling.verdicts import FLAGS, content_of
-from quit.text.answers import answer_key
+from quit.stages.labelling.verdicts import content_of
 from quit.text.words import counted
 
 SUGGESTIONS = "quit"
 """Model version of all predictions: the project's must equal it, or nothing is ticked beforehand. Of several
 predictions of this version the page takes the newest; the older ones stay as a task's history."""
 
-ANNOTATION_FIELDS = ("annotations", "result", "completed_by", "updated_by", "was_cancelled", "lead_time")
-"""What has to be asked for with tasks: the server applies the list to what is inside a task, too."""
 _NONE_TEXT = "None of these answers is correct"
 NONE = "none"
 """Alias of the first choice of a page: that none of its answers is correct."""
 LAYOUT = 2
 """Version of how tasks look; part of their digest."""
-TaskData = Mapping[str, Any]
-"""What a task holds: ``key`` (the question's id), ``version`` (a text), ``question``, ``gold``, ``hints_html`` and
-``candidates``, as the page shows them; and of all versions ``answers`` (alias, key, answer, gold, since, until), and by
-version ``ticked`` (aliases), ``seen`` (two hashes) and ``blind`` (a list of versions)."""
-_NO_HISTORY: TaskData = {"version": 0, "answers": [], "ticked": {}, "seen": {}, "blind": []}
+
+
+class PageAnswer(TypedDict):
+    """An answer that pages show from version ``since`` until before ``until``; ``alias``: its name in results."""
+
+    alias: str
+    key: str
+    answer: str
+    gold: bool
+    since: int
+    until: int | None
+
+
+class History(TypedDict):
+    """What a task holds of its versions; ``version``: the newest, as text. By version: ``ticked``, aliases, and
+    ``seen``, two hashes of what the page showed; ``blind``: versions."""
+
+    version: str
+    answers: list[PageAnswer]
+    ticked: dict[str, list[str]]
+    seen: dict[str, list[str]]
+    blind: list[int]
+
+
+class TaskData(History):
+    """What a task holds, as the page shows it; ``key``: the question's id."""
+
+    key: str
+    question: str
+    gold: str
+    hints_html: str
+    candidates: list[dict[str, str]]
+
+
+class Task(TypedDict):
+    """A task as it is sent to the server."""
+
+    data: TaskData
+    meta: dict[str, Any]
+    predictions: list[dict[str, Any]]
+
+
+_NO_HISTORY: History = {"version": "0", "answers": [], "ticked": {}, "seen": {}, "blind": []}
 """What a task's data hold of its versions, before the first."""
 
 
@@ -56,7 +90,7 @@ def digest(item: ReviewItem) -> str:
 
 def up_to_date(item: ReviewItem, task: Any) -> bool:
     """Whether a task on the server shows the item as it is now; not where someone edited its data."""
-    page = make_task(item)["data"]
+    page: Mapping[str, Any] = make_task(item)["data"]
     return (
         task.meta.get("digest") == digest(item)
         and intact(task)
@@ -70,7 +104,7 @@ def has_new_answers(item: ReviewItem, task: Any) -> bool:
     return intact(task) and not names <= {row["alias"] for row in task.data["answers"]}
 
 
-def next_version(item: ReviewItem, task: Any) -> dict[str, Any]:
+def next_version(item: ReviewItem, task: Any) -> Task:
     """Return what :func:`make_task` does for the next version of a task on the server.
 
     Where someone edited what its data hold of earlier versions, these are lost. A task that has one version only, of
@@ -79,7 +113,7 @@ def next_version(item: ReviewItem, task: Any) -> dict[str, Any]:
     former, version = task.data, task.meta.get("version", 1)
     if not intact(task):
         same = version == 1 and task.meta.get("digest") == digest(item)
-        former = {**_NO_HISTORY, "version": 0 if same else version}
+        former = {**_NO_HISTORY, "version": "0" if same else str(version)}
     return make_task(item, former)
 
 
@@ -88,13 +122,12 @@ def intact(task: Any) -> bool:
     return task.meta.get("history") == _history(task.data)
 
 
-def _history(data: TaskData) -> str:
+def _history(data: Mapping[str, Any]) -> str:
     return content_hash([data.get(name) for name in _NO_HISTORY], size=8)
 
 
-def make_task(item: ReviewItem, former: TaskData | None = None) -> dict[str, Any]:
-    """Return ``data``, ``meta`` and ``predictions`` of a task; ``former`` is the data of its last version, if it had
-    one.
+def make_task(item: ReviewItem, former: History | None = None) -> Task:
+    """Return the next version of a task; ``former``: the data of its last one, if it had one.
 
     Everything that goes into HTML is escaped: names come from models and sources.
     """
@@ -102,29 +135,31 @@ def make_task(item: ReviewItem, former: TaskData | None = None) -> dict[str, Any
     version = int(former["version"]) + 1
     past = former["answers"]
     current = {(row["alias"], row["gold"]): row for row in past if row["until"] is None}
-    rows: list[dict[str, Any]] = []
+    rows: list[PageAnswer] = []
     candidates = [{"value": f"({_NONE_TEXT})", "alias": NONE, "html": f"<i>{_NONE_TEXT}</i>", "hint": _NONE_TEXT}]
     for answer in item.answers:
         name = alias(item.question_id, answer.key)
         row = current.pop((name, answer.gold), None)
-        texts = {"alias": name, "key": answer.key, "answer": answer.forms[0], "gold": answer.gold}
-        rows.append({**texts, "since": row["since"] if row else version, "until": None})
+        since = row["since"] if row else version
+        rows.append({
+            "alias": name, "key": answer.key, "answer": answer.forms[0], "gold": answer.gold, "since": since,
+            "until": None,
+        })  # fmt: skip
         forms, hint = " / ".join(answer.forms), ", ".join(answer.readers) or "expected"
         # The page searches the value: every surface form.
         candidates.append({"value": forms, "alias": name, "html": _html(answer, item.blind), "hint": hint})
     # What was gone before stays as it is: an answer that comes back has a row for each time that it was shown.
-    old_rows = [row for row in past if row["until"] is not None] + [
-        {**row, "until": version} for row in current.values()
-    ]
+    rows += [row for row in past if row["until"] is not None]
+    rows += [{**row, "until": version} for row in current.values()]
     ticks = {} if item.blind else former["ticked"]
-    data = {
+    data: TaskData = {
         "key": item.question_id,
         "version": str(version),  # a text field takes texts only
         "question": item.question,
         "gold": "; ".join(item.gold_answers),
         "hints_html": f"<ol>{''.join(f'<li>{escape(hint)}</li>' for hint in item.hints)}</ol>",
         "candidates": candidates,
-        "answers": rows + old_rows,
+        "answers": rows,
         "ticked": {**ticks, str(version): _ticks(item)},
         "seen": {**former["seen"], str(version): _versions(item)},
         "blind": [*former["blind"], *([version] if item.blind else ())],
@@ -165,137 +200,3 @@ def _html(answer: ReviewAnswer, blind: bool) -> str:
 def _opinion(judge: str, verdict: bool | None) -> str:
     name, word = {True: ("correct", "correct"), False: ("wrong", "wrong"), None: ("unread", "unreadable")}[verdict]
     return f'{judge}: <span class="{name}">{word}</span>'
-
-
-def is_copy(annotation: Mapping[str, Any]) -> bool:
-    """Whether nobody submitted an annotation (fields: ``ANNOTATION_FIELDS``) on a page: it came by a button or an
-    import, of which the server names nobody who saved it, or by a program that gives neither the page's version nor a
-    time."""
-    annotator = annotation.get("completed_by")
-    if annotator is not None and annotation.get("updated_by", annotator) is None:
-        return True
-    names_page = any(entry.get("from_name") == "shown" for entry in annotation["result"])
-    return annotation.get("lead_time") is None and not names_page
-
-
-class Verdict(NamedTuple):
-    """What an annotation says of an answer, as columns of ``reviews``. ``correct``: None where the annotator has to be
-    asked; ``suggested``: whether it was ticked beforehand."""
-
-    answer_key: str
-    answer: str
-    correct: bool | None
-    suggested: bool | None
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What an annotation says. ``answers``: those that were seen. ``ask``: why the annotator has to be asked:
-
-    - ``empty``: nothing was ticked, not even *None of these answers is correct*: no verdict at all;
-    - ``both``: that was ticked, and so was an answer: no verdict at all;
-    - ``gold``: a gold answer was not ticked, nor that it is wrong: no verdict on it.
-
-    ``blind``: whether the page showed no verdict."""
-
-    shown: int
-    answers: tuple[Verdict, ...]
-    missing: tuple[str, ...]
-    flags: tuple[str, ...]
-    note: str | None
-    unknown: tuple[str, ...]
-    blind: bool = False
-    ask: str | None = None
-    seen: tuple[str, str] = ("", "")
-    """What the page showed: hashes of question and gold answers, and of these with the hints."""
-
-    @property
-    def empty(self) -> bool:
-        """Whether the annotator said nothing at all."""
-        return self.ask == "empty" and not self.missing and not self.flags
-
-
-def read_result(result: list[dict[str, Any]], data: TaskData, former: int | None = None) -> Reading:
-    """Return what an annotation's ``result`` says about the task with this ``data``.
-
-    ``former``: the version of the page as which it was read before. What another program wrote names no version: it is
-    read as that one, or as the only one there is. What does not fit (a choice the task never had, a control that the
-    configuration never had) is kept under ``unknown``, never dropped. Raises ``KeyError`` or ``TypeError`` for task
-    data that are not ours, and ``ValueError`` where the version is not known.
-    """
-    ticks: set[str] = set()
-    missing: list[str] = []
-    flags: list[str] = []
-    unknown: list[str] = []
-    note: list[str] = []
-    newest = int(data["version"])
-    version = former or (newest if newest == 1 else None)
-    by_alias = {row["alias"]: row for row in data["answers"]}
-    for entry in result:
-        name, value = entry.get("from_name"), entry.get("value") or {}
-        texts, choices = _texts(value.get("text")), _texts(value.get("choices"))
-        if name == "correct":
-            for choice in choices:
-                (ticks.add if choice in by_alias or choice == NONE else unknown.append)(choice)
-        elif name == "flags":
-            for choice in choices:
-                (flags if choice in FLAGS else unknown).append(choice)
-        elif name == "missing":
-            missing += [text.strip() for text in texts if answer_key(text)]
-        elif name == "note":
-            note += [text.strip() for text in texts if text.strip()]
-        elif name == "shown":
-            if texts and str(texts[-1]).isdecimal():
-                version = min(newest, int(texts[-1]))
-        else:
-            unknown.append(f"{name}: {value}")
-    if version is None:
-        raise ValueError(f"it does not say which of the {newest} versions of its page was seen")
-    answers, ask = _verdicts(data, version, ticks, gold_is_wrong="gold_wrong" in flags)
-    return Reading(
-        version,
-        answers,
-        tuple(dict.fromkeys(missing)),
-        tuple(flag for flag in FLAGS if flag in flags),
-        "\n".join(note) or None,
-        tuple(dict.fromkeys(unknown)),
-        version in data["blind"],
-        ask,
-        tuple(data["seen"][str(version)]),
-    )
-
-
-def _texts(value: Any) -> list[str]:
-    """Return the texts of a control, without characters that no table can hold."""
-    texts = [value] if isinstance(value, str) else list(value or [])
-    if others := [text for text in texts if not isinstance(text, str)]:
-        raise TypeError(f"{others[0]!r} is not text")
-    return [text.encode("utf-8", "replace").decode() for text in texts]
-
-
-def _verdicts(
-    data: TaskData, version: int, ticked: set[str], gold_is_wrong: bool
-) -> tuple[tuple[Verdict, ...], str | None]:
-    """Return ``answers`` and ``ask`` of a :class:`Reading`."""
-    page_rows = [
-        row for row in data["answers"] if row["since"] <= version and (row["until"] is None or version < row["until"])
-    ]
-    # The page keeps ticks that it cannot show: of an answer that is gone, or of one that a newer prediction ticks.
-    ticked = ticked & {NONE, *(row["alias"] for row in page_rows)}
-    ask = "both" if {NONE} < ticked else None
-    if not ticked:
-        ask = "empty"
-    asks_gold = ask is None and not gold_is_wrong
-    suggestions = data["ticked"].get(str(version))
-    answers: dict[str, Verdict] = {}
-    for row in page_rows:
-        name = row["alias"]
-        verdict: bool | None = name in ticked
-        if asks_gold and not verdict and row["gold"]:
-            ask, verdict = "gold", None
-        elif ask in ("empty", "both"):
-            verdict = None
-        answers[name] = Verdict(
-            row["key"], row["answer"], verdict, None if suggestions is None else name in suggestions
-        )
-    return tuple(answers.values()), ask

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pyarrow.compute as pc
 
-from quit.annotation.tasks import Reading
+from quit.annotation.readings import Reading
 from quit.common.ids import content_hash
 from quit.common.rows import Row, grouped
 from quit.review.store import ReviewStore

@@ -10,8 +10,6 @@ from quit.settings.card import Card
 from tests.comparing import files_of
 from tests.export.conftest import as_dictionaries, make_tables
 
-JSON = ["release-json"]
-
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_same_release_gives_the_same_bytes(tables, tmp_path, name):
