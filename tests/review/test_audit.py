@@ -11,7 +11,7 @@ import pytest
 
 from quit.annotation.tasks import make_task
 from quit.engine.workspace import Workspace
-from quit.library import jobs
+from quit.library import reviewing
 from quit.render.table import markdown
 from quit.review.audit import allocation, audit_figures, draw_audit
 from quit.review.controls import Controls, mix_controls
@@ -172,7 +172,7 @@ def test_a_push_draws_and_asks_for_the_audit(workspace: Workspace, monkeypatch) 
 
     monkeypatch.setattr("quit.annotation.push.push", push)
     for audit, splits in ((0, {"dev", "test"}), (12, {*SPLITS})):
-        jobs._push(SimpleNamespace(workspace=workspace, settings=_settings(audit)), "", None, False, False)
+        reviewing._push(SimpleNamespace(workspace=workspace, settings=_settings(audit)), "", None, False, False)
         assert {item.split for item in pushed["items"]} == splits
 
 
