@@ -183,7 +183,7 @@ def bandits(folder: Path, opened: tuple[str | Path, ...]) -> dict[str, Any]:
 
 
 def complexity(folder: Path, opened: tuple[str | Path, ...]) -> dict[str, Any]:
-    """Each question's figures, and their agreement with hops and types."""
+    """Each question's figures, and their agreement with known labels."""
     options = ("--set", "complexity.resamples=100", "--set", "complexity.documents=4")
     whole = call_quit("complexity", "run", *opened, *options, "-o", folder / "X", "--json").json()
     rows = pq.read_table(folder / "X" / "complexity.parquet").to_pylist()
