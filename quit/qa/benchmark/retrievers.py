@@ -19,6 +19,7 @@ import numpy as np
 from quit.common.arrays import stored_array
 from quit.common.ids import content_hash
 from quit.errors import InputError
+from quit.models.encoders.sentence import PlainOptions
 from quit.qa.benchmark.passages import expand
 from quit.qa.benchmark.plugins import PluginContext
 from quit.qa.indexes.encoders import DenseEncoder, EmbeddedEncoder, SentenceEncoder
@@ -120,7 +121,7 @@ class SentenceRetriever(DenseRetriever):
         names = split_names(context.argument)
         if not 1 <= len(names) <= 2:
             raise InputError("Name the model of a dense retriever: dense:MODEL, or dense:QUERY_MODEL,PASSAGE_MODEL.")
-        prompt = context.settings.benchmark.query_prompts.get(names[0])
-        options = {"pooling": context.settings.benchmark.pooling, "similarity": context.settings.benchmark.similarity}
-        encoder = SentenceEncoder(names[0], context.running, prompt, **options)
-        super().__init__(context, encoder, *(SentenceEncoder(name, context.running, **options) for name in names[1:]))
+        settings = context.settings.benchmark
+        plain = PlainOptions(pooling=settings.pooling, similarity=settings.similarity)
+        encoder = SentenceEncoder(names[0], context.running, settings.query_prompts.get(names[0]), **plain)
+        super().__init__(context, encoder, *(SentenceEncoder(name, context.running, **plain) for name in names[1:]))

@@ -15,7 +15,7 @@ import numpy as np
 
 from quit.common.ids import content_hash
 from quit.errors import InputError, SettingsError
-from quit.models.encoders.sentence import load_encoder
+from quit.models.encoders.sentence import Pooling, Similarity, load_encoder
 from quit.models.loading import load_sentence_model, located, model_identity, usable_device
 from quit.models.minilm.encoder import DIMENSION, MiniLM, minilm_identity
 from quit.models.protocols import Encoder
@@ -188,8 +188,8 @@ class SentenceEncoder(_SentenceModel):
         name: str,
         settings: FirstStages,
         prompt: str | None = None,
-        pooling: str = "auto",
-        similarity: str = "cosine",
+        pooling: Pooling = "auto",
+        similarity: Similarity = "cosine",
     ) -> None:
         super().__init__(name, settings, prompt, pooling=pooling, similarity=similarity)
 

@@ -114,8 +114,8 @@ class Benchmark(Section):
     """Where neural retrievers and rerankers run: cpu, cuda."""
     pooling: Literal["auto", "cls", "mean", "last"] = "auto"
     """How a plain checkpoint makes one vector of its tokens': the first, their mean, the last; `auto`: the last of a
-    causal language model, else the mean. Models with files of sentence-transformers say it themselves; DPR's take
-    `cls`, Contriever `mean`."""
+    class whose name ends in `ForCausalLM`, else the mean. Models with files of sentence-transformers say it themselves;
+    DPR's take `cls`, Contriever `mean`."""
     similarity: Literal["cosine", "dot"] = "cosine"
     """How vectors of a plain checkpoint are compared; those of DPR and Contriever by `dot`."""
     query_prompts: dict[str, str] = Field(default_factory=dict)

@@ -55,6 +55,17 @@ def test_a_plain_checkpoint_is_pooled_as_set(architecture, pooling, similarity, 
     assert encoder.similarity_fn_name == compared
 
 
+@pytest.mark.parametrize("architecture", ["LlamaForCausalLM", "GPT2LMHeadModel"])
+def test_auto_takes_the_last_token_of_a_class_for_causal_lm_alone(architecture: str, tmp_path: Path) -> None:
+    theirs, _ = tiny.model(tmp_path / "lm", architecture, WORDS)
+    encoder = load_encoder(str(tmp_path / "lm"), device="cpu")
+    for text in TEXTS:
+        with torch.inference_mode():
+            states = theirs.base_model(_tokens(tmp_path / "lm", text)["input_ids"]).last_hidden_state[0].numpy()
+        expected = states[-1] if architecture.endswith("ForCausalLM") else states.mean(axis=0)
+        assert encoder.encode(text) == pytest.approx(expected, abs=1e-5)
+
+
 def test_a_model_of_sentence_transformers_says_itself_how(tmp_path: Path) -> None:
     folder = tiny.encoder(tmp_path, WORDS, "dot")
     encoder = load_encoder(str(folder), device="cpu", pooling="cls", similarity="cosine")

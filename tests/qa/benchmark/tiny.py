@@ -13,6 +13,7 @@ SIZES = {
     "BertConfig": _BERT,
     "DPRConfig": _BERT,
     "GPT2Config": {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 64},
+    "LlamaConfig": _BERT,
     "T5Config": {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 1, "num_heads": 2, "decoder_start_token_id": 0},
 }
 
