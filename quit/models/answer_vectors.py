@@ -9,6 +9,9 @@ import numpy as np
 from quit.common.arithmetic import unit
 from quit.models.protocols import Encoder
 
+NAME: tuple[str, ...] = ("{}",)
+STATEMENTS = ("It is {}.", "This is about {}.", "What is known about {}?")
+"""Templates. A bare name is far from the sentences the encoder was trained on; a mean over these moves it nearer."""
 _AT_ONCE = 1024
 """Answers encoded at once: full float32 token vectors of a large pool would not fit into memory."""
 

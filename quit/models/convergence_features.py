@@ -13,10 +13,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from quit.common.arithmetic import exp, log, on_grid, products
-from quit.models.answer_vectors import template_vectors
+from quit.models.answer_vectors import NAME, STATEMENTS, template_vectors
 from quit.models.minilm.rarity import rarity
 from quit.models.protocols import Encoder, HintSet
-from quit.models.readers.methods import NAME, STATEMENTS, names_in
+from quit.text.names import names_in
 
 CHANNELS = ("name", "statement", "asked", "named")
 """How near a hint is to a candidate: cosine to the bare candidate, to statements about it, to the question followed by

@@ -22,9 +22,10 @@ from quit.common.rows import grouped
 from quit.errors import InputError
 from quit.models.answer_vectors import template_vectors, token_vectors
 from quit.models.protocols import NO_ANSWER, Encoder, Prompt, Reply
-from quit.models.readers.methods import Method, embedded_method, names_in
+from quit.models.readers.methods import Late, Method, embedded_method
 from quit.models.readers.pool import AnswerPool
 from quit.text.answers import answer_key
+from quit.text.names import names_in
 from quit.text.tokens import STOP_WORDS, words
 
 QUESTIONS_AT_ONCE = 64
@@ -85,7 +86,7 @@ class EmbeddedReader:
 
     def _warm(self, texts: Sequence[str]) -> None:
         """Encode the parts of several questions at once: a caching encoder then has them."""
-        if self.method.whole is not None:
+        if self.method.late:
             self.encoder.encode_tokens(texts)
         self.encoder.encode([*texts, *(name for text in texts for name in self._names(text))])
 
@@ -107,24 +108,24 @@ class EmbeddedReader:
             score = products(vectors, vector)
             if usual is not None:
                 score -= np.float32(method.contrast) * usual
-            if method.temperature is not None:
-                weight = np.exp((score - score.max()) / np.float32(method.temperature))
-                relative = np.float32(1 - method.doubt) * (weight / weight.sum()) * np.float32(len(score))
-                score = np.log(relative + np.float32(method.doubt))
+            if softmax := method.softmax:
+                weight = np.exp((score - score.max()) / np.float32(softmax.temperature))
+                relative = np.float32(1 - softmax.doubt) * (weight / weight.sum()) * np.float32(len(score))
+                score = np.log(relative + np.float32(softmax.doubt))
             scores.append(score)
-        return scores if method.whole is None else self._late(method.whole, scores, texts, answers)
+        return scores if method.late is None else self._late(method.late, scores, texts, answers)
 
     def _late(
-        self, whole: float, scores: Sequence[np.ndarray], texts: Sequence[str], answers: AnswerSet
+        self, late: Late, scores: Sequence[np.ndarray], texts: Sequence[str], answers: AnswerSet
     ) -> list[np.ndarray]:
-        """Return ``whole`` times the scores, plus the mean of each answer token's best cosine with a token of the part
-        and the mean of the reverse."""
-        scores = [np.float32(whole) * score for score in scores]
+        """Return ``late.whole`` times the scores, plus the mean of each answer token's best cosine with a token of
+        the part and the mean of the reverse."""
+        scores = [np.float32(late.whole) * score for score in scores]
         if answers.rows is None:
-            tokens = token_vectors(self.encoder, answers.surfaces, self.method.longest)
+            tokens = token_vectors(self.encoder, answers.surfaces, late.longest)
             flat, starts, rows = np.concatenate(tokens), np.cumsum([0, *map(len, tokens)]), np.arange(len(tokens))
         else:
-            (flat, starts), rows = self.pool.tokens(self.encoder, self.method.longest), answers.rows
+            (flat, starts), rows = self.pool.tokens(self.encoder, late.longest), answers.rows
         of_parts = self.encoder.encode_tokens(texts)
         ends = np.cumsum([len(of_part) for of_part in of_parts])
         for start in range(0, len(rows), ANSWERS_AT_ONCE):

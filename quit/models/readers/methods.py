@@ -1,4 +1,4 @@
-"""Six ways to score a closed set of answers against the parts of a passage, as parameters of one reader.
+"""Ways to score a closed set of answers against the parts of a passage, as parameters of one reader.
 
 All share one encoder. They differ in what they compare and in how they use the order of the hints, so that their errors
 are partly independent.
@@ -8,21 +8,37 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from dataclasses import asdict, dataclass
 
 from quit.errors import check_known
+from quit.models.answer_vectors import NAME, STATEMENTS
 
-NAME: tuple[str, ...] = ("{}",)
-STATEMENTS = ("It is {}.", "This is about {}.", "What is known about {}?")
-"""A bare name is far from the sentences the encoder was trained on; a mean over templates moves it nearer."""
 VERSION = 1
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """Each part gives a probability over the answers (softmax of the scores over ``temperature``), mixed with ``doubt``
+    of the uniform one, so that one misleading hint cannot rule the right answer out. The score is its logarithm,
+    relative to the uniform one."""
+
+    temperature: float
+    doubt: float
+
+
+@dataclass(frozen=True)
+class Late:
+    """Late interaction (ColBERT's MaxSim) in both directions between the tokens of a part and the first ``longest`` of
+    an answer; the two means are added to ``whole`` times the cosine."""
+
+    whole: float
+    longest: int
 
 
 @dataclass(frozen=True)
 class Method:
     """How an embedded reader scores answers. The score of an answer for a part (the question or a hint) is the cosine
-    of their vectors, changed by the parameters that are not None.
+    of their vectors, changed by ``names``, ``contrast``, ``softmax`` and ``late`` where they are given.
 
     ``position_decay`` weighs a passage's hints by position: below 1 each hint counts that much of the one before it
     (primacy), above 1 each counts that much more (recency), 1 is blind to order. Language models show both tendencies
@@ -39,19 +55,12 @@ class Method:
 
     ``templates``: an answer's vector is the mean over these sentences.
 
-    ``names``: weight of the mean vector of the names in a part (:func:`names_in`), added to the part's own. A name is
-    close to the names it keeps company with (an album to its band), and a whole sentence dilutes that.
+    ``names``: weight of the mean vector of the names in a part (:func:`quit.text.names.names_in`), added to the part's
+    own. A name is close to the names it keeps company with (an album to its band), and a whole sentence dilutes that.
 
     ``contrast``: the share of the mean cosine with the collection's hints that is subtracted. That mean plays the part
     of the unconditional probability in pointwise mutual information: answers that go with everything (hubs) lose their
     lead.
-
-    ``temperature``, ``doubt``: each part gives a probability over the answers (softmax of the scores over
-    ``temperature``), mixed with ``doubt`` of the uniform one, so that one misleading hint cannot rule the right answer
-    out. The score is its logarithm, relative to the uniform one.
-
-    ``whole``, ``longest``: late interaction (ColBERT's MaxSim) in both directions between the tokens of a part and the
-    first ``longest`` of an answer; the two means are added to ``whole`` times the cosine.
     """
 
     name: str
@@ -63,26 +72,24 @@ class Method:
     thin_evidence: float = 0.03
     names: float | None = None
     contrast: float | None = None
-    temperature: float | None = None
-    doubt: float = 0.0
-    whole: float | None = None
-    longest: int = 0
+    softmax: Softmax | None = None
+    late: Late | None = None
 
     def describe(self) -> str:
         """Return name, version and a hash of the parameters: what replies depend on, beside encoder and pool."""
-        without_use = {"name"} | ({"doubt"} if self.temperature is None else set())
-        without_use |= {"longest"} if self.whole is None else set()
-        values = {key: value for key, value in asdict(self).items() if key not in without_use and value is not None}
-        digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
-        return f"{self.name}@{VERSION}-{digest[:8]}"
+        values = asdict(self)
+        name, softmax, late = (values.pop(key) for key in ("name", "softmax", "late"))
+        parameters = {key: value for key, value in values.items() if value is not None} | (softmax or {}) | (late or {})
+        digest = hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()
+        return f"{name}@{VERSION}-{digest[:8]}"
 
 
 EMBEDDED_READERS = {
     method.name: method
     for method in (
         Method("minilm-vector", 0.85, NAME),
-        Method("minilm-late", 0.9, NAME, named_penalty=0.9, whole=3.0, longest=8),
-        Method("minilm-evidence", 1.25, named_penalty=4.0, temperature=0.05, doubt=0.3),
+        Method("minilm-late", 0.9, NAME, named_penalty=0.9, late=Late(3.0, 8)),
+        Method("minilm-evidence", 1.25, named_penalty=4.0, softmax=Softmax(0.05, 0.3)),
         Method("minilm-statement", 1.15, STATEMENTS),
         Method("minilm-contrast", 0.9, contrast=0.5),
         Method("minilm-names", 0.85, names=0.6),
@@ -94,28 +101,3 @@ def embedded_method(name: str) -> Method:
     """Return the method of the embedded reader called ``name``. Raises ``SettingsError`` where there is none."""
     check_known(name, EMBEDDED_READERS, "embedded reader")
     return EMBEDDED_READERS[name]
-
-
-_QUOTED = re.compile(r"[\"“]([^\"“”]{3,60})[\"”]|(?<!\w)['‘]([^'‘’]{3,60})['’](?!\w)")
-_TOKEN = re.compile(r"[\w'’.\-]+|[^\w\s]")
-_JOINING = frozenset({"of", "the", "de", "and", "in", "for"})
-
-
-def names_in(text: str) -> list[str]:
-    """Return the distinct names of a text in order: quoted titles, then runs of capitalised words and numbers.
-
-    A capitalised word that opens the text is no name by itself.
-    """
-    names = [(match.group(1) or match.group(2)).strip(" ,.") for match in _QUOTED.finditer(text)]
-    tokens = _TOKEN.findall(text)
-    run: list[str] = []
-    for index, token in enumerate([*tokens, ""]):
-        next_token = tokens[index + 1] if index + 1 < len(tokens) else ""
-        joins = bool(run) and token in _JOINING and next_token[:1].isupper()
-        if token[:1].isupper() or token[:1].isdigit() or joins:
-            run.append(token)
-        else:
-            if run and not (len(run) == 1 and index == 1):
-                names.append(" ".join(run).strip(".'’-"))
-            run = []
-    return list(dict.fromkeys(name for name in names if len(name) > 1))

@@ -9,7 +9,6 @@ import pytest
 from quit.errors import InputError, SettingsError
 from quit.models.protocols import NO_ANSWER, Prompt
 from quit.models.readers import EMBEDDED_READERS, AnswerPool, embedded_reader
-from quit.models.readers.methods import names_in
 
 NAMES = tuple(EMBEDDED_READERS)
 QUESTIONS = {
@@ -101,9 +100,3 @@ def test_identity_follows_method_settings_encoder_and_pool(encoder, pool):
     assert embedded_reader(NAMES[0], encoder, pool).identity == first.identity
     with pytest.raises(SettingsError, match="minilm-vector"):
         embedded_reader("minilm-vectr", encoder, pool)
-
-
-def test_names_in_finds_titles_and_capitalised_runs():
-    text = 'This band wrote "Sweet Child" and toured the United States of America in 1991.'
-    assert names_in(text) == ["Sweet Child", "United States of America", "1991"]
-    assert names_in("It is large and blue.") == []
