@@ -1,8 +1,8 @@
 """Agreement between annotators: Cohen's kappa for two, Krippendorff's alpha (nominal) for any number with gaps.
 
 Cohen, A coefficient of agreement for nominal scales (1960); Krippendorff, Computing Krippendorff's alpha-reliability
-(2011). Both are None where they are not defined: no item that two people judged, or only one value in use.
-:func:`kappas` is None already where one of the two always says the same: kappa is then 0 whatever the other says.
+(2011). Both are None where they are not defined: no item that two people judged, or only one value in use. Kappa is
+None, too, where one of the two always says the same: it would be 0 whatever the other says.
 """
 
 from __future__ import annotations
@@ -42,27 +42,24 @@ def _agreements(pairs: Mapping[Any, int]) -> int:
 
 
 def cohen_kappa(pairs: Mapping[Any, int]) -> float | None:
-    """Return kappa of two annotators; ``pairs``: how many items have these two values.
-
-    None for no items, or where both always use the same one value (chance agreement is then 1).
-    """
-    items = sum(pairs.values())
-    if not items:
-        return None
+    """Return kappa of two annotators; ``pairs``: how many items have these two values."""
     left, right = Counter[Hashable](), Counter[Hashable]()
     for (of_first, of_second), count in pairs.items():
         left[of_first] += count
         right[of_second] += count
+    if min(len(+left), len(+right)) < 2:
+        return None
+    items = left.total()
     observed = _agreements(pairs) / items
     chance = sum(left[value] * right[value] for value in left) / items**2
-    return None if chance == 1 else (observed - chance) / (1 - chance)
+    return (observed - chance) / (1 - chance)
 
 
 def kappas(cells: np.ndarray, resamples: int) -> list[list[float | None]]:
     """Return Cohen's kappa and the ends of its 95% interval (whole questions are drawn) for each of several groups.
 
     ``cells``: items that both accept, the first alone, the second alone, and neither, of shape (questions, groups, 4).
-    None where one of the two always says the same, and for the ends without resamples.
+    The ends are None without resamples.
     """
     if not cells.size:
         return [[None] * 3] * cells.shape[1]

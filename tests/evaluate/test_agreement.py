@@ -36,7 +36,7 @@ def test_kappa_is_scikit_learns(pairs) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
     first, second = [left for left, _ in pairs], [right for _, right in pairs]
     mine = cohen_kappa(Counter(zip(first, second, strict=True)))
-    if len({*first, *second}) == 1:
+    if 1 in (len({*first}), len({*second})):
         assert mine is None
     else:
         assert mine == pytest.approx(metrics.cohen_kappa_score(first, second))
@@ -44,7 +44,9 @@ def test_kappa_is_scikit_learns(pairs) -> None:
 
 def test_what_is_not_defined_is_none() -> None:
     assert cohen_kappa({}) is None
-    assert cohen_kappa({(True, True): 2}) is None
+    for pairs in ({(1, 1): 2}, {(1, 1): 2, (1, 0): 1}, {(0, 1): 2, (1, 1): 1, (0, 0): 0}):
+        cells = [[[pairs.get(pair, 0) for pair in ((1, 1), (1, 0), (0, 1), (0, 0))]]]
+        assert cohen_kappa(pairs) is None and kappas(np.array(cells), 0)[0][0] is None
     assert krippendorff_alpha([]) is None and krippendorff_alpha([[True], [False]]) is None
     assert krippendorff_alpha([[True, True], [True, True]]) is None
 

@@ -49,9 +49,9 @@ class LLMReader:
         return [replies[row] for row in range(len(prompts))]
 
     def _reply(self, completion: Completion) -> Reply:
-        text = cleaning.without_controls(completion.text)
-        raw, finish_reason = before_stop(text, self.stop), completion.finish_reason
-        if raw != text:  # a server that does not know stop strings
+        text = before_stop(completion.text, self.stop)  # some servers do not know stop strings
+        raw, finish_reason = cleaning.without_controls(text), completion.finish_reason
+        if text != completion.text:
             finish_reason = "stop"
         return Reply(raw, cleaning.clean_answer(raw, finish_reason, self.sentences, self.stop), finish_reason)
 

@@ -91,6 +91,13 @@ def test_a_reply_ends_before_a_stop_string_also_where_the_server_knows_none(tmp_
     assert reader.request(QUESTIONS[0]).stop == ("\n",)
 
 
+def test_a_stop_string_may_be_a_control_character() -> None:
+    model = CachedGenerator(Scripted(lambda _: "Pa\x07ris\x1eThe capital", ends="length"), None)
+    reader = LLMReader("r", model, load_prompt("reader"), load_prompt("probe"), stop=("\x1e",))
+    [reply] = reader.answer(QUESTIONS[:1])
+    assert (reply.raw, reply.answer, reply.ended) == ("Paris", "Paris", "stop")
+
+
 def test_policy_and_stop_strings_are_in_the_identity_of_language_models_alone_and_only_where_they_are_set() -> None:
     settings = load("server").settings
     reader = settings.readers[0]
