@@ -111,12 +111,10 @@ def _items(path: Path) -> Iterator[Item]:
     subsets = data.get("subsets") if isinstance(data, dict) else None
     if not isinstance(subsets, dict):
         raise InputError(f"{path} holds {describe(data)} without 'subsets'. Expected {EXPECTED}.")
-    position = 0
     for name, subset in subsets.items():
         instances = subset.get("instances") if isinstance(subset, dict) else None
         if not isinstance(instances, dict):
             raise InputError(f"{path}: subset {quote(name)} has no 'instances'. Expected {EXPECTED}.")
         label = f"{path.name}#{name[:MAX_QUOTE]}" if len(subsets) > 1 else path.name
-        for key, instance in instances.items():
+        for position, (key, instance) in enumerate(instances.items()):
             yield Item(instance, position, label, f"subset {quote(name)}, instance {position + 1}", key=key)
-            position += 1

@@ -32,7 +32,8 @@ _CARDS = ("README.md", ".huggingface.yaml")
 
 
 def read(path: Path) -> Iterator[SourceRecord]:
-    """Yield the records of all splits of a dataset folder; where there are several, each is ``FOLDER#SPLIT``.
+    """Yield the records of all splits of a dataset folder; where there are several, each is ``FOLDER#SPLIT``. A
+    position counts the rows of a split over all its files.
 
     Raises ``InputError`` for a folder that is no dataset, has several configurations, points outside itself or holds no
     usable record, and ``MissingDependency`` where the package ``datasets`` is not installed.

@@ -32,8 +32,10 @@ _TOKEN = len("\\ud83d\\ude00")  # the longest that a cut can leave in halves, ex
 def is_array(path: Path) -> bool:
     """Return whether a file is a JSON array, whatever its name: it begins with ``[``, and is not JSON Lines."""
     with reading(path, "JSON") as file:
-        begins = file.read(4096).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
-    return begins and not _is_lines(path)
+        begins = file.read(4096).removeprefix(codecs.BOM_UTF8).lstrip()
+        while not begins and (piece := file.read(4096)):
+            begins = piece.lstrip()
+    return begins.startswith(b"[") and not _is_lines(path)
 
 
 def _is_lines(path: Path) -> bool:
@@ -190,7 +192,8 @@ def _object(value: dict[str, Any], path: Path) -> Iterator[Item]:
     position = 0
     many = sum(isinstance(part, list) for part in value.values()) > 1
     for key, part in value.items():
-        # Splits number their records independently, so each counts as a separate file.
+        if many:  # splits number their records independently, so each counts as a separate file
+            position = 0
         file = f"{path.name}#{key[:MAX_QUOTE]}" if many else path.name
         for record in part if isinstance(part, list) else [part]:
             yield Item(record, position, file, f"record {position + 1}", key=None if isinstance(part, list) else key)

@@ -73,7 +73,7 @@ def _no_rows() -> _Rows:
         "convergence.prefer_source",
     ),
     scope="collection",
-    version=5,
+    version=6,
 )
 def collect_stage(context: Context, sources: Iterable[SourceRecord]) -> Tables:
     """Read the sources, repair and pool their records."""

@@ -12,8 +12,8 @@ from tests.sources.records import dataset, good, read
 def test_subsets_are_files_of_their_own_because_ids_repeat_in_them(tmp_path):
     instances = {"id_1": good("hinteval")}
     records = read("hinteval", tmp_path, dataset(train=instances, test=instances))
-    keys = [(record.question.file, record.question.record_id) for record in records]
-    assert keys == [("s.json#train", "id_1"), ("s.json#test", "id_1")]
+    keys = [(record.question.file, record.question.position, record.question.record_id) for record in records]
+    assert keys == [("s.json#train", 0, "id_1"), ("s.json#test", 0, "id_1")]
 
 
 @pytest.mark.parametrize("empty", [None, {"value": None}])

@@ -83,14 +83,19 @@ def test_forms_of_a_file_of_records(tmp_path, kind):
     name = {"triviahg": "Q_ID", "wikihint": "id"}[kind]
     one, two, bare = good(kind), good(kind, **{name: "q2"}), good(kind, **{name: ...})
     for value, expected in (
-        ({"a": one, "b": two}, ["s.json q1", "s.json q2"]),
-        ({"a": bare, "b": bare}, ["s.json a", "s.json b"]),
-        ({"train": [one], "test": [one]}, ["s.json#train q1", "s.json#test q1"]),
-        ({"data": [one]}, ["s.json q1"]),
-        (one, ["s.json q1"]),
-        ("\n".join([json.dumps(one), json.dumps(two), "{broken", ""]), ["s.json q1", "s.json q2", "not_json line 3"]),
+        ({"a": one, "b": two}, ["s.json 0 q1", "s.json 1 q2"]),
+        ({"a": bare, "b": bare}, ["s.json 0 a", "s.json 1 b"]),
+        ({"train": [one], "test": [one, two]}, ["s.json#train 0 q1", "s.json#test 0 q1", "s.json#test 1 q2"]),
+        ({"data": [one]}, ["s.json 0 q1"]),
+        (one, ["s.json 0 q1"]),
+        (" " * 5000 + json.dumps([one]), ["s.json 0 q1"]),
+        (
+            "\n".join([json.dumps(one), json.dumps(two), "{broken", ""]),
+            ["s.json 0 q1", "s.json 1 q2", "not_json line 3"],
+        ),
     ):
         records = read(kind, tmp_path, value)
-        questions = [f"{record.question.file} {record.question.record_id}" for record in records if record.question]
+        found = [record.question for record in records if record.question]
+        questions = [f"{question.file} {question.position} {question.record_id}" for question in found]
         faults = [f"{reject.reason} {reject.detail[:6]}" for record in records for reject in record.rejects]
         assert [*questions, *faults] == expected
