@@ -1,8 +1,6 @@
 """A model behind a vendor's batch endpoints: half the price, replies within a day.
 
-``generate`` submits what is missing and raises ``Waiting``; a later call collects. A file beside the kept replies notes
-each batch before it is made and each reply as it came, so that a kill between any two requests loses nothing and
-submits nothing twice.
+``generate`` submits what is missing and raises ``Waiting``; a later call collects.
 """
 
 from __future__ import annotations
@@ -11,25 +9,22 @@ import asyncio
 import json
 import math
 import re
-import sqlite3
 import time
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import filterfalse
 from typing import Any
 
 import aiohttp
-from filelock import FileLock
 
-from quit.common.cache import cache_folder, in_made_folder, open_wal, select_keys, usable
 from quit.common.progress import note
 from quit.errors import ServerError, SettingsError, Waiting
 from quit.models.generation.base import ChatRequest, ModelOptions, OnReply, cache_key
+from quit.models.generation.batch_notes import BatchLine, BatchNotes, NotedRequest, batch_notes
 from quit.models.generation.chat import Chat
 from quit.models.generation.ledger import Account, Amount
 from quit.models.generation.limits import pause
@@ -51,18 +46,6 @@ _BYTES_A_TOKEN = 4  # for a vendor's limit of tokens that wait
 _SHARE = 0.9  # of that limit that is used
 _LIMIT = re.compile(r"limit:? *([\d,_.]{4,})", re.IGNORECASE)  # in its refusal
 _PATH = "/v1/chat/completions"
-_BATCHES = """CREATE TABLE IF NOT EXISTS batches (
-    tag TEXT PRIMARY KEY, id TEXT, submitted REAL, cost REAL, tokens REAL, ledger TEXT
-)"""
-_REQUESTS = (
-    "CREATE TABLE IF NOT EXISTS requests (key BLOB PRIMARY KEY, tag TEXT, failures INTEGER, reply TEXT, fault TEXT)"
-)
-_SIZES = "CREATE TABLE IF NOT EXISTS sizes (tag TEXT PRIMARY KEY, model TEXT, tokens REAL)"
-"""Estimated tokens of each batch; under a server's and model's own name, those that may wait there."""
-_OPEN = "SELECT sum(sizes.tokens) FROM sizes JOIN batches USING (tag) WHERE model = ? AND submitted > ?"
-_SIZE = "SELECT sizes.tokens, count(*) FROM sizes JOIN requests USING (tag) WHERE tag = ?"
-_DAY = 90_000.0  # seconds until a batch has ended, at most
-_ROWS = "SELECT key, tag, failures, reply, fault FROM requests WHERE key IN ({keys})"
 
 
 class _NotFound(SettingsError):
@@ -86,40 +69,37 @@ class BatchGenerator:
 
     def generate(self, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
         """See :class:`quit.models.generation.base.Generator`. Raises ``Waiting`` while replies are missing."""
-        path = in_made_folder(cache_folder("batches.sqlite"))
-        lock = FileLock(path.with_suffix(".lock"))  # no other shard or build makes or collects a batch meanwhile
-        with usable(path, "for the notes of batches"), lock, closing(open_wal(path, "FULL", _BATCHES)) as notes:
-            notes.execute(_REQUESTS)
-            notes.execute(_SIZES)
+        with batch_notes(self._model) as notes:
             run(self._generate(notes, requests, on_reply))
 
     def release(self) -> None:
         """See :class:`quit.models.generation.base.Generator`: there is nothing in this process."""
 
-    async def _generate(self, notes: sqlite3.Connection, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
+    async def _generate(self, notes: BatchNotes, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
         positions = {cache_key(self.identity, request): position for position, request in enumerate(requests)}
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS, sock_read=self._server.timeout_seconds)
         async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session:
-            for tag in {row[1] for row in select_keys(notes, _ROWS, [*positions]) if row[1]}:
-                await self._look(session, notes, tag)
+            tags = {noted.tag for noted in notes.requests(positions)}
+            for tag, identity, _ in notes.batches():
+                if tag in tags:
+                    await self._look(session, notes, tag, identity)
             collected_keys = await self._hand_over(session, notes, requests, positions, on_reply)
-            rows = {row[0]: row for row in select_keys(notes, _ROWS, [*positions])}
-            open_keys = [key for key in positions if key not in collected_keys and not (key in rows and rows[key][1])]
-            self._check(notes, [rows[key] for key in open_keys if key in rows])
+            noted = {request.key: request for request in notes.requests(positions)}
+            missing = [key for key in positions if key not in collected_keys]
+            open_keys = [key for key in missing if not (key in noted and noted[key].tag)]
+            self._check(notes, [noted[key] for key in open_keys if key in noted])
             limit = self._limit(notes)
             for portion in self._portions(requests, positions, open_keys, limit):
-                [(waiting,)] = notes.execute(_OPEN, (self._model, time.time() - _DAY))
-                if waiting and waiting + _tokens(portion) > limit:
+                if (waiting := notes.waiting()) and waiting + _tokens(portion) > limit:
                     break  # one after the other
                 await self._submit(session, notes, portion)
         if len(collected_keys) < len(positions):
-            raise Waiting(self._waiting(notes, [*positions]))
-        _forget(notes, positions)
+            raise Waiting(self._waiting(notes, positions))
+        notes.forget(positions)
 
-    def _waiting(self, notes: sqlite3.Connection, keys: Sequence[bytes]) -> str:
-        requests = Counter(row[1] for row in select_keys(notes, _ROWS, keys) if row[1])
-        batches = notes.execute("SELECT tag, id, submitted FROM batches ORDER BY submitted").fetchall()
-        mine = [(identity, requests[tag], when) for tag, identity, when in batches if tag in requests]
+    def _waiting(self, notes: BatchNotes, keys: Iterable[bytes]) -> str:
+        requests = Counter(request.tag for request in notes.requests(keys) if request.tag)
+        mine = [(identity, requests[tag], when) for tag, identity, when in notes.batches() if tag in requests]
         if not mine:
             return (
                 f"{self.name} waits for room at {self._chat.url}, where some {self._limit(notes):,.0f} tokens may "
@@ -132,31 +112,31 @@ class BatchGenerator:
             "later: it collects the replies and goes on."
         )
 
-    def _check(self, notes: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+    def _check(self, notes: BatchNotes, requests: Iterable[NotedRequest]) -> None:
         """Raise the fault of a request that is not asked again. The next run asks anew for all of them."""
-        failed = [(failures, fault, key) for key, _, failures, _, fault in rows if failures >= self._server.attempts]
-        _forget(notes, [key for _, _, key in failed])
-        for failures, fault, _ in sorted(failed, reverse=True)[:1]:
-            if failures >= _FOR_GOOD:
-                raise SettingsError(fault)
-            raise ServerError(
-                f"{self._chat.url} ({self.name}) failed {failures} times on {counted(len(failed), 'request')} of a "
-                f"batch; the last time: {fault}. What it answered before is kept."
-            )
+        failed = [request for request in requests if request.failures >= self._server.attempts]
+        if not failed:
+            return
+        notes.forget(request.key for request in failed)
+        worst = max(failed, key=lambda request: (request.failures, request.fault))
+        if worst.failures >= _FOR_GOOD:
+            raise SettingsError(worst.fault)
+        raise ServerError(
+            f"{self._chat.url} ({self.name}) failed {worst.failures} times on {counted(len(failed), 'request')} of a "
+            f"batch; the last time: {worst.fault}. What it answered before is kept."
+        )
 
-    def _limit(self, notes: sqlite3.Connection) -> float:
+    def _limit(self, notes: BatchNotes) -> float:
         """Return how many tokens may wait at the server: the setting, or what its refusals say."""
-        row = notes.execute("SELECT tokens FROM sizes WHERE tag = ?", (self._model,)).fetchone()
-        return min((row or (math.inf,))[0], self._server.batch_tokens or math.inf)
+        return min(notes.limit(), self._server.batch_tokens or math.inf)
 
-    async def _look(self, session: aiohttp.ClientSession, notes: sqlite3.Connection, tag: str) -> None:
+    async def _look(self, session: aiohttp.ClientSession, notes: BatchNotes, tag: str, identity: str | None) -> None:
         """Collect a batch that has ended. One that was noted and never made is forgotten."""
-        [(identity,)] = notes.execute("SELECT id FROM batches WHERE tag = ?", (tag,))
         identity = identity or await self._find(session, tag)
         if identity is None:
             self._close(notes, tag, [], None)
             return
-        self._note_made(notes, tag, identity)
+        notes.set_identity(tag, identity)
         try:
             batch = await self._json(session, "GET", f"/batches/{identity}")
             state = str(batch.get("status"))
@@ -173,41 +153,31 @@ class BatchGenerator:
             ) from None
         if what == "ended":
             lines = [line for content in contents for line in content.split(b"\n") if line.strip()]
-            rows, broken = [row for row in map(self._row_of, lines) if row], [*filterfalse(self._row_of, lines)]
+            entries, broken = [*filter(None, map(self._entry, lines))], [*filterfalse(self._entry, lines)]
             why = f"the batch is {state} {json.dumps(batch['errors']) if batch.get('errors') else ''}".strip()
             if broken:
                 what = f"{counted(len(broken), 'line')} of the replies in the batch {shown(identity)} cannot be read"
                 note(f"{self.name}: {what}, such as {shown(broken[0].decode(errors='replace'), 60)!r}.", loud=True)
-            is_full = not rows and refusal(why) == "waiting" and self._lower(notes, tag, why)
-            self._close(notes, tag, rows, None if is_full else shown(why), are_all_read=not broken)
+            is_full = not entries and refusal(why) == "waiting" and self._lower(notes, tag, why)
+            self._close(notes, tag, entries, None if is_full else shown(why), are_all_read=not broken)
 
-    def _lower(self, notes: sqlite3.Connection, tag: str, why: str) -> bool:
+    def _lower(self, notes: BatchNotes, tag: str, why: str) -> bool:
         """Note how many tokens may wait at a server that refuses a batch for that: what it says, or half of those.
 
         False for a single request, which fails like any other.
         """
-        [(tokens, count)] = notes.execute(_SIZE, (tag,))
+        tokens, count = notes.size(tag)
         limits = (_SHARE * float(re.sub(r"\D", "", number)) for number in _LIMIT.findall(why))
-        limit = min((limit for limit in limits if limit < tokens), default=tokens / 2)
-        with notes:
-            notes.execute("INSERT OR REPLACE INTO sizes VALUES (?, ?, ?)", (self._model, self._model, limit))
-        return bool(count > 1)
+        notes.set_limit(min((limit for limit in limits if limit < tokens), default=tokens / 2))
+        return count > 1
 
     def _close(
-        self, notes: sqlite3.Connection, tag: str, rows: Sequence[_Row], why: str | None, are_all_read: bool = True
+        self, notes: BatchNotes, tag: str, lines: Sequence[BatchLine], why: str | None, are_all_read: bool = True
     ) -> None:
-        """Note what came of a batch, all of it or nothing; ``why`` requests have no reply, None: it was never made."""
-        with notes:
-            *amounts, owner = notes.execute("SELECT cost, tokens, ledger FROM batches WHERE tag = ?", (tag,)).fetchone()
-            change = "reply = coalesce(reply, ?), failures = failures + ?, fault = ?"  # a good line is never lost
-            notes.executemany(f"UPDATE requests SET {change} WHERE key = ? AND tag = ?", [(*row, tag) for row in rows])
-            if why is not None:
-                again = "failures = failures + 1, fault = coalesce(fault, ?)"
-                notes.execute(f"UPDATE requests SET {again} WHERE tag = ? AND reply IS NULL", (why, tag))
-            notes.execute("UPDATE requests SET tag = NULL WHERE tag = ?", (tag,))
-            notes.execute("DELETE FROM batches WHERE tag = ?", (tag,))
-        ledger, reserve = self._account.ledger, Amount(*amounts)
-        counts = [counts_of(reply.encode()) for reply, *_ in rows if reply]
+        """Note and pay what came of a batch; ``why`` requests have no reply, None: it was never made."""
+        reserve, owner = notes.close(tag, lines, why)
+        ledger = self._account.ledger
+        counts = [counts_of(line.reply.encode()) for line in lines if line.reply]
         cost = Amount.total(self._account.actual(count, Amount()) for count in counts)
         if not are_all_read or not all(count.prompt_tokens for count in counts):
             cost = Amount(*map(max, cost, reserve))
@@ -219,8 +189,8 @@ class BatchGenerator:
                 f"{reserve.tokens:,.0f}"
             )
 
-    def _row_of(self, line: bytearray) -> _Row | None:
-        """Return reply, more failures, fault and key of a line of an output or error file; None of another one."""
+    def _entry(self, line: bytearray) -> BatchLine | None:
+        """Return what a line of an output or error file says; None of another line."""
         try:
             entry = json.loads(line)
             key, response = bytes.fromhex(entry["custom_id"]), entry.get("response") or {}
@@ -228,16 +198,16 @@ class BatchGenerator:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
         if status == 200 or refusal_of(status, body.encode())[0] in ("withheld", "long"):
-            return body, 0, None, key
+            return BatchLine(body, 0, None, key)
         fault = self._chat.fault(status, body.encode(), {}) if status >= 300 else None
         if isinstance(fault, SettingsError):
-            return None, _FOR_GOOD, str(fault), key
-        return None, 0, str(fault or shown(json.dumps(entry.get("error")))), key
+            return BatchLine(None, _FOR_GOOD, str(fault), key)
+        return BatchLine(None, 0, str(fault or shown(json.dumps(entry.get("error")))), key)
 
     async def _hand_over(
         self,
         session: aiohttp.ClientSession,
-        notes: sqlite3.Connection,
+        notes: BatchNotes,
         requests: Sequence[ChatRequest],
         positions: dict[bytes, int],
         on_reply: OnReply,
@@ -249,22 +219,21 @@ class BatchGenerator:
 
         What is on disk then is forgotten here: else it would be given out again once it was deleted there.
         """
-        replies = [row for row in select_keys(notes, _ROWS, [*positions]) if row[3] is not None]
-        origin = await self._replica.ask_origin(session) if replies else ""
+        replied = [request for request in notes.requests(positions) if request.reply is not None]
+        origin = await self._replica.ask_origin(session) if replied else ""
         commits: dict[bytes, Future[None]] = {}
         collected_keys, again, lost_keys = set(), [], []
         faults: list[SettingsError] = []
-        for key, _, failures, reply, _ in replies:
+        for key, _, failures, reply, _ in replied:
             try:
-                completion = self._chat.parse(reply.encode(), 400)
+                completion = self._chat.parse((reply or "").encode(), 400)
             except PassingFault as fault:
                 again.append((str(fault), key))
                 continue
             except SettingsError as fault:  # raised below: the replies behind it are paid for
                 faults.append(fault)
-                lost_keys += (
-                    [key] if isinstance(fault, UnaskedThoughts) else []
-                )  # others may be read, by other settings
+                if isinstance(fault, UnaskedThoughts):  # others may be read, by other settings
+                    lost_keys.append(key)
                 continue
             completion = self._chat.fitted(completion, requests[positions[key]])
             if completion.is_empty and not failures:
@@ -277,11 +246,8 @@ class BatchGenerator:
                 commits[key] = commit
         for commit in commits.values():
             await asyncio.wrap_future(commit)
-        _forget(notes, [*commits, *lost_keys])
-        with notes:
-            notes.executemany(
-                "UPDATE requests SET reply = NULL, failures = failures + 1, fault = ? WHERE key = ?", again
-            )
+        notes.forget([*commits, *lost_keys])
+        notes.fail(again)
         if faults:
             raise faults[0]
         return collected_keys
@@ -307,22 +273,14 @@ class BatchGenerator:
             yield portion
 
     async def _submit(
-        self, session: aiohttp.ClientSession, notes: sqlite3.Connection, portion: list[tuple[bytes, bytes, Amount]]
+        self, session: aiohttp.ClientSession, notes: BatchNotes, portion: list[tuple[bytes, bytes, Amount]]
     ) -> None:
         """Make a batch. It is noted before, and found again by its tag if it is made and not noted."""
         worst, ledger = Amount.total(amount for _, _, amount in portion), self._account.ledger
         await ledger.reserve(worst, request=False)
         reserve = worst if ledger.is_capped else Amount()  # else a later build, with a cap, would take it back
         tag = uuid.uuid4().hex
-        with notes:
-            notes.execute(
-                "INSERT INTO batches VALUES (?, NULL, ?, ?, ?, ?)", (tag, time.time(), *reserve, ledger.owner)
-            )
-            notes.execute("INSERT INTO sizes VALUES (?, ?, ?)", (tag, self._model, _tokens(portion)))
-            notes.executemany(
-                "INSERT INTO requests VALUES (?, ?, 0, NULL, NULL) ON CONFLICT (key) DO UPDATE SET tag = excluded.tag",
-                [(key, tag) for key, _, _ in portion],
-            )
+        notes.add(tag, [key for key, _, _ in portion], _tokens(portion), reserve, ledger.owner)
         content = b"".join(line for _, line, _ in portion)
 
         def form() -> dict[str, Any]:
@@ -338,12 +296,7 @@ class BatchGenerator:
             batch = await self._find(session, tag)
             if batch is None:
                 raise ServerError(f"{self._chat.url} takes no batch of {self.name}: {fault}.") from None
-        self._note_made(notes, tag, batch)
-
-    @staticmethod
-    def _note_made(notes: sqlite3.Connection, tag: str, identity: str) -> None:
-        with notes:
-            notes.execute("UPDATE batches SET id = ? WHERE tag = ?", (identity, tag))
+        notes.set_identity(tag, batch)
 
     async def _find(self, session: aiohttp.ClientSession, tag: str) -> str | None:
         """Return the id of the batch with a tag; None where the server has none."""
@@ -420,14 +373,5 @@ class BatchGenerator:
             raise PassingFault(f"no answer: {shown(str(error) or type(error).__name__)}") from None
 
 
-_Row = tuple[str | None, int, str | None, bytes]
-"""Of a line of a batch: reply, more failures, fault, key."""
-
-
 def _tokens(portion: Sequence[tuple[bytes, bytes, Amount]]) -> float:
     return sum(len(line) for _, line, _ in portion) / _BYTES_A_TOKEN
-
-
-def _forget(notes: sqlite3.Connection, keys: Iterable[bytes]) -> None:
-    with notes:
-        notes.executemany("DELETE FROM requests WHERE key = ?", [(key,) for key in keys])
