@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal
 
 from quit.errors import InputError
 from quit.models.loading import load
@@ -19,13 +19,6 @@ _MODES: dict[Pooling, Literal["cls", "mean", "lasttoken"]] = {"cls": "cls", "mea
 """Our names of poolings -> those of sentence-transformers."""
 _DPR = {"DPRQuestionEncoder": "question_encoder", "DPRContextEncoder": "ctx_encoder"}
 """Class of a checkpoint of DPR -> where its BERT is."""
-
-
-class PlainOptions(TypedDict, total=False):
-    """How vectors of a plain checkpoint are made and compared: see :func:`load_encoder`."""
-
-    pooling: Pooling
-    similarity: Similarity
 
 
 def load_encoder(

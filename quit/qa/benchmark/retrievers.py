@@ -19,7 +19,6 @@ import numpy as np
 from quit.common.arrays import stored_array
 from quit.common.ids import content_hash
 from quit.errors import InputError
-from quit.models.encoders.sentence import PlainOptions
 from quit.qa.benchmark.passages import expand
 from quit.qa.benchmark.plugins import PluginContext
 from quit.qa.indexes.encoders import DenseEncoder, EmbeddedEncoder, SentenceEncoder
@@ -122,6 +121,8 @@ class SentenceRetriever(DenseRetriever):
         if not 1 <= len(names) <= 2:
             raise InputError("Name the model of a dense retriever: dense:MODEL, or dense:QUERY_MODEL,PASSAGE_MODEL.")
         settings = context.settings.benchmark
-        plain = PlainOptions(pooling=settings.pooling, similarity=settings.similarity)
-        encoder = SentenceEncoder(names[0], context.running, settings.query_prompts.get(names[0]), **plain)
-        super().__init__(context, encoder, *(SentenceEncoder(name, context.running, **plain) for name in names[1:]))
+        encoder_of = partial(
+            SentenceEncoder, settings=context.running, pooling=settings.pooling, similarity=settings.similarity
+        )
+        encoder = encoder_of(names[0], prompt=settings.query_prompts.get(names[0]))
+        super().__init__(context, encoder, *map(encoder_of, names[1:]))

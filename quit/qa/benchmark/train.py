@@ -98,8 +98,7 @@ def _two_towers(base: str, examples: Triples, settings: QaSettings, folder: Path
 
 def _encoder(name: str, settings: QaSettings) -> SentenceTransformer:
     benchmark = settings.benchmark
-    pooled = {"pooling": benchmark.pooling, "similarity": benchmark.similarity}
-    return load_encoder(name, device=benchmark.device, **pooled)
+    return load_encoder(name, device=benchmark.device, pooling=benchmark.pooling, similarity=benchmark.similarity)
 
 
 def _vector_trainer(
