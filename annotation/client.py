@@ -14,10 +14,12 @@ import httpx
 
 from quit.annotation.server import stored_account
 from quit.common.endpoints import UNTRUSTED, is_local, secret_of
+from quit.common.extras import importing
 from quit.common.retries import with_retries
-from quit.errors import InputError, ServerError, SettingsError, importing, shell_word
+from quit.errors import InputError, ServerError, SettingsError
 from quit.settings import Review
 from quit.text.secrets import register_secret, shown
+from quit.text.words import shell_word
 
 with importing("Review"):
     from label_studio_sdk import LabelStudio

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from quit.common.endpoints import address
-from quit.errors import SettingsError, Waiting, require
+from quit.common.extras import require
+from quit.errors import SettingsError, Waiting
 from quit.library.results import JobResult
 
 _T = TypeVar("_T")

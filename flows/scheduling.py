@@ -19,10 +19,11 @@ from prefect.runtime import deployment, flow_run
 from prefect.states import Completed
 from prefect.utilities.timeout import timeout
 
+from quit.common.faults import without_secrets_in_errors
 from quit.common.logs import without_secrets_in_logs
 from quit.common.progress import Listener, listening
 from quit.common.retries import with_retries
-from quit.errors import QuitError, Waiting, without_secrets_in_errors
+from quit.errors import QuitError, Waiting
 from quit.flows.liveness import alive
 from quit.flows.server import server_watched
 from quit.library.results import JobResult

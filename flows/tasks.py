@@ -8,7 +8,7 @@ from typing import TypeVar, TypeVarTuple
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from quit.errors import without_secrets_in_errors
+from quit.common.faults import without_secrets_in_errors
 
 _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")

@@ -18,12 +18,13 @@ from typer.core import TyperGroup
 
 from quit.commands.declaring import Group
 from quit.common.estimate import span
+from quit.common.faults import fault_of_a_file, fault_of_the_machine
 from quit.common.logs import without_secrets_in_logs
 from quit.common.progress import is_heard, saying
 from quit.common.stopping import end_with, exit_code, handling_interrupts
 from quit.common.telemetry import without_telemetry
 from quit.common.terminal import echo, say
-from quit.errors import InputError, QuitError, SettingsError, fault_of_a_file, fault_of_the_machine
+from quit.errors import InputError, QuitError, SettingsError
 from quit.text.secrets import without_secrets
 from quit.version import __version__
 

@@ -10,7 +10,6 @@ from rich.markup import escape
 from quit.common.rows import Row
 from quit.engine.reading import settings_of
 from quit.engine.usage import origin_lines, origins
-from quit.errors import shell_word
 from quit.release.view import embedded_labels
 from quit.render import terminal
 from quit.render.table import Table, number
@@ -19,7 +18,7 @@ from quit.status.partial import asked_tables, partly_asked
 from quit.status.replies import cut_notes, readers_table, replies_table
 from quit.status.stages import stages_table
 from quit.status.summary import summary
-from quit.text.words import counted
+from quit.text.words import counted, shell_word
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,7 @@ from quit.commands import options
 from quit.commands.declaring import Group
 from quit.commands.options import open_workspace, show
 from quit.common.rows import Row
-from quit.errors import shell_word
+from quit.text.words import shell_word
 
 override = Group("Overrule findings of the leakage filter; the next build applies it.")
 

@@ -11,9 +11,9 @@ import typer
 from quit.commands import options
 from quit.commands.declaring import Group
 from quit.commands.options import open_workspace, show, working
-from quit.errors import GateError, SettingsError, check_known, shell_word
+from quit.errors import GateError, SettingsError, check_known
 from quit.render.table import Table
-from quit.text.words import counted
+from quit.text.words import counted, shell_word
 
 if TYPE_CHECKING:
     from quit.library.results import ReleaseFacts

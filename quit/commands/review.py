@@ -13,8 +13,8 @@ from quit.commands import options
 from quit.commands.declaring import Group
 from quit.commands.options import open_workspace, show, working
 from quit.common.terminal import echo
-from quit.errors import QuitError, shell_word
-from quit.text.words import counted
+from quit.errors import QuitError
+from quit.text.words import counted, shell_word
 
 if TYPE_CHECKING:
     from quit.annotation.client import Server

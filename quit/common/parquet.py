@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from quit.common.columns import is_in, plain
+from quit.common.faults import fault_of_the_machine
 from quit.common.ranges import WHOLE, Range
-from quit.errors import InputError, QuitError, fault_of_the_machine
+from quit.errors import InputError, QuitError
 
 UNREADABLE = (OSError, pa.ArrowException, ValueError, OverflowError)
 """Errors of reading a damaged file; the last two for texts that are not UTF-8 and dates that Python does not have."""

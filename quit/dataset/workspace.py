@@ -12,13 +12,14 @@ from quit.dataset.release import ReaderInfo
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import origins
 from quit.engine.workspace import Workspace
-from quit.errors import WorkspaceError, shell_word
+from quit.errors import WorkspaceError
 from quit.review.audit import audit_figures
 from quit.review.people import Verification, verification
 from quit.settings import without
 from quit.sources import SOURCES
 from quit.stages.identities import reader_identity
 from quit.stages.order import STAGES
+from quit.text.words import shell_word
 from quit.version import __version__
 
 

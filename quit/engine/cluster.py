@@ -18,13 +18,15 @@ from typing import Any, cast
 
 import pyarrow as pa
 
+from quit.common.extras import importing
+from quit.common.faults import fault_of_the_machine
 from quit.common.progress import LOOK_SECONDS, note
 from quit.common.ranges import Range
 from quit.engine import workers
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.engine.workers import LostPlace, LostWorker
-from quit.errors import QuitError, ServerError, SettingsError, fault_of_the_machine, importing
+from quit.errors import QuitError, ServerError, SettingsError
 from quit.models.generation.base import ChatRequest, Completion
 from quit.settings import JudgeSettings, ReaderSettings, RunSettings, Settings
 from quit.settings.runner import ray_address

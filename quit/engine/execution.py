@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import threadpool_limits
 
+from quit.common.faults import without_secrets_in_errors
 from quit.common.progress import LOOK_SECONDS, build_begins, note, shards_done
 from quit.common.ranges import Range
 from quit.common.tasks import Step, directly
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
-from quit.errors import Stopped, Waiting, without_secrets_in_errors
+from quit.errors import Stopped, Waiting
 from quit.settings.runner import ray_address
 from quit.stages.order import STAGES
 from quit.stages.stage import Stage, Tables

@@ -21,8 +21,9 @@ from typing import Any, Self, cast
 from quit import contracts
 from quit.common.files import files_below, known_checksum, remove_leftovers, write_json
 from quit.common.state_files import Build, read_state
-from quit.errors import InputError, WorkspaceError, refuse_newer, shell_word
+from quit.errors import InputError, WorkspaceError, refuse_newer
 from quit.settings import file_of
+from quit.text.words import shell_word
 
 MARKER = "workspace.json"
 CHANGING = (

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from quit.common.faults import is_too_little_memory
 from quit.common.files import files_below, writing
 from quit.common.progress import note
 from quit.common.ranges import WHOLE, Range, ranges
@@ -23,7 +24,7 @@ from quit.engine.reading import Request
 from quit.engine.repair import clear_damage_marker, discard_damaged, rebuilt_identically
 from quit.engine.usage import record
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, WorkspaceError, is_too_little_memory, shell_word
+from quit.errors import InputError, WorkspaceError
 from quit.models.factory import Models
 from quit.models.generation.meter import Count
 from quit.settings import Settings
@@ -31,7 +32,7 @@ from quit.sources import SourceRef, read_sources
 from quit.stages.collect import collect_stage
 from quit.stages.labelling.design import check_hint_counts
 from quit.stages.stage import Context, Tables
-from quit.text.words import counted
+from quit.text.words import counted, shell_word
 
 _LEAVING = {
     "filter": ("usable_hints", "the hints of {} give the answer away."),

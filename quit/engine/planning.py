@@ -16,12 +16,13 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.plan import check_labelers
 from quit.engine.reading import as_built, settings_of
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, SettingsError, WorkspaceError, shell_word
+from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.models.user_classes import as_recorded
 from quit.settings import Settings, flatten, load, of_section
 from quit.sources import SOURCES, SourceRef, parse_source
 from quit.stages.order import STAGES
 from quit.stages.split import read_pins
+from quit.text.words import shell_word
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _NAMED = ("readers", "servers")

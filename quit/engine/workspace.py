@@ -32,7 +32,8 @@ from quit.engine.location import Location
 from quit.engine.logs import Log
 from quit.engine.parts import describe, fault_of, part_name, write_part
 from quit.engine.reading import CurrentRun, CurrentRuns, TableReader
-from quit.errors import WorkspaceError, shell_word
+from quit.errors import WorkspaceError
+from quit.text.words import shell_word
 
 
 class StageRun(NamedTuple):

@@ -14,9 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quit.common.extras import require
 from quit.common.progress import note
 from quit.common.tasks import Step, directly
-from quit.errors import CapReached, require
+from quit.errors import CapReached
 from quit.library.results import JobResult, ReleaseFacts
 
 if TYPE_CHECKING:

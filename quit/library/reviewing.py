@@ -8,13 +8,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
-from quit.annotation.reports import PullReport, PushReport
 from quit.common.progress import note
 from quit.common.tasks import Step, directly
 from quit.errors import InputError, SettingsError, check_known
 from quit.library.results import JobResult
 
 if TYPE_CHECKING:
+    from quit.annotation.reports import PullReport, PushReport
     from quit.engine.pipeline import Pipeline
     from quit.engine.workspace import Workspace
     from quit.review.apply import ApplyReport

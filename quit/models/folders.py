@@ -8,8 +8,9 @@ from functools import cache
 from pathlib import Path
 
 from quit.common.cache import ContentStore, cache_folder, content_key
+from quit.common.extras import require
 from quit.common.files import file_checksum, file_mark, files_to_read, is_settled
-from quit.errors import MissingDependency, require
+from quit.errors import MissingDependency
 
 PUBLISHED = "all-MiniLM-L6-v2"
 """Name of the published model, which the package carries."""

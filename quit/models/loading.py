@@ -7,7 +7,8 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Generic, TypeVar
 
-from quit.errors import InputError, SettingsError, importing
+from quit.common.extras import importing
+from quit.errors import InputError, SettingsError
 from quit.models.fetching import FETCHABLE, fetched_folder
 from quit.models.folders import PUBLISHED, folder_checksum, minilm_folder
 

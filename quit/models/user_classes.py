@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from quit.common.faults import fault_of_the_machine
 from quit.common.progress import note
-from quit.errors import InputError, QuitError, ServerError, SettingsError, fault_of_the_machine
+from quit.errors import InputError, QuitError, ServerError, SettingsError
 from quit.models.generation.base import canonical
 from quit.settings import JudgeSettings, ReaderSettings, Settings, load
 from quit.settings.runner import ray_address
@@ -134,7 +135,7 @@ def user_model(spec: ReaderSettings | JudgeSettings) -> Any:
 def user_code(what: str, fault: type[QuitError] = InputError, remark: str = "") -> Iterator[None]:
     """Raise any error of a user's code in this block as a ``fault`` whose message is ``what``, the error and
     ``remark``. An error of the system becomes a :class:`ServerError`; a package that is not installed and too little
-    memory have the errors of :func:`quit.errors.fault_of_the_machine`."""
+    memory have the errors of :func:`quit.common.faults.fault_of_the_machine`."""
     try:
         yield
     except (QuitError, MemoryError):

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+from quit.common.extras import missing_extra
 from quit.engine.reading import as_built
 from quit.engine.workspace import Workspace
-from quit.errors import QuitError, missing_extra
+from quit.errors import QuitError
 from quit.models.generation.serving import check, servings
 from quit.settings import Settings, load
 from quit.text.words import counted
@@ -68,7 +69,7 @@ def _version(package: str) -> str:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        if missing := missing_extra(ModuleNotFoundError(name=package), "What uses it"):
+        if missing := missing_extra(package, "What uses it"):
             return f"not installed. {missing}"
         raise
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from quit.common.rows import grouped
-from quit.errors import InputError, SettingsError, shell_word
+from quit.errors import InputError, SettingsError
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator
 from quit.qa.indexes.built import BuiltCorpus
@@ -20,6 +20,7 @@ from quit.retrieval.hybrid import Bm25Stage, FusedStage
 from quit.retrieval.lexical import Bm25
 from quit.retrieval.protocols import FirstStage
 from quit.settings import JudgeSettings, ReaderSettings
+from quit.text.words import shell_word
 
 
 @dataclass(frozen=True, slots=True)

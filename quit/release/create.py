@@ -19,7 +19,7 @@ from quit.dataset.workspace import provenance_of, verification_of
 from quit.engine.pipeline import Pipeline
 from quit.engine.questions import decision_counts
 from quit.engine.usage import origins
-from quit.errors import WorkspaceError, shell_word
+from quit.errors import WorkspaceError
 from quit.models.language_models import judge_prompt, reader_prompts
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.protocols import Encoder
@@ -27,6 +27,7 @@ from quit.release.freezing import Created, check_target, entry_of, facts_of, put
 from quit.release.gates import GateResult, Subject, check, coverage, tell_paraphrases
 from quit.release.subjects import set_aside_count, subject_of
 from quit.settings import ReaderSettings, Settings
+from quit.text.words import shell_word
 
 WRITERS = 2
 """Tables written at a time."""

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from quit.common.extras import importing
 from quit.common.files import replacing, writing
-from quit.errors import importing
 
 MARKS, DASHES = "osv^D<>P", ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (6, 3)))
 VARIABLES = "ink grid train dev test easy medium hard bar rest s1 s2 s3 s4 s5 s6".split()

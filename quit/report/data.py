@@ -17,7 +17,7 @@ from quit.dataset.statistics import statistics_of
 from quit.engine.reading import TableReader
 from quit.engine.usage import spent, totals
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, shell_word
+from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
 from quit.release.show import imported_lines
 from quit.release.view import embedded_labels, shown_judge, shown_readers, shown_releases
@@ -36,6 +36,7 @@ from quit.status.notes import small_pool, type_agreement
 from quit.status.partial import partly_asked
 from quit.status.replies import reply_counts
 from quit.status.summary import usage_table
+from quit.text.words import shell_word
 from quit.version import __version__
 
 Figure = TypeVar("Figure")

@@ -9,8 +9,9 @@ from quit.common.rows import sql_rows
 from quit.engine.pipeline import Pipeline
 from quit.engine.questions import decision_counts
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, shell_word
+from quit.errors import InputError
 from quit.review.store import ReviewStore
+from quit.text.words import shell_word
 
 _SUMS = ("labels_up", "labels_down", "answers_added", "answers_removed")
 

@@ -21,8 +21,9 @@ from quit.common.rows import Row, tuples
 from quit.engine.logs import KEY, WITHDRAWN, Log, in_force
 from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, check_known, did_you_mean, shell_word
+from quit.errors import InputError, check_known, did_you_mean
 from quit.sources.lines import json_lines
+from quit.text.words import shell_word
 
 KINDS: dict[str, tuple[str, ...]] = {"leak": ("leak", "no_leak")}
 """Kind of override to the decisions that a person can take. A new kind is a line here and a stage that applies it."""

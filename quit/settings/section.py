@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, field_validator
 
-from quit.errors import shell_word
+from quit.text.words import shell_word
 
 MAX_NUMBER = 10**15
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from quit import contracts
 from quit.common.progress import note
 from quit.common.rows import grouped, tuples
-from quit.errors import all_of
+from quit.common.tasks import all_of
 from quit.models.judges import Ruling, rule
 from quit.models.protocols import Judge, JudgeItem, Reader
 from quit.models.readers.cleaning import as_written

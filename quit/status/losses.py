@@ -8,14 +8,13 @@ from typing import Any
 
 from quit.common.rows import Row, sql_rows
 from quit.engine.workspace import Workspace
-from quit.errors import shell_word
 from quit.evaluate.labels import SPLITS
 from quit.models.equivalence.bem import is_bem
 from quit.render.table import plain_name, share
 from quit.stages.collect import collect_stage
 from quit.stages.filter import filter_stage
 from quit.stages.order import STAGES
-from quit.text.words import counted
+from quit.text.words import counted, shell_word
 
 PAPER_LOSSES = 442, 17645
 """Questions that the paper's filter left out, of how many (3.1.2): 17,203 remain."""

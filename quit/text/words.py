@@ -1,9 +1,10 @@
-"""Numbers in sentences, lists of names, abbreviations, and what docstrings say."""
+"""Numbers in sentences, lists of names, paths in commands, abbreviations, and what docstrings say."""
 
 from __future__ import annotations
 
 import inspect
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,6 +29,15 @@ def first_names(names: Sequence[str], limit: int = 3) -> str:
     """
     more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more
+
+
+def shell_word(path: object) -> str:
+    """Return a path, or what stands for one, as it is typed in a command.
+
+    >>> shell_word("my data"), shell_word("data")
+    ("'my data'", 'data')
+    """
+    return shlex.quote(str(path))
 
 
 def split_names(text: str) -> list[str]:

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quit.cli import main
+from quit.common.faults import without_secrets_in_errors
 from quit.common.logs import without_secrets_in_logs
-from quit.errors import InputError, QuitError, ServerError, SettingsError, without_secrets_in_errors
+from quit.errors import InputError, QuitError, ServerError, SettingsError
 from quit.export import push
 from quit.settings import ServerSettings
 from quit.text import secrets

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quit.errors import importing
+from quit.common.extras import importing
 from quit.models.encoders.sentence import load_encoder
 from quit.models.loading import load_pretrained, load_sentence_model
 from quit.qa.benchmark.rerankers import MONOT5_WORDS, monot5_text

@@ -22,13 +22,14 @@ from typing import Any, TypedDict
 import numpy as np
 import pyarrow as pa
 
+from quit.common.extras import importing
 from quit.common.files import read_json, remove_leftovers, replacing, write_json
 from quit.common.ids import content_hash, draw
 from quit.common.manifests import fault, write_manifest
 from quit.common.parquet import parquet_writer
 from quit.common.progress import note
 from quit.common.steps import remove_steps
-from quit.errors import InputError, SettingsError, importing, refuse_newer, shell_word
+from quit.errors import InputError, SettingsError, refuse_newer
 from quit.qa.contracts.corpora import EDGES
 from quit.qa.corpora.neighbour_file import HIGHEST_HALF, read_neighbours
 from quit.qa.corpora.neighbours import Neighbours, Search, make_neighbours
@@ -36,6 +37,7 @@ from quit.qa.indexes.built import BuiltCorpus, building, is_own
 from quit.qa.indexes.vectors import PARTIAL, checkpointed_batches, write_joined
 from quit.qa.settings import FirstStages, Graph
 from quit.settings.section import set_options
+from quit.text.words import shell_word
 
 VERSION = 1
 EDGES_FILE, WEIGHTS_FILE, IDS_FILE = "edges.u32.np", "weights.f16.np", "docnos.npids"

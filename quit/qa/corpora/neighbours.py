@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from quit.common.extras import importing
 from quit.common.progress import note
-from quit.errors import SettingsError, importing
+from quit.errors import SettingsError
 from quit.qa.corpora.late import LATE_SAMPLE, CorpusTokens, LateSearch
 from quit.qa.indexes.built import BuiltCorpus
 from quit.qa.indexes.encoders import dense_encoder, device_of, encoder_kind, late_encoder

@@ -17,11 +17,12 @@ from filelock import FileLock, Timeout
 from quit.common.files import read_json, write_json, writing
 from quit.common.manifests import fault
 from quit.common.parquet import rows_of
-from quit.errors import InputError, SettingsError, WorkspaceError, refuse_newer, shell_word
+from quit.errors import InputError, SettingsError, WorkspaceError, refuse_newer
 from quit.qa.contracts.corpora import CORPUS_TABLES
 from quit.qa.settings import Corpora
 from quit.retrieval.records import whole
 from quit.settings.section import set_options
+from quit.text.words import shell_word
 
 MANIFEST = "manifest.json"
 ARROW = "documents.arrow"

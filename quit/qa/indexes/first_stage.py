@@ -23,7 +23,7 @@ from quit.common.ids import content_hash
 from quit.common.manifests import fault, write_manifest
 from quit.common.progress import note
 from quit.common.steps import remove_steps
-from quit.errors import InputError, shell_word
+from quit.errors import InputError
 from quit.qa.indexes import vectors
 from quit.qa.indexes.built import BuiltCorpus, building
 from quit.qa.indexes.encoders import DenseEncoder, SparseEncoder, dense_encoder, device_of, encoder_kind, sparse_encoder
@@ -34,6 +34,7 @@ from quit.retrieval.lexical import Bm25, Postings, best
 from quit.retrieval.protocols import FirstStage, Ranking
 from quit.retrieval.search import nearest
 from quit.settings.section import set_options
+from quit.text.words import shell_word
 
 VERSION = 2
 MANIFEST = "index.json"

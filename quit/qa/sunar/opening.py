@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from quit.common.progress import note
 from quit.common.rows import tuples
-from quit.errors import InputError, SettingsError, shell_word
+from quit.errors import InputError, SettingsError
 from quit.models.factory import Models
 from quit.qa.corpora.graph import NeighbourhoodGraph
 from quit.qa.indexes.built import BuiltCorpus
@@ -22,6 +22,7 @@ from quit.qa.sunar.queries import Query, of_corpus, of_file
 from quit.qa.sunar.retrieval import NOTHING, SearchStack, Untitled
 from quit.retrieval.protocols import FirstStage, Ranking, Scorer
 from quit.sources.fields import quote
+from quit.text.words import shell_word
 
 
 def open_queries(
