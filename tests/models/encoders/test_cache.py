@@ -1,9 +1,10 @@
 """The encoder that remembers: the wrapped encoder's own bits, each text encoded once, by whatever process and
 workspace."""
 
-from pathlib import Path
+from pathlib import sqlite3
 
 import numpy as np
+import Path
 import pytest
 
 from quit.common.cache import ContentStore
@@ -51,7 +52,8 @@ def test_tokens_bring_sentence_vectors_with_them(store: ContentStore) -> None:
     model = MiniLM()
     encoder = CachingEncoder(model, store=store)
     encoder.encode_tokens(TEXTS)
-    assert store.facts()["entries"] == 2 * len(set(TEXTS))
+    with sqlite3.connect(store.path) as database:
+        assert database.execute(f"SELECT count(*) FROM {store.table}").fetchone() == (2 * len(set(TEXTS)),)
     assert encoder.encode(TEXTS).tobytes() == model.encode(TEXTS).tobytes()
     sentences, tokens = model.encode_both(TEXTS)
     assert np.stack(sentences).tobytes() == model.encode(TEXTS).tobytes()
