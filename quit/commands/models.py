@@ -11,6 +11,7 @@ import typer
 from quit.commands import options
 from quit.commands.declaring import Group
 from quit.commands.options import load_settings, show
+from quit.common.endpoints import address
 from quit.common.terminal import echo
 from quit.errors import SettingsError, did_you_mean
 from quit.text.words import counted
@@ -35,7 +36,7 @@ def serve(profile: options.NamedProfile = "paper", set_: options.Set = None) -> 
         for command in serving.commands:
             echo(shlex.join(command))
         if not serving.commands:
-            echo(f"# not ours to start: {', '.join(serving.server.urls())}")
+            echo(f"# not ours to start: {', '.join(map(address, serving.server.urls()))}")
     if any(serving.commands for serving in servers):
         echo(
             "# Not known here: your GPUs, and what fits on them. Each server takes 0.9 of the first GPU's memory; name"

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import os
 import re
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from quit.errors import SettingsError
 from quit.text.secrets import register_secret
 
+_SECRET = re.compile(r"key|token|secret|code|sig|pass|pwd|auth", re.IGNORECASE)
 UNTRUSTED = "Name the file of its certificate, or of who signed it, in SSL_CERT_FILE: it is not trusted here."
 """The remedy where a server's certificate cannot be verified."""
 
@@ -22,6 +23,13 @@ def address(url: str) -> str:
         return ""
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}{parts.path}".rstrip("/")
+
+
+def secrets_in(url: str) -> list[str]:
+    """Return what only its owner may read of a URL: user or password, and values of a query that sound like keys."""
+    parts = urlsplit(url)
+    values = [value for name, value in parse_qsl(parts.query) if _SECRET.search(name)]
+    return [value for value in (parts.password or parts.username, *values) if value]
 
 
 def is_local(url: str) -> bool:

@@ -11,6 +11,7 @@ from threading import Event, Thread
 from typing import Any
 
 from quit.text.invisible import visible
+from quit.text.secrets import without_secrets
 
 LOOK_SECONDS = 5.0
 """Seconds between looks at work that has not reported."""
@@ -60,6 +61,7 @@ def note(text: str, loud: bool = False) -> None:
 
     What is ``loud`` goes to stderr where nobody listens.
     """
+    text = without_secrets(text)
     for listener in _listeners:
         listener.noted(text, loud)
     if loud and not _listeners:

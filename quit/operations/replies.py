@@ -8,6 +8,7 @@ from dataclasses import replace
 from http.client import HTTPException
 from urllib.error import HTTPError
 
+from quit.common.endpoints import address
 from quit.common.progress import note
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
@@ -86,8 +87,8 @@ def _tell_origins(pipeline: Pipeline, models: dict[str, _Model]) -> None:
         spec = models.get(row["model"])
         if spec is None:
             continue
-        address = row["origin"].partition(" ")[0]
-        if address not in [shown(url.rstrip("/")) for url in pipeline.settings.server(spec.server or "").urls()]:
+        addresses = map(address, pipeline.settings.server(spec.server or "").urls())
+        if row["origin"].partition(" ")[0] not in addresses:
             date = time.strftime("%Y-%m-%d", time.localtime(row["last"]))
             text = f"{counted(row['replies'], 'kept reply', 'kept replies')} of {spec.model} come from {row['origin']}"
             note(f"{text}, {date}. To ask again: --fresh-replies, fresh_replies=True", loud=True)

@@ -309,7 +309,7 @@ class RunSettings(Section):
     max_refused: float = Field(0.02, ge=0, le=1)
     """Share of a stage's prompts that a server may refuse, for their content or length, until the build stops; five are
     always allowed. A refused prompt's reply is `NO ANSWER`, as is one at which the server always
-    fails (HTTP 500) while it answers others."""
+    fails while it answers others."""
 
     @field_validator("runner")
     @classmethod

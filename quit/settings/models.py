@@ -7,12 +7,14 @@ import re
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 
-from quit.common.endpoints import UNTRUSTED, secret_of
+from quit.common.endpoints import UNTRUSTED, secret_of, secrets_in
 from quit.errors import SettingsError
 from quit.settings.section import File, Prompt, Section, Variable
+from quit.text.secrets import register_secret
 
+_KEY = re.compile(r"api.?key|secret|password|authorization", re.IGNORECASE)
 LANGUAGE_MODELS = ("server", "vllm", "transformers")
 """Kinds of readers and judges that are language models."""
 
@@ -65,6 +67,15 @@ class LanguageModel(Section):
     """Price of a million prompt tokens served from a prefix cache; `price_prompt` if not given."""
     price_completion: float = Field(0.0, ge=0)
     """Price of a million completion tokens."""
+
+    @field_validator("extra")
+    @classmethod
+    def _no_key(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if keys := [name for name in value if _KEY.search(name)]:
+            raise ValueError(
+                f"it has {keys[0]!r}, and settings are published: name the variable of the key (api_key_env)"
+            )
+        return value
 
     @property
     def recorded_identity(self) -> str | None:
@@ -155,7 +166,8 @@ class ServerSettings(Section):
     base_urls: tuple[str, ...] = ()
     """Base URLs such as http://127.0.0.1:8000/v1, one per replica."""
     base_url_env: Variable | None = None
-    """Environment variable of base URLs, separated by commas."""
+    """Environment variable of base URLs, separated by commas: for addresses with a password or a key, which nothing
+    shows or keeps."""
     api_key_env: Variable | None = None
     """Environment variable of its API key."""
     api_key_needed: bool = True
@@ -214,6 +226,11 @@ class ServerSettings(Section):
     def urls(self) -> list[str]:
         """Return the replicas' base URLs. Raises :class:`SettingsError` where there is none."""
         urls = list(self.base_urls)
+        if any(map(secrets_in, filter(_is_address, urls))):
+            raise SettingsError(
+                f"Server {self.name!r}: an address in base_urls holds a password or a key, and settings are published "
+                "with a dataset. Put the whole address into an environment variable, and name that in base_url_env."
+            )
         if self.base_url_env:
             urls = [each.strip() for each in os.environ.get(self.base_url_env, "").split(",") if each.strip()] or urls
         if not urls:
@@ -225,4 +242,6 @@ class ServerSettings(Section):
                 raise SettingsError(
                     f"Server {self.name!r}: {url!r} is not an address; write it as http://127.0.0.1:8000/v1."
                 )
+            for secret in secrets_in(url):
+                register_secret(secret, self.base_url_env or "")
         return urls

@@ -208,13 +208,13 @@ class RudeServer:
             disable_nagle_algorithm = True  # headers and body are two writes: the second would wait 40 ms for an answer
 
             def do_GET(self) -> None:
-                outer.looks += self.path == "/v1/models"
-                models = outer.models if self.path == "/v1/models" else Fault(404, body=b"{}")
+                outer.looks += self.path.partition("?")[0] == "/v1/models"
+                models = outer.models if self.path.partition("?")[0] == "/v1/models" else Fault(404, body=b"{}")
                 self._answer(models, models.body or b"")
 
             def do_POST(self) -> None:
                 raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                if self.path != "/v1/chat/completions":
+                if self.path.partition("?")[0] != "/v1/chat/completions":
                     self._answer(failure(404), _error(f"no such path: {self.path}", 404))
                     return
                 payload = json.loads(raw)

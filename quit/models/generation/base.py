@@ -18,6 +18,7 @@ from quit.models.prompting import PromptTemplate
 
 CHOICE = "answer"  # the field of a constrained reply
 FILTERED = "content_filter"  # finish reason of a reply that the vendor withheld
+FAILED = f"{FILTERED}: failed"  # of none, where the server fails at the prompt
 _TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens", "thought_tokens")
 MAX_TOKENS = 10**9  # of one reply: more is no count
 
@@ -99,12 +100,12 @@ class Completion:
     @property
     def is_refused(self) -> bool:
         """Whether an error came in its place, which says that the prompt is refused."""
-        return self.finish_reason.startswith(f"{FILTERED}: HTTP ")
+        return self.finish_reason.startswith(f"{FILTERED}: HTTP ") or self.is_failed
 
     @property
     def is_failed(self) -> bool:
         """Whether the server failed at the prompt, each time, and answered others: not for ever, so it is not kept."""
-        return self.finish_reason.startswith(f"{FILTERED}: HTTP 500:")
+        return self.finish_reason.startswith(FAILED)
 
 
 OnReply = Callable[[int, Completion], Future[None] | None]

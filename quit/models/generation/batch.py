@@ -21,6 +21,7 @@ from typing import Any
 
 import aiohttp
 
+from quit.common.endpoints import address
 from quit.common.progress import note
 from quit.errors import ServerError, SettingsError, Waiting
 from quit.models.generation.base import ChatRequest, ModelOptions, OnReply, cache_key
@@ -63,7 +64,7 @@ class BatchGenerator:
         self._server = server
         self._account = account
         self._meter = meter
-        self._model = f"{server.urls()[0]} {options.model}"
+        self._model = f"{address(server.urls()[0])} {options.model}"
         self._chat = Chat(name, server.urls()[0], options, server, [])
         self._replica = Replica(self._chat, server.key(), meter, account)
 

@@ -36,6 +36,10 @@ _LONG = " Give the model fewer documents, words or reply tokens (max_new_tokens)
 _NAMES = 3  # model names in replies that are told
 
 
+class RefusedRequest(SettingsError):
+    """A server refuses a request for good: for its prompt, where it answers another one, or for its other fields."""
+
+
 @dataclass(eq=False)
 class Chat:
     """A model at a base URL such as ``http://127.0.0.1:8000/v1``.
@@ -109,7 +113,7 @@ class Chat:
                     "and a stream is not read. Switch that off at the server, or at the proxy before it."
                 ) from None
             raise PassingFault(
-                f"a reply that is not a chat completion ({error}): {replies.error_text(content)}"
+                f"a reply that is not a chat completion ({error}): {replies.error_text(content)}", of_prompt=True
             ) from None
         model = shown(str(reply.get("model") or ""), 80)
         if model and model not in self.model_names and len(self.model_names) < _NAMES:
@@ -129,7 +133,7 @@ class Chat:
         """Return the finish reason that a server's word means."""
         what = replies.meaning_of(self.server, "finish", word, f"{self.url} ended a reply to {self.name}")
         if what == "again":
-            raise PassingFault(f"a reply that was not finished ({shown(word)})")
+            raise PassingFault(f"a reply that was not finished ({shown(word)})", of_prompt=True)
         return replies.withheld(word) if what == "withheld" else what
 
     def _refused(self, status: int, content: bytes | bytearray) -> Completion | None:
@@ -169,7 +173,7 @@ class Chat:
             )
         if status in _AGAIN:
             wait = min(retry_after(headers.get("Retry-After")) or 0.0, _RETRY_AFTER_CAP)
-            is_free, of_prompt = status in _NOT_BEGUN, status == 500
+            is_free, of_prompt = status in _NOT_BEGUN, status not in OVERLOADED
             return PassingFault(message, wait, status in OVERLOADED, is_free=is_free, of_prompt=of_prompt)
         if is_about_key(status, content):
             return SettingsError(f"{self.url} refuses the API key of {self.name} ({message}). {self.server.key_remedy}")
@@ -179,7 +183,7 @@ class Chat:
                 f"{self.url} has no model {self.options.model!r} or no chat completions ({message}). "
                 f"Its models: curl {endpoint(self.url, '/models')}.{hint}"
             )
-        return SettingsError(f"{self.url} refuses a request of {self.name}: {message}.{self._cure(message)}")
+        return RefusedRequest(f"{self.url} refuses a request of {self.name}: {message}.{self._cure(message)}")
 
     def _cure(self, message: str) -> str:
         """Return the advice for a request that is refused for good: the setting that leaves out what is refused."""

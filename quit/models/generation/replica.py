@@ -16,12 +16,12 @@ from typing import Any
 
 import aiohttp
 
-from quit.common.endpoints import proxy_of
+from quit.common.endpoints import address, proxy_of
 from quit.common.progress import note
-from quit.errors import ServerError, SettingsError
+from quit.errors import QuitError, ServerError, SettingsError
 from quit.models.generation import reply as replies
 from quit.models.generation.base import ChatRequest, Completion, OnReply
-from quit.models.generation.chat import Chat
+from quit.models.generation.chat import Chat, RefusedRequest
 from quit.models.generation.ledger import Account, Amount
 from quit.models.generation.limits import limits_of, pause
 from quit.models.generation.meter import Meter
@@ -146,7 +146,7 @@ class Replica:
             entries = json.loads(await self._model_list(session) or b"")["data"]
             facts = next((entry for entry in entries if entry["id"] == self.chat.options.model), {})
         texts = (f"{name}={value}" for name, value in sorted(facts.items()) if name not in _VOLATILE and value)
-        return shown(" ".join([self.url, *texts]))
+        return shown(" ".join([address(self.url), *texts]))
 
     async def _answer(self, batch: RequestBatch, position: int) -> None:
         completion = await self._complete(batch, position)
@@ -190,8 +190,11 @@ class Replica:
                     self._say(f"{fault} (attempt {attempt} of {self.server.attempts}){wait}", seconds >= _SAY_SECONDS)
                     await asyncio.sleep(seconds)
                     continue
-                self.chat.refusal = f"{fault}. Other prompts it answers."
-                completion = Completion("", replies.withheld(str(fault)))
+                completion = self._without_reply(fault)
+            except RefusedRequest as refusal:
+                if not await self._answers(batch, body):
+                    raise
+                completion = self._without_reply(refusal)
             self._failed_connections = 0
             if self._origin is None:
                 self._origin = asyncio.ensure_future(self.ask_origin(batch.session))
@@ -204,6 +207,11 @@ class Replica:
                 return completion
             empty_replies += 1
             self.meter.add(self.name, retries=1, **completion.tokens)  # it was paid for
+
+    def _without_reply(self, fault: QuitError) -> Completion:
+        """Return what stands for the reply to a prompt that alone has a fault."""
+        self.chat.refusal = f"{str(fault).rstrip('.')}. Other prompts it answers."
+        return Completion("", replies.withheld(f"failed: {fault}"))
 
     async def _answers(self, batch: RequestBatch, body: bytes) -> bool:
         """Whether the server answers another prompt, of one word, with all else as in ``body``."""
@@ -292,9 +300,10 @@ class Replica:
         except (aiohttp.ClientError, OSError) as error:
             absent = isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError)
             what = "no connection" if absent else "the connection broke"
-            raise PassingFault(f"{what}: {shown(str(error) or type(error).__name__)}", absent=absent) from None
+            text = f"{what}: {shown(str(error) or type(error).__name__)}"
+            raise PassingFault(text, absent=absent, of_prompt=not absent) from None
         if len(content) > MAX_BYTES:
-            raise PassingFault(f"a reply of more than {MAX_BYTES >> 20} MiB")
+            raise PassingFault(f"a reply of more than {MAX_BYTES >> 20} MiB", of_prompt=True)
         return status, content
 
 

@@ -7,12 +7,13 @@ import re
 import time
 import urllib.error
 import urllib.request
+from base64 import b64encode
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
-from quit.common.endpoints import proxy_of
+from quit.common.endpoints import address, proxy_of
 from quit.common.rows import grouped
 from quit.errors import SettingsError
 from quit.models.loading import located
@@ -27,7 +28,7 @@ _CONTEXT = ("max_model_len", "context_length", "context_window", "max_context_le
 """Fields of a listed model: vLLM's, OpenRouter's, Groq's, LM Studio's, llama.cpp's."""
 _WRONG_KEY = re.compile(rb"api[_ ]?key[_ ](is )?(in|not )valid|(invalid|incorrect|wrong|missing|no)[_ ]api[_ ]?key")
 _OTHER_MATTER = re.compile(
-    rb"scope|permission|polic|guideline|moderat|countr|region|billing|credit|balance|model|content"
+    rb"scope|permission|polic|guideline|moderat|countr|region|billing|credit|balance|model|content|blocked|captcha"
 )
 MAX_MODEL_LEN = 4096  # the few-shot prompt takes about 1,000 tokens, five hints a few hundred
 
@@ -94,8 +95,12 @@ def model_names(url: str, key: str | None, timeout: float = CONNECT_SECONDS) -> 
     Anthropic takes a bearer token for chats only (https://docs.anthropic.com/en/api/models-list). Google lists
     ``models/NAME``.
     """
-    request = urllib.request.Request(endpoint(url, "/models"))
-    if key and urlsplit(url).hostname == "api.anthropic.com":
+    parts = urlsplit(endpoint(url, "/models"))
+    user, _, host = parts.netloc.rpartition("@")
+    request = urllib.request.Request(parts._replace(netloc=host).geturl())
+    if user:  # urllib would take it for a part of the host's name
+        request.add_header("Authorization", f"Basic {b64encode(unquote(user).encode()).decode()}")
+    elif key and parts.hostname == "api.anthropic.com":
         request.headers.update({"X-api-key": key, "Anthropic-version": "2023-06-01"})
     elif key:
         request.add_header("Authorization", f"Bearer {key}")
@@ -135,19 +140,19 @@ def check(serving: Serving, timeout: float = 5.0) -> tuple[bool, str, str]:
         return False, str(error), ""
     slowest = 0.0
     for url in urls:
-        began = time.monotonic()
+        began, place = time.monotonic(), address(url)
         try:
             names = model_names(url, key, timeout)
         except urllib.error.HTTPError as error:
             if refuses_key(error):
-                return False, f"{url} refuses the API key (HTTP {error.code})", serving.server.key_remedy
+                return False, f"{place} refuses the API key (HTTP {error.code})", serving.server.key_remedy
             if error.code in (401, 403):
-                return True, f"{url} answers; this key may not list its models (HTTP {error.code})", ""
-            return False, f"{url} answers HTTP {error.code}", serving.server.remedy_for()
+                return True, f"{place} answers; this key may not list its models (HTTP {error.code})", ""
+            return False, f"{place} answers HTTP {error.code}", serving.server.remedy_for()
         except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError) as error:
-            return False, f"{url} does not answer ({shown(str(error))})", serving.server.remedy_for(str(error))
+            return False, f"{place} does not answer ({shown(str(error))})", serving.server.remedy_for(str(error))
         slowest = max(slowest, time.monotonic() - began)
         if serving.model.removeprefix("models/") not in names:
-            other = f"{url} serves {shown(', '.join([*names][:5])) or 'nothing'}, not {serving.model}"
+            other = f"{place} serves {shown(', '.join([*names][:5])) or 'nothing'}, not {serving.model}"
             return False, other, "Name a model that it serves in the profile, or let it serve this one."
-    return True, f"{', '.join(urls)} serves {serving.model} ({slowest * 1000:.0f} ms)", ""
+    return True, f"{', '.join(map(address, urls))} serves {serving.model} ({slowest * 1000:.0f} ms)", ""

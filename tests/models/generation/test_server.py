@@ -23,7 +23,7 @@ from quit.models.generation import CachedGenerator, ChatRequest, Completion, Gen
 from quit.models.generation.base import ModelOptions
 from quit.models.generation.ledger import Account, Amount, Ledger
 from quit.models.generation.server import ServerGenerator
-from quit.models.generation.serving import endpoint, model_names
+from quit.models.generation.serving import Serving, check, endpoint, model_names
 from quit.models.judges import GptEvalJudge
 from quit.models.prompting import load_prompt
 from quit.models.protocols import NO_ANSWER, JudgeItem, Prompt, Reply, Verdict
@@ -41,6 +41,8 @@ QUICK = {"patience_seconds": 0.0, "timeout_seconds": 5.0}
 WITH_KEY = {"api_key_env": ACCESS, "attempts": 2, "timeout_seconds": 0.4}
 FOR_GOOD = {"400", "401", "401 with the key where messages are cut", "404", "redirect", "thinking"}
 """Faults that no further attempt would change."""
+OF_ALL = {"429", "429 with an unreadable Retry-After", "429 in a reply of 200", "the key as the answer"}
+"""Faults that have nothing to do with the prompt; after others a server is asked whether it answers another one."""
 TIME_OUT = {"hangs", "sends a byte at a time, without end"}
 SHOWN = {
     *("400", "401", "401 with the key where messages are cut", "404", "500", "502"),
@@ -48,6 +50,16 @@ SHOWN = {
     *("content that is not a text", "not finished"),
 }
 """Faults whose message quotes a text in which the key was."""
+
+
+PROMPT_FAULTS = [
+    *(rude.failure(status, "Unterminated string.") for status in (400, 413, 422, 424, 451, 499, 500, 502, 504, 520)),
+    rude.Fault(403, body=b"<html>Sorry, you have been blocked</html>"),
+    *(rude.Fault(content="", finish_reason=word) for word in ("OTHER", "MALFORMED_FUNCTION_CALL", "error")),
+    *(rude.Fault(body=body) for body in (b'{"choices": []}', b'{"choices": null}', b'{"error": {"code": 502}}')),
+    rude.Fault(body=b'{"choices": [{"message": null}]}'),
+    rude.Fault(reset=True),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +70,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 def _generator(
     *urls: str, options: ModelOptions = RUDE, meter: Meter | None = None, account: Account | None = None, **more
 ) -> ServerGenerator:
+    urls = tuple(filter(None, urls))
     return ServerGenerator("r", options, ServerSettings(name="s", base_urls=urls, **QUICK | more), meter, account)
 
 
@@ -96,7 +109,8 @@ def test_a_fault_that_stays_is_one_clear_error_without_the_key(name: str, tmp_pa
         _keep(server.base_url, tmp_path)
     message = str(raised.value)
     assert isinstance(raised.value, SettingsError if name in FOR_GOOD else ServerError), message
-    assert len(server.requests) == (1 if name in FOR_GOOD else 3 if name == "500" else 2)  # after 500: are others well?
+    attempts = 1 if name in FOR_GOOD else 2
+    assert len(server.requests) == attempts + (name == "400" or name not in FOR_GOOD | OF_ALL | TIME_OUT)
     assert server.base_url in message and len(message) < 800
     assert message.isprintable()
     assert (f"({ACCESS})" in message) == (name in SHOWN), message
@@ -364,6 +378,23 @@ def test_a_missing_key_and_an_address_that_is_none_are_named(url: str, key: str,
         _ask(1, url, api_key_env=key)
 
 
+@pytest.mark.parametrize("address", [f"http://me:{KEY}@{{}}", f"http://{{}}?api-version=1&key={KEY}"])
+def test_a_key_in_an_address_is_sent_and_neither_kept_nor_shown(address: str, tmp_path, monkeypatch, notes) -> None:
+    """Profiles are published with a dataset: such an address comes from a variable alone."""
+    with RudeServer([rude.failure(500)]) as server:
+        url = address.format(server.base_url.removeprefix("http://"))
+        with pytest.raises(SettingsError, match="base_url_env"):
+            _ask(1, url)
+        monkeypatch.setenv("WHERE", url)
+        more = {"base_url_env": "WHERE", "api_key_env": None}
+        _keep("", tmp_path, **more)
+        assert "Basic" in server.requests[0].authorization or "key=" in url
+        settings = ServerSettings(name="s", **more)
+        well, words, _ = check(Serving(("r",), "rude", settings, ()))
+        assert well and server.base_url in words
+    assert_kept(tmp_path, words, *notes)
+
+
 def test_what_is_in_flight_when_a_fault_is_told_still_comes_in() -> None:
     replies: dict[int, str] = {}
 
@@ -430,6 +461,17 @@ def test_a_replica_that_fails_leaves_its_questions_to_the_others(others: str, no
     moved = [line for line in notes if "left out for now (HTTP 500: broken)" in line and bad.base_url in line]
     if others != "bad":  # of two, either may be the first
         assert len(moved) == (others != "none")
+
+
+@pytest.mark.parametrize("fault", PROMPT_FAULTS, ids=lambda fault: str(fault.status) + fault.finish_reason)
+def test_one_prompt_that_a_server_cannot_answer_costs_its_own_reply_alone(fault: rude.Fault, notes) -> None:
+    def script(number: int, payload: object) -> rude.Fault | None:
+        return fault if _question(payload) == "Q3?" else None
+
+    with RudeServer(script, _question) as server:
+        replies = CachedGenerator(_generator(server.base_url, concurrency=1, attempts=1), None).complete(_requests(8))
+    assert [n for n, reply in enumerate(replies) if reply.is_refused] == [3]
+    assert sum("refuses a prompt of q3" in line and "Other prompts it answers" in line for line in notes) == 1
 
 
 @pytest.mark.parametrize("fails", ["for ever", "twice", "as all do", "as all do after a while"])
