@@ -183,7 +183,8 @@ class Chat:
                 f"{self.url} has no model {self.options.model!r} or no chat completions ({message}). "
                 f"Its models: curl {endpoint(self.url, '/models')}.{hint}"
             )
-        return RefusedRequest(f"{self.url} refuses a request of {self.name}: {message}.{self._cure(message)}")
+        kind = SettingsError if (cure := self._cure(message)) else RefusedRequest
+        return kind(f"{self.url} refuses a request of {self.name}: {message}.{cure}")
 
     def _cure(self, message: str) -> str:
         """Return the advice for a request that is refused for good: the setting that leaves out what is refused."""
