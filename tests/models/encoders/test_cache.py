@@ -1,10 +1,10 @@
 """The encoder that remembers: the wrapped encoder's own bits, each text encoded once, by whatever process and
 workspace."""
 
-from pathlib import sqlite3
+import sqlite3
+from pathlib import Path
 
 import numpy as np
-import Path
 import pytest
 
 from quit.common.cache import ContentStore
