@@ -9,7 +9,7 @@ None.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,8 +20,7 @@ MOST_UNDEFINED = 0.025
 """Share of the resamples that may lack the statistic: what is left out of a 95% interval on one side."""
 
 
-@dataclass(frozen=True, slots=True)
-class Association:
+class Association(TypedDict):
     """A statistic, its 95% bootstrap interval, its permutation p (two-sided if signed); None: not defined.
 
     The interval is not defined of a single group, whose resamples are all alike, and where the statistic is not in more
@@ -57,7 +56,7 @@ def associate(
         raise ValueError(f"{len(x)} values against {len(y)} labels")
     observed = statistic(x, y) if len(x) else None
     if observed is None:
-        return Association(None, None, None, None, len(x))
+        return {"value": None, "low": None, "high": None, "p": None, "items": len(x)}
     rng = np.random.default_rng(seed)
     _, codes = np.unique(np.arange(len(x)) if groups is None else np.asarray(groups), return_inverse=True)
     members = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
@@ -77,7 +76,7 @@ def associate(
     low, high = None, None
     if len(members) > 1 and resamples - len(bootstrap) <= MOST_UNDEFINED * resamples:
         low, high = np.quantile(bootstrap, (0.025, 0.975)).tolist()
-    return Association(float(observed), low, high, as_extreme / (resamples + 1), len(x))
+    return {"value": float(observed), "low": low, "high": high, "p": as_extreme / (resamples + 1), "items": len(x)}
 
 
 def spearman(values: ArrayLike, labels: ArrayLike) -> float | None:

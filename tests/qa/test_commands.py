@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from quit.qa.indexes.built import BuiltCorpus, building
+from quit.qa.folders import building
+from quit.qa.indexes.built import BuiltCorpus
 from tests.qa.corpora.worlds import built, musique_record
 from tests.rows import cases, write_lines
 from tests.running import call_quit

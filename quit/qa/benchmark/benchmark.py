@@ -31,7 +31,7 @@ from quit.qa.benchmark.results import Scores
 from quit.qa.benchmark.run import Runner, System
 from quit.qa.benchmark.stages import CheckpointedTables
 from quit.qa.benchmark.task import LabelledTask, ReleaseTask, Task, release_task
-from quit.qa.indexes.built import building
+from quit.qa.folders import building
 from quit.qa.settings import QaSettings
 from quit.qa.settings.benchmark import Benchmark
 from quit.retrieval.protocols import Documents

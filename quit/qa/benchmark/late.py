@@ -36,8 +36,8 @@ class LateRetriever:
         self._tokens = token_encoder(context)
         batch, chunk = context.settings.benchmark.batch, context.settings.benchmark.chunk
         self.identity = f"late/{VERSION['hints']}/hints/{self._tokens.identity}/batch={batch}"
-        self._most = int(self._passages.units.sizes.max())
-        self._step = max(1, chunk // 64 // self._most)  # a text has some sixty tokens
+        self._max_parts = int(self._passages.units.sizes.max())
+        self._step = max(1, chunk // 64 // self._max_parts)  # a text has some sixty tokens
         self._folder = context.cache / content_hash(self.identity, self._passages.identity, chunk)
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
@@ -51,7 +51,7 @@ class LateRetriever:
             vectors, ends = self._vectors(groups)
             first, end = np.searchsorted(units.group, [groups.start, groups.stop])
             parts = units.parts[first:end]
-            places = np.minimum(parts.indptr[:-1] + np.arange(self._most)[:, None], parts.indptr[1:] - 1)
+            places = np.minimum(parts.indptr[:-1] + np.arange(self._max_parts)[:, None], parts.indptr[1:] - 1)
             padded = parts.indices[places] - first_part  # a unit with fewer parts has its last one more than once
             for number, query in enumerate(query_tokens):
                 matches = self._matches(products(query, vectors), ends)

@@ -27,11 +27,7 @@ _COMPARED = ("corpus", "metric", "reader", "a", "b", "a - b, points", "p, random
 
 
 def page(
-    facts: Mapping[str, str],
-    results: pa.Table,
-    comparisons: pa.Table,
-    figures: pa.Table,
-    circular: Circularity,
+    facts: Mapping[str, str], results: pa.Table, comparisons: pa.Table, figures: pa.Table, circular: Circularity
 ) -> str:
     """Return the page. ``facts``: what was run, in words; the next three: the tables of these names; ``circular``:
     which models are marked."""

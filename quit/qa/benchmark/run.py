@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from quit.common.progress import advance
-from quit.common.rows import tuples
+from quit.common.rows import grouped, tuples
 from quit.dataset.dataset import Dataset
 from quit.errors import InputError
 from quit.models.protocols import Reader
@@ -215,11 +215,6 @@ def ranking_rows(questions: Sequence[str], rankings: Sequence[Ranking]) -> list[
 
 def rankings_of(table: pa.Table, questions: Sequence[str]) -> list[Ranking]:
     """Return the ranking of each question, empty where the table has no row of it."""
-    rows: dict[str, tuple[list[int], list[float]]] = {question: ([], []) for question in questions}
-    for question, row, score in tuples(table, "question_id", "row", "score"):
-        rows[question][0].append(row)
-        rows[question][1].append(score)
-    return [
-        Ranking(np.array(rows_of_question, dtype=np.int64), np.array(scores))
-        for rows_of_question, scores in rows.values()
-    ]
+    pairs = grouped((question, (row, score)) for question, row, score in tuples(table, "question_id", "row", "score"))
+    columns = [np.array(pairs.get(question, ()), dtype=np.float64).reshape(-1, 2).T for question in questions]
+    return [Ranking(rows.astype(np.int64), scores) for rows, scores in columns]

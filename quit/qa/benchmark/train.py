@@ -113,10 +113,11 @@ def _vector_trainer(
     arguments = SentenceTransformerTrainingArguments(
         batch_sampler="no_duplicates", **routes, **_arguments(settings, folder)
     )
-    inner_product: dict[str, Any] = {}
-    if model.similarity_fn_name == "dot":  # DPR: as it is searched
-        inner_product = {"scale": 1.0, "similarity_fct": util.dot_score}
-    loss = MultipleNegativesRankingLoss(model, **inner_product)
+    # DPR: as it is searched.
+    options: dict[str, Any] = (
+        {"scale": 1.0, "similarity_fct": util.dot_score} if model.similarity_fn_name == "dot" else {}
+    )
+    loss = MultipleNegativesRankingLoss(model, **options)
     return SentenceTransformerTrainer(model=model, args=arguments, train_dataset=_triples(examples), loss=loss)
 
 

@@ -109,7 +109,7 @@ def run(
     from quit.qa.bandits.policies import policies as named
     from quit.qa.bandits.rank_relevance import rank_relevance
     from quit.qa.bandits.tuning import trials_of
-    from quit.qa.indexes.built import building
+    from quit.qa.folders import building
 
     settings = load_settings(profile, [*(set_ or ()), *filter(None, [budget, runs])])
     selected = named(settings.bandits, split_names(policies))
@@ -166,7 +166,7 @@ def report(
     """
     from quit.qa.bandits.picked import FULL, reports, write_reports
     from quit.qa.bandits.policies import policies as named
-    from quit.qa.indexes.built import building
+    from quit.qa.folders import building
 
     settings = load_settings(profile, set_)
     names = split_names(policies)
@@ -212,24 +212,16 @@ def _report_tables(summary: Sequence[dict[str, Any]]) -> list[Table | str]:
     """Return the scores of each policy's reports, and what became of their sentences and verdicts."""
     measures = ("citation_support", "nugget_coverage", "sentence_support")
     counts = ("reports", "cut", "empty", "without_citation", "citations", "invented", "verdicts", "unread")
-    scores = [
-        (
-            row["policy"],
-            f"{row['documents']:.1f}",
-            *(f"{row[name]:.3f} ± {row[f'{name}_run_sd']:.3f}" for name in measures),
-        )
-        for row in summary
-    ]
-    heads = ("policy", "documents", *(name.replace("_", " ") for name in measures))
+    rows = []
+    for row in summary:
+        means = (f"{row[name]:.3f} ± {row[f'{name}_run_sd']:.3f}" for name in measures)
+        rows.append((row["policy"], f"{row['documents']:.1f}", *means))
+    count_rows = [(row["policy"], *(row[name] for name in counts)) for row in summary]
+    heads, count_heads = ([name.replace("_", " ") for name in names] for names in (measures, counts))
     note = "Cut: at reports.max_new_tokens. Invented: citations of documents that do not exist. Unread: count as No."
     return [
-        Table("", heads, scores, note="± is the standard deviation over runs."),
-        Table(
-            "",
-            ("policy", *(name.replace("_", " ") for name in counts)),
-            [(row["policy"], *(row[name] for name in counts)) for row in summary],
-            note=note,
-        ),
+        Table("", ("policy", "documents", *heads), rows, note="± is the standard deviation over runs."),
+        Table("", ("policy", *count_heads), count_rows, note=note),
     ]
 
 

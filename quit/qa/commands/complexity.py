@@ -49,7 +49,7 @@ def run(
     from quit.qa.complexity.questions import questions_of, read_questions
     from quit.qa.complexity.retrieval_complexity import Ratings, rate, write
     from quit.qa.complexity.token_heads import Colbert
-    from quit.qa.indexes.built import building
+    from quit.qa.folders import building
     from quit.qa.indexes.encoders import ColbertEncoder
     from quit.qa.opening import check_selection, open_collection, select_questions
     from quit.qa.relevance import JudgedAnswers

@@ -95,10 +95,7 @@ def trace(
 
 @app.command()
 def compare(
-    before: Path,
-    after: Path,
-    top: Annotated[int, typer.Option(min=1)] = 10,
-    as_json: options.Json = False,
+    before: Path, after: Path, top: Annotated[int, typer.Option(min=1)] = 10, as_json: options.Json = False
 ) -> None:
     """Say how far two runs differ (paired tests), which relevant documents one finds and the other does not, and
     through whose neighbours.

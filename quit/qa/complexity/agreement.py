@@ -9,7 +9,8 @@ from typing import NotRequired, TypedDict
 import numpy as np
 
 from quit.evaluate import association
-from quit.qa.complexity.retrieval_complexity import AssociationFigures, Ratings, is_complex
+from quit.evaluate.association import Association
+from quit.qa.complexity.retrieval_complexity import Ratings, is_complex
 
 FOLDS = 5
 """Parts of the questions: thresholds are chosen on the others and tried on each."""
@@ -24,7 +25,7 @@ class DecisionFigures(TypedDict):
 
     accuracy: float
     f1: float
-    matthews: AssociationFigures
+    matthews: Association
 
 
 class LabelFigures(TypedDict):
@@ -42,7 +43,7 @@ class LabelFigures(TypedDict):
     not_complete: DecisionFigures
     chosen_thresholds: DecisionFigures
     language_model: NotRequired[DecisionFigures]
-    auc: NotRequired[dict[str, AssociationFigures]]
+    auc: NotRequired[dict[str, Association]]
 
 
 class AnswerFigures(TypedDict):
@@ -52,7 +53,7 @@ class AnswerFigures(TypedDict):
 
     items: int
     accuracy: dict[str, float]
-    pearson: dict[str, AssociationFigures]
+    pearson: dict[str, Association]
 
 
 class Agreement(TypedDict, total=False):
@@ -104,7 +105,7 @@ def _two_classes(ratings: Ratings) -> LabelFigures:
     return figures
 
 
-def _plus_half(row: AssociationFigures) -> AssociationFigures:
+def _plus_half(row: Association) -> Association:
     value, low, high = (None if bound is None else bound + 0.5 for bound in (row["value"], row["low"], row["high"]))
     return {**row, "value": value, "low": low, "high": high}
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from quit.common.files import write_json
 from quit.common.progress import advance
-from quit.evaluate.association import Statistic, associate
+from quit.evaluate.association import Association, Statistic, associate
 from quit.qa.complexity.questions import ComplexityQuestion
 from quit.qa.experiment import write_table
 from quit.qa.opening import Opened
@@ -33,16 +33,6 @@ _TYPES = {
     **dict.fromkeys(("known_complex", "label", *OPINIONS), pa.bool_()),
 }
 """Of columns that may be null, or are narrower than Arrow would have them."""
-
-
-class AssociationFigures(TypedDict):
-    """The fields of :class:`quit.evaluate.association.Association`, as JSON has them."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    p: float | None
-    items: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +94,12 @@ class Ratings:
         """Return those of the questions whose ``name`` is not null."""
         return self.where(self.table[name].is_valid())
 
-    def association(self, values: np.ndarray, labels: str, statistic: Statistic) -> AssociationFigures:
+    def association(self, values: np.ndarray, labels: str, statistic: Statistic) -> Association:
         """Return how values go with the labels of a name."""
         draws = {"seed": self.settings.seed, "resamples": self.settings.resamples}
-        association = associate(values, self[labels], statistic, **draws, groups=self["group"])
-        return cast(AssociationFigures, asdict(association))
+        return associate(values, self[labels], statistic, **draws, groups=self["group"])
 
-    def associations(self, labels: str, statistic: Statistic) -> dict[str, AssociationFigures]:
+    def associations(self, labels: str, statistic: Statistic) -> dict[str, Association]:
         """Return how each score and the margin go with the labels of a name."""
         return {name: self.association(self[name], labels, statistic) for name in (*SCORES, "margin")}
 

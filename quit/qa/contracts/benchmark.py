@@ -59,13 +59,7 @@ VALUES = TableContract(
     stage="benchmark",
     key=("corpus", "retriever", "reranker", "reader", "strategy", "k", "metric", "question_id"),
     doc="Each metric of each question.",
-    columns=(
-        *_SYSTEM,
-        *_READING,
-        _METRIC,
-        _QUESTION,
-        Nullable("value", REAL, "Null: no passage is relevant."),
-    ),
+    columns=(*_SYSTEM, *_READING, _METRIC, _QUESTION, Nullable("value", REAL, "Null: no passage is relevant.")),
 )
 RESULTS = TableContract(
     "results",

@@ -34,18 +34,8 @@ from quit.errors import SettingsError
 from quit.qa.contracts.corpora import CORPUS_TABLES
 from quit.qa.corpora.merge import Additions, Known
 from quit.qa.corpora.sources import CorpusRef
-from quit.qa.indexes.built import (
-    ARROW,
-    LAYOUT,
-    MADE_BY,
-    MANIFEST,
-    BuiltCorpus,
-    CorpusManifest,
-    SourceFile,
-    building,
-    check_target,
-    query_set,
-)
+from quit.qa.folders import building, check_target
+from quit.qa.indexes.built import ARROW, LAYOUT, MADE_BY, MANIFEST, BuiltCorpus, CorpusManifest, SourceFile, query_set
 from quit.qa.settings import Corpora
 from quit.retrieval.records import CorpusRecord
 from quit.sources.fields import plain

@@ -33,7 +33,8 @@ from quit.errors import InputError, SettingsError, refuse_newer
 from quit.qa.contracts.corpora import EDGES
 from quit.qa.corpora.neighbour_file import HIGHEST_HALF, read_neighbours
 from quit.qa.corpora.neighbours import Neighbours, Search, make_neighbours
-from quit.qa.indexes.built import BuiltCorpus, building, is_own
+from quit.qa.folders import building, is_own
+from quit.qa.indexes.built import BuiltCorpus
 from quit.qa.indexes.vectors import PARTIAL, checkpointed_batches, write_joined
 from quit.qa.settings import FirstStages, Graph
 from quit.settings.section import set_options
@@ -217,12 +218,7 @@ def _search(search: Search, count: int, partial: Path, plan: dict[str, Any]) -> 
 
 
 def _finish(
-    neighbours: Neighbours,
-    search: Search,
-    out: Path,
-    plan: dict[str, Any],
-    steps: list[list[np.ndarray]],
-    lookup: Any,
+    neighbours: Neighbours, search: Search, out: Path, plan: dict[str, Any], steps: list[list[np.ndarray]], lookup: Any
 ) -> None:
     """Put the steps together; a run that is killed here does that again."""
     corpus = neighbours.corpus

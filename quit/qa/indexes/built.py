@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypedDict
@@ -12,13 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc as ipc
-from filelock import FileLock, Timeout
 
-from quit.common.files import read_json, write_json, writing
+from quit.common.files import read_json
 from quit.common.manifests import fault
 from quit.common.parquet import rows_of
-from quit.errors import InputError, SettingsError, WorkspaceError, refuse_newer
+from quit.common.rows import grouped, tuples
+from quit.errors import InputError, refuse_newer
 from quit.qa.contracts.corpora import CORPUS_TABLES
+from quit.qa.folders import is_own
 from quit.qa.settings import Corpora
 from quit.retrieval.records import whole
 from quit.settings.section import set_options
@@ -27,8 +27,6 @@ from quit.text.words import shell_word
 MANIFEST = "manifest.json"
 ARROW = "documents.arrow"
 MADE_BY = "QUIT builder corpus"
-MARK = ".quit.json"
-"""Says of a folder that :func:`building` made it, and what it holds."""
 LAYOUT = 1
 """Version of a corpus's layout. A program refuses a corpus whose number is higher than its own."""
 _TEXTS_AT_ONCE = 4096
@@ -210,11 +208,8 @@ class BuiltCorpus:
         rows = self.origins.filter(pc.equal(self.origins["source"], "quit"))
         if not len(rows):
             return None
-        members: dict[tuple[str, str], set[int]] = {}
-        files, records, documents = (rows[name].to_pylist() for name in ("file", "record_id", "doc_id"))
-        for file, record, row in zip(files, records, self.rows_of(documents).tolist(), strict=True):
-            members.setdefault((file, record), set()).add(row)
-        return [sorted(group) for group in members.values()]
+        questions, documents = tuples(rows, "file", "record_id"), self.rows_of(rows["doc_id"].to_pylist()).tolist()
+        return [sorted({*group}) for group in grouped(zip(questions, documents, strict=True)).values()]
 
     def _read(self, name: str) -> pa.Table:
         return rows_of(self.path / f"{name}.parquet").cast(CORPUS_TABLES[name].schema)
@@ -230,45 +225,6 @@ class BuiltCorpus:
 
 def _texts(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> list[str]:
     return list(map(whole, titles.to_pylist(), texts.to_pylist()))
-
-
-def is_own(folder: Path, kind: str) -> bool:
-    """Whether this program made a folder, of this kind: its mark says so, whatever the names in it are."""
-    return read_json(folder / MARK) == {"made_by": "QUIT builder", "kind": kind}
-
-
-def check_target(out: Path, kind: str) -> None:
-    """Raise :class:`SettingsError` for a file, and a folder with anything in it that is not of this kind."""
-    if out.is_file():
-        raise SettingsError(f"{out} is a file: choose another --out.")
-    if any(out.glob("[!.]*")) and not is_own(out, kind):
-        raise SettingsError(f"{out} exists and holds no {kind}: choose another --out, or remove it first.")
-
-
-@contextmanager
-def building(out: Path, kind: str) -> Iterator[None]:
-    """Make a folder of a kind (``corpus``), marked as such, and keep other runs out of it; a new one in which nothing
-    was written goes again.
-
-    Raises as :func:`check_target`, and :class:`WorkspaceError` when the disk refuses or another run is at work there.
-    """
-    check_target(out, kind)
-    is_new, lock, mark = not out.exists(), out / ".lock", out / MARK
-    with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
-        try:
-            with FileLock(lock, timeout=0):
-                write_json(mark, {"made_by": "QUIT builder", "kind": kind})
-                try:
-                    yield
-                finally:
-                    if not any(out.glob("[!.]*")):
-                        mark.unlink(missing_ok=True)
-                    if is_new and [*out.iterdir()] == [lock]:
-                        lock.unlink()
-                        out.rmdir()
-        except Timeout:
-            raise WorkspaceError(f"Another run is at work in {out}. Wait for it, or choose another --out.") from None
 
 
 def query_set(query: dict[str, Any]) -> str:

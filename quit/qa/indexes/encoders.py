@@ -6,7 +6,7 @@ vector per token; ``late:minilm`` are MiniLM's token vectors). An encoder is loa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
@@ -22,9 +22,9 @@ from quit.models.protocols import Encoder
 from quit.qa.settings import FirstStages
 
 EMBEDDED = "minilm"
-
-
 Vectors = TypeVar("Vectors", covariant=True)
+Encode = Callable[..., Any]
+"""A method of a model of sentence-transformers: texts to vectors."""
 
 
 class TextEncoder(Protocol[Vectors]):
@@ -162,19 +162,17 @@ class _SentenceModel:
 
     def documents(self, texts: Sequence[str]) -> Any:
         """See the protocol that the subclass implements."""
-        return self._encode("encode_document", texts)
+        return self._encode(self.model.encode_document, texts)
 
     def queries(self, texts: Sequence[str]) -> Any:
         """See the protocol that the subclass implements."""
-        return self._encode("encode_query", texts, **self._prompt)
+        return self._encode(self.model.encode_query, texts, **self._prompt)
 
-    def _encode(self, method: str, texts: Sequence[str], **options: Any) -> Any:
+    def _encode(self, encode: Encode, texts: Sequence[str], **options: Any) -> Any:
         raise NotImplementedError
 
-    def _run(self, method: str, texts: Sequence[str], **options: Any) -> Any:
-        return getattr(self.model, method)(
-            list(texts), batch_size=self._settings.batch, show_progress_bar=False, **options
-        )
+    def _run(self, encode: Encode, texts: Sequence[str], **options: Any) -> Any:
+        return encode(list(texts), batch_size=self._settings.batch, show_progress_bar=False, **options)
 
 
 class SentenceEncoder(_SentenceModel):
@@ -201,11 +199,11 @@ class SentenceEncoder(_SentenceModel):
         """Numbers a vector."""
         return int(self.documents(["dimension"]).shape[1])
 
-    def _encode(self, method: str, texts: Sequence[str], **options: Any) -> np.ndarray:
+    def _encode(self, encode: Encode, texts: Sequence[str], **options: Any) -> np.ndarray:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         unit = str(getattr(self.model, "similarity_fn_name", "cosine")) != "dot"
-        vectors = self._run(method, texts, normalize_embeddings=unit, convert_to_tensor=True, **options)
+        vectors = self._run(encode, texts, normalize_embeddings=unit, convert_to_tensor=True, **options)
         return vectors.float().cpu().numpy()
 
 
@@ -220,13 +218,13 @@ class SpladeEncoder(_SentenceModel):
     @cached_property
     def dimension(self) -> int:
         """Entries of the vocabulary, by what the model returns: it may name the width of its hidden states instead."""
-        return int(self._run("encode_document", ["dimension"], convert_to_sparse_tensor=False).shape[1])
+        return int(self._run(self.model.encode_document, ["dimension"], convert_to_sparse_tensor=False).shape[1])
 
-    def _encode(self, method: str, texts: Sequence[str], **options: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _encode(self, encode: Encode, texts: Sequence[str], **options: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         pairs = []
         for start in range(0, len(texts), self._settings.batch):
             batch = texts[start : start + self._settings.batch]
-            dense = self._run(method, batch, convert_to_sparse_tensor=False, convert_to_tensor=True, **options)
+            dense = self._run(encode, batch, convert_to_sparse_tensor=False, convert_to_tensor=True, **options)
             if self._options["similarity"] == "cosine":
                 dense = dense / dense.norm(dim=1, keepdim=True).clamp_min(1e-12)
             for row in dense.float().cpu().numpy():
@@ -259,10 +257,10 @@ class ColbertEncoder(_SentenceModel):
         """Numbers a vector."""
         return int(self.documents(["dimension"])[0].shape[1])
 
-    def _encode(self, method: str, texts: Sequence[str], **options: Any) -> list[np.ndarray]:
+    def _encode(self, encode: Encode, texts: Sequence[str], **options: Any) -> list[np.ndarray]:
         if not texts:
             return []
-        tokens = self._run(method, texts, normalize_embeddings=self._options["unit"], **options)
+        tokens = self._run(encode, texts, normalize_embeddings=self._options["unit"], **options)
         return [
             np.asarray(vectors.float().cpu() if hasattr(vectors, "cpu") else vectors, dtype=np.float32)
             for vectors in tokens

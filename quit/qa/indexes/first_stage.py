@@ -24,8 +24,9 @@ from quit.common.manifests import fault, write_manifest
 from quit.common.progress import note
 from quit.common.steps import remove_steps
 from quit.errors import InputError
+from quit.qa.folders import building
 from quit.qa.indexes import vectors
-from quit.qa.indexes.built import BuiltCorpus, building
+from quit.qa.indexes.built import BuiltCorpus
 from quit.qa.indexes.encoders import DenseEncoder, SparseEncoder, dense_encoder, device_of, encoder_kind, sparse_encoder
 from quit.qa.indexes.vectors import Vectors, check_finite, checkpointed_batches, encode_corpus, id_of, open_vectors
 from quit.qa.settings import FirstStages

@@ -82,11 +82,7 @@ class CrossEncoderScorer:
                 "Make one of it with: quit benchmark finetune --kind cross-encoder"
             )
         model = load_sentence_model(
-            "CrossEncoder",
-            self._name,
-            device=self._device,
-            what="The cross-encoder",
-            max_length=self._max_length,
+            "CrossEncoder", self._name, device=self._device, what="The cross-encoder", max_length=self._max_length
         )
         if model.num_labels != 1:
             raise InputError(

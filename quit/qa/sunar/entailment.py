@@ -87,9 +87,6 @@ class NaturalLanguageInference:
     def _loaded(self) -> tuple[Any, Any, dict[str, int]]:
         """The model, its tokenizer and the numbers of its labels."""
         model, tokenizer = load_pretrained(
-            "AutoModelForSequenceClassification",
-            self._model,
-            device=self._device,
-            what="The entailment model",
+            "AutoModelForSequenceClassification", self._model, device=self._device, what="The entailment model"
         )
         return model, tokenizer, {name.casefold(): number for name, number in model.config.label2id.items()}

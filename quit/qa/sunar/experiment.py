@@ -8,7 +8,7 @@ from typing import Any
 
 from quit.errors import SettingsError
 from quit.models.factory import Models
-from quit.qa.indexes.built import building
+from quit.qa.folders import building
 from quit.qa.settings import QaSettings
 from quit.qa.sunar.assembly import Assembly
 from quit.qa.sunar.queries import Query
