@@ -35,21 +35,25 @@ class FrozenGate(TypedDict):
     waiver: str | None
 
 
-class Provenance(TypedDict, total=False):
-    """Where labelled tables come from.
+class Origin(TypedDict, total=False):
+    """What a dataset was made from and with; ``imported``: what is known of the files of an imported release."""
 
-    ``release``: its name; ``imported``: what is known of the files of an imported one; ``reviews``: how people checked
-    it, in words; ``replies``: of language models (:func:`quit.engine.usage.origins`); ``verification``: by people
-    (:func:`quit.review.people.verification`); ``waivers``: of its gates.
-    """
-
-    release: str
-    content_id: str
     settings: SettingsBySection
     fingerprints: Mapping[str, str]
     sources: list[Source]
     program_version: str
     imported: Mapping[str, Any]
+
+
+class Provenance(Origin, total=False):
+    """What an export says of the tables that it is made from.
+
+    ``release``: its name; ``reviews``: how people checked it, in words; ``replies``: of language models
+    (:func:`quit.engine.usage.origins`); ``waivers``: of its gates.
+    """
+
+    release: str
+    content_id: str
     reviews: str
     replies: Mapping[str, Mapping[str, int]]
     verification: Verification
@@ -77,20 +81,15 @@ class RestingReviews(TypedDict):
     coverage: Coverage
 
 
-class Content(TypedDict):
+class Content(Origin):
     """What the content id is made of. ``models``: stage run -> their identities; ``prompts``: use -> name, hash and
     text."""
 
-    settings: SettingsBySection
-    fingerprints: Mapping[str, str]
-    sources: list[Source]
-    program_version: str
     tables: dict[str, TableEntry]
     readers: list[dict[str, str]]
     models: dict[str, list[str]]
     prompts: dict[str, dict[str, str]]
     reviews: RestingReviews
-    imported: NotRequired[Mapping[str, Any]]
 
 
 class Counts(TypedDict):

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from quit.dataset.dataset import Dataset
-from quit.dataset.description import Provenance, Source
+from quit.dataset.description import Origin, Provenance, Source
 from quit.dataset.files import TableFiles, current_files
 from quit.dataset.release import ReaderInfo
 from quit.engine.pipeline import Pipeline
@@ -34,7 +34,7 @@ def dataset_of(pipeline: Pipeline) -> Dataset:
     """Return what an export of a finished build is made from. Raises as :func:`workspace_tables` does."""
     files = workspace_tables(pipeline)
     people, replies = verification_of(pipeline), origins(pipeline.workspace.path)
-    provenance = provenance_of(pipeline)
+    provenance: Provenance = {**provenance_of(pipeline)}
     if people:
         provenance["verification"] = people
     if replies:
@@ -93,7 +93,7 @@ def without_folder(name: str) -> str:
     return Path(name).name if name.startswith(("/", "~", "./", "../")) or name.endswith(".txt") else name
 
 
-def provenance_of(pipeline: Pipeline) -> Provenance:
+def provenance_of(pipeline: Pipeline) -> Origin:
     """Return settings, fingerprints, sources and program version of a finished build: nothing of machines or people."""
     facts = pipeline.workspace.current()["collect"].manifest["sources"]
     sources: list[Source] = [

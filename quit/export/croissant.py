@@ -4,8 +4,10 @@ engines and loaders of datasets read, and what NeurIPS asks for."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,29 +22,8 @@ from quit.settings.card import Card
 
 Node = dict[str, Any]
 """An object of JSON-LD."""
-_CONTEXT: Node = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "sc": "https://schema.org/",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "prov": "http://www.w3.org/ns/prov#",
-    "dct": "http://purl.org/dc/terms/",
-    "conformsTo": "dct:conformsTo",
-    **{
-        name: f"cr:{name}"
-        for name in (
-            "arrayShape citeAs column containedIn equivalentProperty extract field fileProperty fileObject fileSet "
-            "format includes isArray isLiveDataset jsonPath key md5 parentField path recordSet references regex "
-            "repeated replace samplingRate separator source subField transform"
-        ).split()
-    },
-    "name": {"@container": "@language"},
-    "description": {"@container": "@language"},
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-}
+_CONTEXT: Node = json.loads(Path(__file__).with_name("croissant_context.json").read_text(encoding="utf-8"))
+"""The specification's own context."""
 _TYPES = {
     **{"string": "sc:Text", "bool": "sc:Boolean", "double": "sc:Float"},
     **dict.fromkeys(("int8", "int16", "int32", "int64"), "sc:Integer"),

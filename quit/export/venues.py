@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
 from typing import TypedDict
 
 from quit.dataset.description import Provenance
@@ -11,27 +13,7 @@ from quit.export.licences import licence_urls
 from quit.settings.card import Card
 from quit.settings.section import explained
 
-_PROGRAM = "the program"
-VENUES = {
-    "neurips": {
-        # Required by Croissant 1.1 (https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html)
-        **{"name": "name", "description": "description", "license": "licence", "url": "repository"},
-        **{"distribution": "repository", "creator": "authors", "datePublished": "published"},
-        "version": "the name of a release, such as v1, 1.2 or 1.2.3",
-        # Minimal responsible-AI fields (https://neurips.cc/Conferences/2026/EvaluationsDatasetsHosting)
-        **{"rai:dataLimitations": _PROGRAM, "rai:dataBiases": "biases", "rai:dataUseCases": _PROGRAM},
-        **{"rai:personalSensitiveInformation": "personal_information", "rai:dataSocialImpact": "social_impact"},
-        **{"rai:hasSyntheticData": _PROGRAM, "prov:wasGeneratedBy": _PROGRAM},
-        "prov:wasDerivedFrom": "the sources of the build",
-    },
-    # Responsible NLP Research checklist (https://aclrollingreview.org/responsibleNLPresearch/), of a dataset
-    "arr": {
-        **{"A2 risks": "social_impact", "B1 citations": _PROGRAM, "B2 licence": "licence", "B3 intended use": _PROGRAM},
-        **{"B4 personal information": "personal_information", "B5 documentation": _PROGRAM, "B6 statistics": _PROGRAM},
-        **{"D1 instructions": _PROGRAM, "D2 recruitment and pay": "annotator_pay", "D3 consent": "consent"},
-        **{"D4 ethics review": "ethics", "D5 annotators": "review.people, before the release"},
-    },
-}
+VENUES: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 """Venue -> what it asks for (``neurips``: a field of ``croissant.json``) -> setting of ``[card]`` that a person writes,
 or in words where it is from."""
 

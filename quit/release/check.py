@@ -46,4 +46,4 @@ def check_workspace(workspace: Workspace, overrides: Sequence[str], waivers: Map
     subject = subject_of(pipeline, with_release_settings(pipeline.settings, overrides))
     results = check(subject, waivers)
     tell_paraphrases(subject, pipeline.models.encoder)
-    return ReleaseCheck(results, provenance_of(pipeline), pipeline.settings.card)
+    return ReleaseCheck(results, {**provenance_of(pipeline)}, pipeline.settings.card)

@@ -86,9 +86,7 @@ def _write(
     provenance = provenance_of(pipeline)
     current = pipeline.workspace.current().items()
     content: Content = {
-        "fingerprints": provenance["fingerprints"],
-        "sources": provenance["sources"],
-        "program_version": provenance["program_version"],
+        **provenance,
         "settings": provenance["settings"] | {"release": {"human_coverage": subject.settings.release.human_coverage}},
         "tables": tables,
         "readers": [asdict(info) for info in subject.readers],

@@ -7,8 +7,10 @@ same sources give the same bytes.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -52,14 +54,15 @@ class _Gathered:
     record_count: int = 0
 
 
-_Usable = tuple[list[RawQuestion], list[tuple[RawQuestion, RawHint]]]
-"""The records of a question, and its distinct hints with their records."""
 _Rows = dict[str, list[Row]]
 """Rows of some questions for each table of :data:`TABLES` except ``rejects``."""
 
 
-def _no_rows() -> _Rows:
-    return {name: [] for name in TABLES[:-1]}
+class _Usable(NamedTuple):
+    """The records of a question, and its distinct hints with their records."""
+
+    records: list[RawQuestion]
+    hints: list[tuple[RawQuestion, RawHint]]
 
 
 @stage(
@@ -118,28 +121,31 @@ def collect(
         if fault := _unusable(parts, hints, min_hints, settings):
             rejects.append(replace(fault, question_id=question.question_id))
         else:
-            usable[question.question_id] = parts, hints
+            usable[question.question_id] = _Usable(parts, hints)
     by_record = [question.question_id for question in pooled if question.question_id in usable]
     for question_id in _beyond(by_record, usable, settings, scoring):
-        parts, _ = usable.pop(question_id)
         which = f"first {settings.questions:,} usable questions"
         if settings.choose == "convergences":
             which = f"{settings.questions:,} usable questions with the most distinct convergences"
         detail = f"The build takes the {which} only (collect.questions)."
-        rejects.append(replace(_reject(parts[0], "question", "beyond_questions", detail), question_id=question_id))
-    chunks: dict[str, list[pa.Table]] = defaultdict(list)
-    rows = _no_rows()
-    for question_id, (parts, hints) in usable.items():
-        _add(rows, question_id, parts, hints)
-        if len(rows["questions"]) == _CHUNK:
-            _flush(rows, chunks)
-            rows = _no_rows()
-    if not rows["questions"] and not chunks:
+        reject = _reject(usable.pop(question_id).records[0], "question", "beyond_questions", detail)
+        rejects.append(replace(reject, question_id=question_id))
+    if not usable:
         raise InputError(_nothing_left(gathered.record_count, rejects, min_hints))
-    _flush(rows, chunks)
-    tables = {name: pa.concat_tables(parts).combine_chunks() for name, parts in chunks.items()}
-    tables["rejects"] = table("rejects").from_rows([asdict(reject) for reject in rejects])
-    return {name: tables[name] for name in TABLES}
+    return {**_tables(usable), "rejects": table("rejects").from_rows([asdict(reject) for reject in rejects])}
+
+
+def _tables(usable: Mapping[str, _Usable]) -> dict[str, pa.Table]:
+    """Return the tables of usable questions (by id), all except ``rejects``; rows are made for some at a time."""
+    chunks: dict[str, list[pa.Table]] = {name: [] for name in TABLES[:-1]}
+    questions = iter(usable.items())
+    while block := list(islice(questions, _CHUNK)):
+        rows: _Rows = {name: [] for name in chunks}
+        for question_id, of_question in block:
+            _add(rows, question_id, of_question)
+        for name, of_table in rows.items():
+            chunks[name].append(table(name).from_rows(of_table))
+    return {name: pa.concat_tables(parts).combine_chunks() for name, parts in chunks.items()}
 
 
 def _gather(records: Iterable[SourceRecord], given: bool) -> _Gathered:
@@ -243,7 +249,7 @@ def _beyond(ids: list[str], usable: dict[str, _Usable], settings: Collect, scori
     def convergences(question_id: str) -> int:
         values = (
             source_convergence(hint.convergence, [*(hint.scores or {}).values()], scoring)
-            for _, hint in usable[question_id][1]
+            for _, hint in usable[question_id].hints
         )
         return len({*values} - {None})
 
@@ -290,8 +296,8 @@ def _distinct_passages(
             rejects.append(replace(_reject(record, "hint", *fault), question_id=question_id))
 
 
-def _add(rows: _Rows, question_id: str, parts: list[RawQuestion], hints: list[tuple[RawQuestion, RawHint]]) -> None:
-    first = parts[0]
+def _add(rows: _Rows, question_id: str, usable: _Usable) -> None:
+    parts, first = usable.records, usable.records[0]
     typed = next((record for record in parts if record.coarse and record.fine), None) or next(
         (record for record in parts if record.coarse or record.fine), first
     )
@@ -315,7 +321,7 @@ def _add(rows: _Rows, question_id: str, parts: list[RawQuestion], hints: list[tu
         rows["candidates"].append(
             {"question_id": question_id, "position": position, "candidate": candidate, "is_gold": form in answers}
         )
-    for position, (record, hint) in enumerate(hints):
+    for position, (record, hint) in enumerate(usable.hints):
         _add_hint(rows, question_id, position, record, hint)
 
 
@@ -344,11 +350,6 @@ def _add_hint(rows: _Rows, question_id: str, position: int, record: RawQuestion,
 def _by_form(texts: Iterable[str]) -> dict[str, str]:
     """Return key -> first surface, in order, without blanks."""
     return first_by((form, text) for text in texts if (form := answer_key(text)))
-
-
-def _flush(rows: _Rows, chunks: dict[str, list[pa.Table]]) -> None:
-    for name, of_table in rows.items():
-        chunks[name].append(table(name).from_rows(of_table))
 
 
 def _reject(record: RawQuestion, kind: str, reason: str, detail: str) -> Reject:
