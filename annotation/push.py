@@ -63,56 +63,63 @@ def push(
     project is not usable as it is, and whatever the server's requests raise; what was done by then stays and is not
     done again.
     """
-    review = settings.review
     if new_project and project:
         raise InputError(f"Push to project {project} (--project), or make another (--new-project): not both.")
     with review_lock(store, settings.run.lock_seconds):
-        report = PushReport(url=server.url)
         if (original := store.original) and not new_project:
             raise InputError(
                 f"{store.workspace} is a copy of {original}: a push would change the pages of its project. "
                 "Nothing was pushed. Make another project: quit review push --new-project. Or delete that folder, if "
                 "this one takes its place."
             )
+        report = PushReport(url=server.url)
         facts = open_project(store, server, settings, project, new_project, report)
-        number = report.project = facts.id
-        report.invitation = server.invitation(number)
         check_config(server, facts, repair, report)
         set_up(server, facts, settings)
-        tasks = _tasks_by_question(server, number, report.problems)
-        former_ids = set(store.project.get("tasks") or ())
-        seed = settings.split.seed
-        order = with_blind(mix_controls(items, controls, review, seed), review.blind, seed)
-        report.blind = sum(item.blind for item in order)
-        question_ids = {item.question_id for item in order}
-        new = [item for item in order if item.question_id not in tasks]
-        updates = [
-            item for item in order if item.question_id in tasks and not up_to_date(item, tasks[item.question_id])
-        ]
-        report.problems += absent_controls(items, controls)
-        report.problems += absent_adjudicator(server, review)
-        for chunk in _chunks(new, review):
-            _import(server, number, chunk)
-            report.new += len(chunk)
-            say(f"{report.new} of {len(new)} new tasks")
-        report.controls = len(question_ids & controls.questions) if controls else 0
-        _set_overlaps(server, number, overlaps(question_ids, controls, review, seed))
-        _change(server, number, {tasks[item.question_id].id: item for item in updates}, review)
-        if new or updates:
-            _check_tasks(server, number, [*new, *updates])
-        report.changed = len(updates)
-        report.unchanged = len(order) - len(new) - len(updates)
-        report.remade = sum(item.question_id in former_ids for item in new)
-        report.gone = len(tasks.keys() - question_ids)
-        task_ids = sorted(question_ids | tasks.keys())
-        store.set_project({"key": store.project["key"], "url": server.url, "id": number, "tasks": task_ids})
-    done_ids = [
-        task.id
-        for item in updates
-        if (task := tasks[item.question_id]).total_annotations and has_new_answers(item, task)
-    ]
-    report.problems += _about_tasks(report, done_ids)
+        report.project, report.invitation = facts.id, server.invitation(facts.id)
+        _push_items(store, server, settings, items, controls, report, say)
     return report
+
+
+def _push_items(
+    store: ReviewStore,
+    server: Server,
+    settings: Settings,
+    items: Sequence[ReviewItem],
+    controls: Controls | None,
+    report: PushReport,
+    say: Callable[[str], None],
+) -> None:
+    """Bring the tasks of the project up to date; ``report`` says what was done."""
+    number, review = report.project, settings.review
+    tasks = _tasks_by_question(server, number, report.problems)
+    former_ids = set(store.project.get("tasks") or ())
+    seed = settings.split.seed
+    order = with_blind(mix_controls(items, controls, review, seed), review.blind, seed)
+    report.blind = sum(item.blind for item in order)
+    question_ids = {item.question_id for item in order}
+    new = [item for item in order if item.question_id not in tasks]
+    tasked = [(item, tasks[item.question_id]) for item in order if item.question_id in tasks]
+    updates = [(item, task) for item, task in tasked if not up_to_date(item, task)]
+    report.problems += absent_controls(items, controls)
+    report.problems += absent_adjudicator(server, review)
+    for chunk in _chunks(new, review):
+        _import(server, number, chunk)
+        report.new += len(chunk)
+        say(f"{report.new} of {len(new)} new tasks")
+    report.controls = len(question_ids & controls.questions) if controls else 0
+    _set_overlaps(server, number, overlaps(question_ids, controls, review, seed))
+    _change(server, number, {task.id: item for item, task in updates}, review)
+    if new or updates:
+        _check_tasks(server, number, [*new, *(item for item, _ in updates)])
+    report.changed = len(updates)
+    report.unchanged = len(order) - len(new) - len(updates)
+    report.remade = sum(item.question_id in former_ids for item in new)
+    report.gone = len(tasks.keys() - question_ids)
+    task_ids = sorted(question_ids | tasks.keys())
+    store.set_project({"key": store.project["key"], "url": server.url, "id": number, "tasks": task_ids})
+    done_ids = [task.id for item, task in updates if task.total_annotations and has_new_answers(item, task)]
+    report.problems += _about_tasks(report, done_ids)
 
 
 def _about_tasks(report: PushReport, done_ids: Sequence[int]) -> list[str]:

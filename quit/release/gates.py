@@ -43,15 +43,19 @@ class Subject:
         return (replace(self, files=files) for files in self.files.chunks())
 
 
+class NotAsked(Exception):
+    """The settings ask nothing of a gate; says why."""
+
+
 @dataclass(frozen=True)
 class Gate:
-    """One gate. ``why``: what a violation would do to users; ``find`` returns what is wrong, one text a violation, or a
-    sentence where the settings ask for nothing; None where the tables' contracts say it (:mod:`quit.dataset.check`);
-    ``by_question``: whether it looks at one question at a time, so that questions are examined in chunks."""
+    """One gate. ``why``: what a violation would do to users; ``find`` returns what is wrong, one text a violation, or
+    raises :class:`NotAsked`; None where the tables' contracts say it (:mod:`quit.dataset.check`); ``by_question``:
+    whether it looks at one question at a time, so that questions are examined in chunks."""
 
     name: str
     why: str
-    find: Callable[[Subject], list[str] | str] | None = None
+    find: Callable[[Subject], list[str]] | None = None
     by_question: bool = False
 
 
@@ -89,10 +93,10 @@ def check(subject: Subject, waivers: Mapping[str, str] | None = None) -> list[Ga
         try:
             find = gate.find or (lambda _: by_contract.result().get(gate.name, []))
             for part in subject.chunks() if gate.by_question else [subject]:
-                faults = find(part)
-                if isinstance(faults, str):
-                    return GateResult(gate.name, gate.why, "not asked", 0, (faults,))
-                violations, examples = violations + len(faults), [*examples, *faults][:limit]
+                texts = find(part)
+                violations, examples = violations + len(texts), [*examples, *texts][:limit]
+        except NotAsked as reason:
+            return GateResult(gate.name, gate.why, "not asked", 0, (str(reason),))
         except (InputError, pa.ArrowException, duckdb.Error, KeyError) as error:
             # What contracts say keeps other gates from looking.
             violations, examples = 1, [f"could not be examined: {error}"]
@@ -128,12 +132,12 @@ def with_release_settings(settings: Settings, texts: Sequence[str]) -> Settings:
     return settings.model_copy(update={"release": settings.release.model_copy(update=values)})
 
 
-def _answer_in_passage(subject: Subject) -> list[str] | str:
+def _answer_in_passage(subject: Subject) -> list[str]:
     """Return the valid answers that a passage states. Overrides do not count, since a release does not hold them: what
     lets such a passage through is a waiver, whose reason is published.
     """
     if subject.settings.passages.is_given:
-        return "passages are given, and may contain an answer"
+        raise NotAsked("passages are given, and may contain an answer")
     ranked = subject.files.read("ranked_hints", ["question_id", "rank", "hint", "selected"])
     hints: dict[str, list[str]] = grouped(
         tuples(ranked.filter(ranked["selected"]).sort_by("rank"), "question_id", "hint")
@@ -198,13 +202,15 @@ def coverage(files: TableFiles, splits: Sequence[str]) -> verdicts.Coverage:
     return verdicts.coverage(files.batches("verdicts", verdicts.COVERAGE), files.read("splits"), splits)
 
 
-def _human_coverage(subject: Subject) -> list[str] | str:
+def _human_coverage(subject: Subject) -> list[str]:
     needed, have = subject.settings.release.human_coverage, coverage(subject.files, subject.settings.review.splits)
     text = (
         f"people judged {have['judged']:,} of {have['answers']:,} answers in {', '.join(have['splits'])} "
         f"({have['share']:.1%}); release.human_coverage asks for {needed:.1%}"
     )
-    return [text] * (have["share"] < needed) if needed else text
+    if not needed:
+        raise NotAsked(text)
+    return [text] if have["share"] < needed else []
 
 
 GATES: dict[str, Gate] = {
