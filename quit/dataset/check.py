@@ -7,7 +7,7 @@ references, required rows, columns that follow from others. Row by row, some que
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -175,23 +175,12 @@ class _Chunk:
         tables["changes"] = tables["changes"].filter(is_in(tables["changes"]["question_id"], self.ids))
         self.rows = self._expected(tables["hints"], tables["ranked_hints"])
         pieces: dict[str, list[pa.Table]] = {"passages": [], "answers": [], "labels": [], "distinct_answers": []}
-        bits, labelers = np.zeros(len(self.rows) + len(self.ids), np.int64), list[str]()
+        bits = np.zeros(len(self.rows) + len(self.ids), np.int64)  # labelers whose answer is valid, by place
+        labelers = [info.name for info in self.readers if info.role == "labeler"]
         for info in self.readers:
-            replies = _Replies(self._read(f"distinct_answers/{info.name}"), self.ids)
-            if is_labeler := info.role == "labeler":
-                matches = first_matches(replies.distinct, tables["valid_answers"], ("question_id", "answer"))
-                valid = np.append(matches >= 0, False)
-                flags = valid.astype(np.int64) << len(labelers)
-                labelers.append(info.name)
-            cells: list[np.ndarray] = []
-            for rows, question, _ in self._passages(f"answers/{info.name}", cells):
-                slots = replies.slots(question, rows["number"].to_numpy())
-                if is_labeler:
-                    bits[cells[-1]] |= flags[replies.rows[slots]]
-                pieces["answers"].append(_of_reader(info, replies.grouped(rows, slots)))
-            yield from self._misplaced(f"answers/{info.name}", cells)
-            pieces["distinct_answers"].append(_of_reader(info, replies.counted()))
-        cells, right = [], np.zeros(len(bits), bool)
+            flag = 1 << labelers.index(info.name) if info.name in labelers else 0
+            yield from self._load_answers(info, tables["valid_answers"], flag, bits, pieces)
+        cells, right = list[np.ndarray](), np.zeros(len(bits), bool)
         for rows, question, _ in self._passages("labels", cells):
             right[cells[-1]] = rows["label"].to_numpy() == 2
             rows = rows.append_column("bits", pa.array(bits[cells[-1]]))
@@ -216,6 +205,28 @@ class _Chunk:
                 self.keys |= zip(table["answer"].to_pylist(), table["answer_key"].to_pylist(), strict=True)
             self.sql.register(name, table)
         self.sql.execute(_VIEWS)
+
+    def _load_answers(
+        self,
+        info: ReaderInfo,
+        valid_answers: pa.Table,
+        flag: int,
+        bits: np.ndarray,
+        pieces: Mapping[str, list[pa.Table]],
+    ) -> Iterator[Fault]:
+        """Add a reader's rows to ``pieces``, and ``flag`` to the bits of the passages that it answers validly; yield
+        what is wrong with their order."""
+        replies = _Replies(self._read(f"distinct_answers/{info.name}"), self.ids)
+        valid = first_matches(replies.distinct, valid_answers, ("question_id", "answer")) >= 0
+        flags = np.append(valid, False).astype(np.int64) * flag
+        cells: list[np.ndarray] = []
+        for rows, question, _ in self._passages(f"answers/{info.name}", cells):
+            slots = replies.slots(question, rows["number"].to_numpy())
+            if flag:
+                bits[cells[-1]] |= flags[replies.rows[slots]]
+            pieces["answers"].append(_of_reader(info, replies.grouped(rows, slots)))
+        yield from self._misplaced(f"answers/{info.name}", cells)
+        pieces["distinct_answers"].append(_of_reader(info, replies.counted()))
 
     def _with_labels(self, changes: pa.Table, right: np.ndarray) -> pa.Table:
         """Return changes with the labels of their passages, ``label``; ``right``: whether each passage's is 2."""

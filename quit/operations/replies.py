@@ -19,12 +19,13 @@ from quit.models.language_models import generator_identity, language_reader
 from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.models.user_classes import check_given, is_absent
 from quit.operations.plan import planned_questions
-from quit.settings import JudgeSettings, ReaderSettings
+from quit.settings import JudgeSettings, ReaderSettings, ServerSettings
 from quit.stages.read import read_stage
 from quit.text.secrets import shown
 from quit.text.words import counted
 
 _Model = ReaderSettings | JudgeSettings
+_UNTIL_THEN = "Until then only kept replies are used."
 
 
 def check_servers(pipeline: Pipeline) -> None:
@@ -97,49 +98,58 @@ def _tell_origins(pipeline: Pipeline, models: dict[str, _Model]) -> None:
 def _ask_servers(pipeline: Pipeline, models: Sequence[_Model], kept_models: Set[str]) -> None:
     """Ask for lists of models. ``kept_models``: identities of those with kept replies."""
     servers = [pipeline.settings.server(name) for name in dict.fromkeys(spec.server or "" for spec in models)]
-    until = "Until then only kept replies are used."
     for server in servers:
         specs = [spec for spec in models if spec.server == server.name]
-        users, absent = ", ".join(spec.name for spec in specs), []
         has_replies = all(generator_identity(spec) in kept_models for spec in specs)
         try:
             urls, key = server.urls(), server.key()
         except SettingsError as error:
             if not has_replies:
                 raise
-            note(f"{error} {until}", loud=True)
+            note(f"{error} {_UNTIL_THEN}", loud=True)
             continue
-        for url in urls:
-            try:
-                names = model_names(url, key)
-            except HTTPError as error:
-                if refuses_key(error):
-                    text = f"{url} refuses the API key of {users} (HTTP {error.code}). {server.key_remedy}"
-                    if not has_replies:
-                        raise SettingsError(text) from None
-                    note(f"{text} {until}", loud=True)
-                continue
-            except (HTTPException, TimeoutError, ValueError, KeyError, TypeError, RecursionError):
-                continue  # something is there, and may be busy
-            except OSError as error:
-                absent.append(f"{url} ({shown(str(getattr(error, 'reason', error)))})")
-                continue
-            for spec in specs:
-                if (name := (spec.model or "").removeprefix("models/")) not in names:
-                    others = shown(", ".join([*names][:5])) or "nothing"
-                    note(f"{url} does not list {spec.model}, which {spec.name} needs; it lists {others}.", loud=True)
-                elif (context := names[name]) and isinstance(spec, ReaderSettings):
-                    _tell_longest(pipeline, spec, url, context)
+        absent = [*filter(None, (_ask_server(pipeline, server, specs, url, key, has_replies) for url in urls))]
         for spec in specs:
             if spec.missing_prices and server.api_key_env and server.api_key_needed:
                 note(f"{spec.name} has no {spec.missing_prices}: quit plan counts 0 for it.", loud=True)
         if absent:
             faults = "; ".join(absent)
-            text = f"The server of {users} did not answer: {faults}. {server.remedy_for(faults)}"
+            text = f"The server of {_names(specs)} did not answer: {faults}. {server.remedy_for(faults)}"
             is_first = server is servers[0]
             if is_first and len(absent) == len(urls) and not has_replies:
                 raise ServerError(text)
-            note(f"{text} {until if is_first else 'It is needed later.'}", loud=is_first)
+            note(f"{text} {_UNTIL_THEN if is_first else 'It is needed later.'}", loud=is_first)
+
+
+def _ask_server(
+    pipeline: Pipeline, server: ServerSettings, specs: Sequence[_Model], url: str, key: str | None, has_replies: bool
+) -> str | None:
+    """Ask one address for its list of models and note what these models lack there; return its fault where nothing
+    accepts a connection."""
+    try:
+        names = model_names(url, key)
+    except HTTPError as error:
+        if refuses_key(error):
+            text = f"{url} refuses the API key of {_names(specs)} (HTTP {error.code}). {server.key_remedy}"
+            if not has_replies:
+                raise SettingsError(text) from None
+            note(f"{text} {_UNTIL_THEN}", loud=True)
+        return None
+    except (HTTPException, TimeoutError, ValueError, KeyError, TypeError, RecursionError):
+        return None  # something is there, and may be busy
+    except OSError as error:
+        return f"{url} ({shown(str(getattr(error, 'reason', error)))})"
+    for spec in specs:
+        if (name := (spec.model or "").removeprefix("models/")) not in names:
+            others = shown(", ".join([*names][:5])) or "nothing"
+            note(f"{url} does not list {spec.model}, which {spec.name} needs; it lists {others}.", loud=True)
+        elif (context := names[name]) and isinstance(spec, ReaderSettings):
+            _tell_longest(pipeline, spec, url, context)
+    return None
+
+
+def _names(specs: Sequence[_Model]) -> str:
+    return ", ".join(spec.name for spec in specs)
 
 
 def _tell_longest(pipeline: Pipeline, spec: ReaderSettings, url: str, context: int) -> None:

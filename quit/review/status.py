@@ -18,6 +18,7 @@ from quit.review.figures import AnswerAgreement, FlagRow, KindRow, agreement, fl
 from quit.review.people import absent_people, without_absent
 from quit.review.store import ReviewStore
 from quit.settings import Review
+from quit.stages.labelling.rulings import settled_decisions, with_rulings
 from quit.stages.labelling.verdicts import (
     Coverage,
     annotations_of,
@@ -27,7 +28,6 @@ from quit.stages.labelling.verdicts import (
     live_reviews,
     unclear_annotations,
 )
-from quit.stages.update import settled_decisions, with_rulings
 
 
 class ProjectStatus(TypedDict):

@@ -89,20 +89,19 @@ def filter_leaks(
         identity = {"stage": "filter", "question_id": question["question_id"], "source": question["source"]}
         if settings.mode == "hint":
             rejects += [
-                {**identity, "kind": "hint", "reason": "answer_leak", "detail": _says(leak), "hint_id": hint_id}
+                {**identity, "kind": "hint", "reason": "answer_leak", "detail": leak.words, "hint_id": hint_id}
                 for hint_id, leak in leaking.items()
             ]
         if leaking and (settings.mode == "question" or len(own_hints) - len(leaking) < keep):
             hint_id, leak = next(iter(leaking.items()))
-            detail = f"{len(leaking)} of {len(own_hints)} hints leak; {hint_id}: {_says(leak)}"
+            detail = f"{len(leaking)} of {len(own_hints)} hints leak; {hint_id}: {leak.words}"
             reason = "answer_leak" if settings.mode == "question" else "too_few_hints_left"
             rejects.append({**identity, "kind": "question", "reason": reason, "detail": detail})
         else:
             usable += [hint for hint in own_hints if hint["hint_id"] not in leaking]
-    columns = ("hint_id", "question_id")
     return {
         "leak_findings": contracts.table("leak_findings").from_rows(finding_rows),
-        "usable_hints": contracts.table("usable_hints").from_rows([{c: hint[c] for c in columns} for hint in usable]),
+        "usable_hints": contracts.table("usable_hints").from_rows(usable),
         "rejects": contracts.table("rejects").from_rows(rejects),
     }
 
@@ -121,7 +120,3 @@ def _items(
             LeakItem(question["question"], question["answers"], texts, [*map(overrides.get, hint_ids)], hint_ids)
         )
     return items
-
-
-def _says(leak: Finding) -> str:
-    return f"{leak.span!r} gives away {leak.answer!r} ({leak.method}, {leak.probability:.2f})"

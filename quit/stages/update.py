@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -21,20 +21,14 @@ from quit import contracts
 from quit.common.cache import leak_store
 from quit.common.columns import is_in, plain
 from quit.common.rows import Row, grouped, tuples
-from quit.settings import Review
 from quit.stages.label import ValidAnswer, labels_of, valid_answers_of, valid_answers_table
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of, check_order
-from quit.stages.labelling.verdicts import settled_rows, under_review
+from quit.stages.labelling.rulings import Ruling, SettledDecisions, settled_decisions, with_rulings
 from quit.stages.stage import Context, LazyTable, Tables, stage
 from quit.text.answers import answer_key
 
 if TYPE_CHECKING:
     from quit.stages.leaks.find import Finding, LeakItem
-
-JUDGE = "review"
-"""Basis and judge of people's verdicts in ``verdicts``."""
-
-Key = tuple[str, str]
 
 LeakCheck = Callable[[Sequence["LeakItem"]], list[list[list["Finding"]]]]
 """The findings of each hint of each item: :func:`quit.stages.leaks.find.find_leaks_of` with its models."""
@@ -50,53 +44,6 @@ class LabelTables:
     verdicts: pa.Table
     labels: pa.Table
     valid_answers: pa.Table
-
-
-class Ruling(NamedTuple):
-    """A settled decision: columns of ``quit.stages.labelling.verdicts.DECISIONS``."""
-
-    key: str
-    answer: str | None
-    decision: bool
-    yes: int
-    no: int
-    basis: str
-    reviews: list[str]
-
-    @property
-    def votes(self) -> str:
-        return f"by {self.yes if self.decision else self.no} of {self.yes + self.no} ({self.basis})"
-
-    def about(self, answer: str) -> str:
-        """Return the reason of a change, in words."""
-        return f"{answer!r} {'accepted' if self.decision else 'rejected'} {self.votes}"
-
-
-@dataclass(frozen=True)
-class SettledDecisions:
-    """The settled decisions on some questions: by (question id, answer's key), and by (question id, flag)."""
-
-    answers: Mapping[Key, Ruling]
-    flags: Mapping[Key, Ruling]
-
-    @property
-    def touched(self) -> list[str]:
-        """Questions whose labels or valid answers may change, sorted."""
-        return sorted({question for question, _ in (*self.answers, *self.flags)})
-
-
-def settled_decisions(decisions: pa.Table, splits: pa.Table, settings: Review) -> SettledDecisions:
-    """Return what settled decisions (schema ``quit.stages.labelling.verdicts.DECISIONS``) say.
-
-    Only questions of the splits under review count, and only flags that remove.
-    """
-    rows = settled_rows(under_review(decisions, splits, settings))
-    rulings: dict[str, dict[Key, Ruling]] = {"answer": {}, "flag": {}}
-    for kind, question, *values in tuples(rows, "kind", "question_id", *Ruling._fields):
-        ruling = Ruling(*values)
-        if kind == "answer" or (ruling.decision and ruling.key in settings.removing_flags):
-            rulings[kind][question, ruling.key] = ruling
-    return SettledDecisions(rulings["answer"], rulings["flag"])
 
 
 @stage(
@@ -280,8 +227,7 @@ def _removals(
             continue  # a person has said that it is none
         accepted = settled.answers.get((question, answer_key(leak.answer)))
         reviews = accepted.reviews if accepted else sorted(causes.get(question, ()))
-        detail = f"{hint}: {leak.span!r} gives away {leak.answer!r} ({leak.method}, {leak.probability:.2f})"
-        removed.setdefault(question, _Removal("answer_leak", detail, reviews))
+        removed.setdefault(question, _Removal("answer_leak", f"{hint}: {leak.words}", reviews))
     return dict(sorted(removed.items())), findings
 
 
@@ -330,10 +276,12 @@ def _label_changes(
         if not len(explained):
             continue
         used, codes = np.unique(of_labeler.index[explained], return_inverse=True)
-        causes = [
-            {"answer": answer, "answer_key": ruling.key, "reviews": ruling.reviews, "reason": ruling.about(answer)}
-            for answer, ruling in (of_labeler.causes[row] for row in used.tolist())
-        ]
+        causes = pa.Table.from_pylist(
+            [
+                {"answer": answer, "answer_key": ruling.key, "reviews": ruling.reviews, "reason": ruling.about(answer)}
+                for answer, ruling in (of_labeler.causes[row] for row in used.tolist())
+            ]
+        ).take(pa.array(codes))
         chosen = pa.array(explained)
         columns = {
             "question_id": plain(passages.column("question_id").take(chosen)),
@@ -341,14 +289,10 @@ def _label_changes(
             "permutation": plain(passages.column("permutation").take(chosen)),
             "before": passages.column("label").take(chosen),
             "after": label.take(chosen),
-            **{name: _column(causes, schema.field(name)).take(pa.array(codes)) for name in causes[0]},
+            **dict(zip(causes.column_names, causes.columns)),
         }
-        pieces.append(pa.table(columns, schema=schema))
+        pieces.append(contracts.table("changes").from_columns(columns))
     return pa.concat_tables(pieces) if pieces else schema.empty_table()
-
-
-def _column(rows: Iterable[Row], field: pa.Field) -> pa.Array:
-    return pa.array([row.get(field.name) for row in rows], field.type)
 
 
 def _not_in(table: pa.Table, gone: pa.Array) -> pa.ChunkedArray:
@@ -378,24 +322,3 @@ def _merged(old: pa.Table, new: pa.Table, touched: pa.Array) -> pa.Table:
     places = pa.array(np.arange(len(both)))
     order = both.select(["question_id"]).append_column("place", places)
     return both.take(order.sort_by([("question_id", "ascending"), ("place", "ascending")]).column("place"))
-
-
-def with_rulings(verdicts: pa.Table, settled: SettledDecisions) -> pa.Table:
-    """Return the verdicts with people's in the place of the judge's, wherever there is a settled one."""
-    if not settled.answers:
-        return verdicts
-    keys = [f"{question}\x1f{key}" for question, key in settled.answers]
-    joined = pc.binary_join_element_wise(verdicts.column("question_id"), verdicts.column("answer_key"), "\x1f")
-    places = pc.index_in(joined, pa.array(keys, pa.string()))
-    by_people = {"probability": None, "basis": JUDGE, "judge": JUDGE, "note": None}
-    rows = [
-        by_people
-        | {"correct": each.decision, "producer": f"{JUDGE}:{each.basis}", "raw": f"{each.yes} yes, {each.no} no"}
-        for each in settled.answers.values()
-    ]
-    for name in rows[0]:
-        field = contracts.table("verdicts").schema.field(name)
-        chosen = pc.if_else(pc.is_valid(places), _column(rows, field).take(places), verdicts.column(name))
-        index = verdicts.schema.get_field_index(name)
-        verdicts = verdicts.set_column(index, verdicts.schema.field(name), chosen)
-    return verdicts

@@ -19,8 +19,9 @@ from quit.stages.collect import collect
 from quit.stages.label import label_passages
 from quit.stages.labelling.answers import Answers
 from quit.stages.labelling.passages import enumerate_passages, permutation_table
+from quit.stages.labelling.rulings import settled_decisions
 from quit.stages.labelling.verdicts import DECISIONS
-from quit.stages.update import LabelTables, settled_decisions, update_labels
+from quit.stages.update import LabelTables, update_labels
 from quit.text.answers import answer_key
 from tests.frozen.tables import files
 from tests.frozen.tables import table as in_short

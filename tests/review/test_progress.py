@@ -19,8 +19,8 @@ from quit.review.report import pieces
 from quit.review.status import review_status
 from quit.review.store import ReviewStore
 from quit.settings import Review
+from quit.stages.labelling.rulings import settled_decisions, with_rulings
 from quit.stages.labelling.verdicts import decide, decisions_hash, live_reviews
-from quit.stages.update import settled_decisions, with_rulings
 from quit.status.story import story
 from tests.report import tiny
 from tests.stages.labelling.test_verdicts import said

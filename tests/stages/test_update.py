@@ -13,11 +13,12 @@ from quit.common.columns import is_in
 from quit.settings import Review, Settings
 from quit.stages.label import label_passages
 from quit.stages.labelling.answers import Answers
+from quit.stages.labelling.rulings import settled_decisions
 from quit.stages.labelling.verdicts import DECISIONS
 from quit.stages.leaks.containment import contained_in
 from quit.stages.leaks.find import Finding
 from quit.stages.stage import Context
-from quit.stages.update import LabelTables, settled_decisions, update_labels, update_stage
+from quit.stages.update import LabelTables, update_labels, update_stage
 from quit.text.answers import answer_key
 from tests.rows import answers_in, table_of, tuples
 

@@ -43,6 +43,11 @@ class Finding:
     producer: str
     overridden: bool = False
 
+    @property
+    def words(self) -> str:
+        """What it says, as reasons have it."""
+        return f"{self.span!r} gives away {self.answer!r} ({self.method}, {self.probability:.2f})"
+
 
 Findings = Sequence[Sequence[Sequence[Finding]]]
 """By item and hint."""
