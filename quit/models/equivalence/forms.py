@@ -11,8 +11,9 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from quit.text.dates import MONTHS
 from quit.text.normalize import ARTICLES, fold, spaced, strip_accents
-from quit.text.numbers import MONTHS, ORDINALS, TENS, UNITS, numbers_in
+from quit.text.numbers import ORDINALS, TENS, UNITS, numbers_in
 from quit.text.tokens import STOP_WORDS
 
 VALUES = {**UNITS, **TENS, **{word: value for word, value in ORDINALS.items() if value <= 12}}

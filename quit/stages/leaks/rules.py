@@ -28,7 +28,9 @@ from quit.stages.leaks.reading import (
     stems,
 )
 from quit.text.answers import answer_key
-from quit.text.numbers import MONTHS, Quantity, dates_in, is_ordinal_word, numbers_in, quantities_in
+from quit.text.dates import MONTHS, dates_in
+from quit.text.numbers import is_ordinal_word, numbers_in
+from quit.text.quantities import Quantity, quantities_in
 from quit.text.tokens import STOP_WORDS, stem, word_spans
 
 _SUFFIXES = ("n", "an", "ian", "ean", "ese", "ish", "i", "ite", "er", "ic", "s", "es", "'s", "ism", "ist", "al", "like")
