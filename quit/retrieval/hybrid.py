@@ -15,14 +15,14 @@ import numpy as np
 
 from quit.common.arrays import stored_array
 from quit.models.protocols import Encoder
-from quit.retrieval.lexical import FUSION, Bm25, fused
+from quit.retrieval.lexical import Bm25
 from quit.retrieval.protocols import FirstStage, Ranking
 from quit.retrieval.search import nearest
 
 CHUNK = 8192
 """Documents encoded, stored and searched at a time: bounds memory."""
-
-
+FUSION = 60
+"""Added to every rank in reciprocal rank fusion, as in the paper."""
 FUSED = 100
 """Documents that each stage gives to a fusion, at least."""
 
@@ -61,6 +61,20 @@ class FusedStage:
         """Return at most ``depth`` documents per query."""
         rankings = [stage.search(queries, max(FUSED, depth)) for stage in self._stages]
         return [Ranking(*fused([ranking.rows for ranking in row], depth)) for row in zip(*rankings, strict=True)]
+
+
+def fused(rankings: Iterable[np.ndarray], count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows (int64) and scores (float32) of rankings joined by reciprocal rank (Cormack et al. 2009), ties by
+    row.
+
+    ``rankings``: rows, best first.
+    """
+    score: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, row in enumerate(ranking.tolist(), start=1):
+            score[row] = score.get(row, 0.0) + 1.0 / (FUSION + rank)
+    rows = sorted(score, key=lambda row: (-score[row], row))[:count]
+    return np.array(rows, dtype=np.int64), np.array([score[row] for row in rows], dtype=np.float32)
 
 
 class _Nearest:

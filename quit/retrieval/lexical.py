@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quit.common.files import read_json, replacing, write_json, writing
+from quit.retrieval.search import best
 from quit.text.tokens import STOP_WORDS, stem, words
+
+if TYPE_CHECKING:  # SciPy is a seventh of the time to import the stages
+    from scipy import sparse
 
 K1, B = 1.2, 0.75
 """Lucene's defaults."""
-FUSION = 60
-"""Added to every rank in reciprocal rank fusion, as in the paper."""
 
 
 class Postings:
@@ -57,10 +59,6 @@ class Postings:
         for low, high, weight in zip(lows, highs, weights.astype(np.float32), strict=True):
             scores[self._rows[low:high]] += weight * self._weights[low:high]
         return scores
-
-
-if TYPE_CHECKING:  # SciPy is a seventh of the time to import the stages
-    from scipy import sparse
 
 
 class Bm25:
@@ -137,32 +135,3 @@ def term_counts(texts: Iterable[str]) -> tuple[dict[str, int], sparse.csr_array]
 def terms(text: str) -> list[str]:
     """Return the terms of a text: Snowball stems of its words in order, without stop words."""
     return [stem(word) for word in map(str.casefold, words(text)) if word not in STOP_WORDS]
-
-
-def best(scores: np.ndarray, count: int) -> np.ndarray:
-    """Return the places of the ``count`` highest scores, int64, best first, ties by place."""
-    return best_with_ties(scores, count)[:count]
-
-
-def best_with_ties(scores: np.ndarray, count: int) -> np.ndarray:
-    """Return the places of the ``count`` highest scores and of ties with the last, int64, best first, ties by place."""
-    if len(scores) > count > 0:
-        least = np.partition(scores, len(scores) - count)[len(scores) - count]
-        places = np.flatnonzero(scores >= least)
-    else:
-        places = np.arange(len(scores))
-    return places[np.argsort(-scores[places], kind="stable")]
-
-
-def fused(rankings: Iterable[np.ndarray], count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows (int64) and scores (float32) of rankings joined by reciprocal rank (Cormack et al. 2009), ties by
-    row.
-
-    ``rankings``: rows, best first.
-    """
-    score: dict[int, float] = {}
-    for ranking in rankings:
-        for rank, row in enumerate(ranking.tolist(), start=1):
-            score[row] = score.get(row, 0.0) + 1.0 / (FUSION + rank)
-    rows = sorted(score, key=lambda row: (-score[row], row))[:count]
-    return np.array(rows, dtype=np.int64), np.array([score[row] for row in rows], dtype=np.float32)

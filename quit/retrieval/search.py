@@ -1,4 +1,4 @@
-"""Exact nearest neighbours of queries by blocked matrix products."""
+"""The highest of some scores; exact nearest neighbours of queries by blocked matrix products."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from quit.common.arithmetic import products
-from quit.retrieval.lexical import best
 
 BLOCK = 64
 """Queries of one product of :func:`nearest`, padded: a product of one fixed shape treats each query alike."""
@@ -41,3 +40,18 @@ def nearest(
                 top[query] = owners[order], scores[order]
             first += len(chunk)
         yield from top
+
+
+def best(scores: np.ndarray, count: int) -> np.ndarray:
+    """Return the places of the ``count`` highest scores, int64, best first, ties by place."""
+    return best_with_ties(scores, count)[:count]
+
+
+def best_with_ties(scores: np.ndarray, count: int) -> np.ndarray:
+    """Return the places of the ``count`` highest scores and of ties with the last, int64, best first, ties by place."""
+    if len(scores) > count > 0:
+        least = np.partition(scores, len(scores) - count)[len(scores) - count]
+        places = np.flatnonzero(scores >= least)
+    else:
+        places = np.arange(len(scores))
+    return places[np.argsort(-scores[places], kind="stable")]

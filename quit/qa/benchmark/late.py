@@ -20,8 +20,8 @@ from quit.qa.benchmark.passages import expand
 from quit.qa.benchmark.plugins import PluginContext
 from quit.qa.indexes.encoders import ColbertEncoder, LateEncoder, TokenVectors
 from quit.qa.indexes.vectors import check_finite
-from quit.retrieval.lexical import best_with_ties
 from quit.retrieval.protocols import Ranking
+from quit.retrieval.search import best_with_ties
 
 VERSION = {"hints": 2, "passages": 1}
 MAX_REMEMBERED = 500_000

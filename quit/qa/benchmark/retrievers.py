@@ -24,9 +24,9 @@ from quit.qa.benchmark.plugins import PluginContext
 from quit.qa.indexes.encoders import DenseEncoder, EmbeddedEncoder, SentenceEncoder
 from quit.qa.indexes.vectors import check_finite
 from quit.qa.settings import FirstStages
-from quit.retrieval.lexical import Bm25, best_with_ties, term_counts
+from quit.retrieval.lexical import Bm25, term_counts
 from quit.retrieval.protocols import Ranking
-from quit.retrieval.search import nearest
+from quit.retrieval.search import best_with_ties, nearest
 from quit.text.words import split_names
 
 BM25_VERSION, DENSE_VERSION = 2, 1

@@ -31,9 +31,9 @@ from quit.qa.indexes.encoders import DenseEncoder, SparseEncoder, dense_encoder,
 from quit.qa.indexes.vectors import Vectors, check_finite, checkpointed_batches, encode_corpus, id_of, open_vectors
 from quit.qa.settings import FirstStages
 from quit.retrieval.hybrid import Bm25Stage
-from quit.retrieval.lexical import Bm25, Postings, best
+from quit.retrieval.lexical import Bm25, Postings
 from quit.retrieval.protocols import FirstStage, Ranking
-from quit.retrieval.search import nearest
+from quit.retrieval.search import best, nearest
 from quit.settings.section import set_options
 from quit.text.words import shell_word
 
