@@ -15,7 +15,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -72,13 +71,6 @@ class Measure:
         if self.name == "Recall":
             return recall(ranked, judged, self.depth, self.least)
         return ndcg(ranked, judged, self.depth, exponential=self.name == "nDCG(exp)")
-
-
-def with_largest_k(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return rows of ``results`` (columns reader, strategy, k): of what readers say to several passages, only those
-    with the most passages."""
-    largest = max((row["k"] for row in results if row["strategy"] != "any"), default=0)
-    return [row for row in results if not row["reader"] or row["strategy"] == "any" or row["k"] == largest]
 
 
 def hit(ranked: Sequence[int] | np.ndarray, depth: int, least: int = 1) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 
 from quit.errors import InputError
 from quit.evaluate.circularity import Circularity
-from quit.evaluate.metrics import POLICIES, with_largest_k
+from quit.evaluate.metrics import POLICIES
 
 METRICS = ("Hit(rel=2)@1", "Hit(rel=2)@10", "MRR(rel=2)@100", "nDCG@10", "EM", "F1")
 """Metrics of a card's table, where a benchmark has one of them; else its first."""
@@ -50,6 +50,13 @@ def read_baselines(folder: Path, content_id: str | None) -> Baselines:
             f"{f'one (content id {content_id})' if content_id else 'workspace: name a release'}."
         )
     return Baselines(questions, rows, circular)
+
+
+def with_largest_k(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return rows of ``results`` (columns reader, strategy, k): of what readers say to several passages, only those
+    with the most passages."""
+    largest = max((row["k"] for row in results if row["strategy"] != "any"), default=0)
+    return [row for row in results if not row["reader"] or row["strategy"] == "any" or row["k"] == largest]
 
 
 def _rows(results: Sequence[Mapping[str, Any]], circular: Circularity) -> dict[str, dict[str, float]]:

@@ -178,7 +178,8 @@ def _print(facts: dict[str, Any], out: Path, as_json: bool) -> None:
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
-    from quit.evaluate.metrics import READING, with_largest_k
+    from quit.evaluate.metrics import READING
+    from quit.export.baselines import with_largest_k
     from quit.qa.benchmark.leaderboard import as_text
 
     ranking = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "nDCG(exp)@10", "Hit(rel=2)@1")
