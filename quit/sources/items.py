@@ -17,7 +17,7 @@ from quit.errors import InputError
 from quit.sources import json_text
 from quit.sources.drafts import Item
 from quit.sources.fields import MAX_QUOTE, BadRecord, describe, is_given
-from quit.sources.files import check_file, not_utf8, reading
+from quit.sources.files import check_file, reading
 from quit.sources.json_text import read_json
 
 MAX_LINE = 1 << 24
@@ -26,7 +26,6 @@ it."""
 AT_ONCE = 1 << 22
 """Bytes of an array that are read at a time where it is read record by record."""
 _ROWS_AT_ONCE = 1000
-_TOKEN = len("\\ud83d\\ude00")  # the longest that a cut can leave in halves, except texts
 
 
 def is_array(path: Path) -> bool:
@@ -73,60 +72,9 @@ def json_items(path: Path, expected: str, marks: frozenset[str]) -> Iterator[Ite
 def array_items(
     file: IO[bytes], path: Path, expected: str, pairs: json_text.Pairs | None = None, at_once: int = AT_ONCE
 ) -> Iterator[Item]:
-    """Yield the records of a JSON array one at a time: in memory are one of them and ``at_once`` bytes.
-
-    Raises ``InputError`` for anything else, with record, line and column, after the records before.
-    """
-    decode, decoder = codecs.getincrementaldecoder("utf-8-sig")().decode, json_text.decoder(pairs)
-    text, at, more, position = "", 0, True, 0
-    size, line, column = 0, 1, 1  # bytes read so far; place of the text's first character
-
-    def read() -> None:
-        nonlocal text, at, more, size, line, column
-        piece = file.read(max(at_once, len(text) - at))
-        size += len(piece)
-        line, column = json_text.place_of(text, at, line, column)
-        try:
-            text, at, more = text[at:] + decode(piece, not piece), 0, bool(piece)
-        except UnicodeDecodeError as error:
-            raise not_utf8(path, size - len(error.object) + error.start, expected) from None
-
-    def mark() -> str:
-        """Return the next character that is no space."""
-        nonlocal at
-        while (at := json_text.skip(text, at)) == len(text) and more:
-            read()
-        return text[at : at + 1]
-
-    def broken(at: int, what: str, where: str) -> InputError:
-        return json_text.broken(text, at, what, path, expected, where, line, column)
-
-    if mark() != "[":
-        raise broken(at, "no array", "at its beginning")
-    at += 1
-    while mark() != "]":
-        if position:
-            if mark() != ",":
-                raise broken(at, "expected ',' or ']'", f"after record {position}")
-            at += 1
-            mark()
-        while True:
-            try:
-                value, end = decoder.raw_decode(text, at)
-            except (ValueError, RecursionError) as error:
-                place, what = json_text.fault_of(error, at)
-                if not (more and (what.startswith("Unterminated") or place + _TOKEN >= len(text))):
-                    raise broken(place, what, f"in record {position + 1}") from None
-                end = len(text)
-            if end + _TOKEN < len(text) or not more:
-                break
-            read()  # a number may go on
-        at = end
+    """Yield the records of a JSON array one at a time. Raises as :class:`quit.sources.json_text.JsonArray`."""
+    for position, value in enumerate(json_text.JsonArray(file, path, expected, pairs, at_once)):
         yield Item(value, position, path.name, f"record {position + 1}")
-        position += 1
-    at += 1
-    if mark():
-        raise broken(at, "unexpected text", "after the end of the array")
 
 
 def line_items(path: Path, expected: str, pairs: json_text.Pairs | None = None) -> Iterator[Item]:
