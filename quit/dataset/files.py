@@ -1,5 +1,4 @@
-"""The tables of a release as Parquet files, of a workspace or frozen: read in bounded memory, written with the same
-bytes."""
+"""The tables of a release as Parquet files, of a workspace or frozen, read in bounded memory."""
 
 from __future__ import annotations
 
@@ -16,18 +15,7 @@ import pyarrow.parquet as pq
 
 from quit import contracts
 from quit.common.columns import plain, positions_in
-from quit.common.parquet import (
-    ALL,
-    KEYS,
-    NOBODY,
-    ROWS_AT_ONCE,
-    Owner,
-    Questions,
-    joined,
-    opened,
-    parquet_writer,
-    pieces,
-)
+from quit.common.parquet import ALL, KEYS, NOBODY, ROWS_AT_ONCE, Owner, Questions, joined, opened, pieces
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
@@ -297,40 +285,3 @@ def current_files(workspace: Workspace, readers: Iterable[str] | None = None) ->
         if any(table in manifest["tables"] for _, manifest in current.values()):
             parts[name] = workspace.part_files(table, runs=[f"read:{reader}"] if reader else None)
     return TableFiles(parts, plain(workspace.read("splits")["question_id"]), owner=workspace.owner)
-
-
-def write_table(target: Path, name: str, pieces: Iterable[pa.Table]) -> int:
-    """Write a table and return its number of rows."""
-    with TableWriter(target, contract(name).schema) as writer:
-        for piece in pieces:
-            writer.write(piece)
-    return writer.rows
-
-
-class TableWriter:
-    """Writes a table piece by piece. The bytes depend only on the rows, not on the pieces."""
-
-    def __init__(self, target: Path, schema: pa.Schema) -> None:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        self.rows = 0
-        self._schema, self._held = schema, schema.empty_table()
-        self._writer = parquet_writer(target, schema, store_schema=True)
-
-    def __enter__(self) -> TableWriter:
-        return self
-
-    def write(self, piece: pa.Table) -> None:
-        """Take some rows."""
-        self._held = pa.concat_tables([self._held, piece.cast(self._schema)])
-        while len(self._held) >= ROWS_A_GROUP:
-            self._write_group(self._held.slice(0, ROWS_A_GROUP))
-            self._held = self._held.slice(ROWS_A_GROUP)
-
-    def _write_group(self, rows: pa.Table) -> None:
-        self._writer.write_table(rows.combine_chunks(), row_group_size=len(rows))
-        self.rows += len(rows)
-
-    def __exit__(self, *error: object) -> None:
-        if len(self._held) and error[0] is None:
-            self._write_group(self._held)
-        self._writer.close()

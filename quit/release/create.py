@@ -13,9 +13,10 @@ import pyarrow as pa
 from quit.common.ids import content_hash
 from quit.common.progress import advance
 from quit.dataset.description import Content, Description, RestingReviews, TableEntry
-from quit.dataset.files import TableFiles, write_table
+from quit.dataset.files import TableFiles
 from quit.dataset.release import FOLDER, Release
 from quit.dataset.workspace import provenance_of, verification_of
+from quit.dataset.writing import write_table
 from quit.engine.pipeline import Pipeline
 from quit.engine.questions import decision_counts
 from quit.engine.usage import origins

@@ -24,7 +24,8 @@ from quit.common.files import file_checksum
 from quit.common.ids import content_key, hint_id
 from quit.common.rows import tuples
 from quit.dataset.description import Content, Description, Source
-from quit.dataset.files import TableFiles, TableWriter, imported_schema, names_of
+from quit.dataset.files import TableFiles, imported_schema, names_of
+from quit.dataset.writing import TableWriter
 from quit.evaluate.labels import SPLITS
 from quit.models.protocols import Encoder, JudgeItem, Verdict
 from quit.release.freezing import Created, check_target, entry_of, facts_of, put, refuse_failed, table_path

@@ -24,9 +24,9 @@ from quit.common.folders import locked
 from quit.common.progress import advance, note
 from quit.common.rows import Row
 from quit.dataset.dataset import FULLY, Dataset
-from quit.dataset.files import write_table
 from quit.dataset.release import Release
 from quit.dataset.workspace import without_folder
+from quit.dataset.writing import write_table
 from quit.engine.parts import describe
 from quit.engine.reading import as_built
 from quit.engine.usage import capped, record

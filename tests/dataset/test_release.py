@@ -9,9 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from quit.common.files import file_checksum
-from quit.contracts import table
 from quit.dataset.dataset import Dataset
-from quit.dataset.files import ROWS_A_GROUP, write_table
 from quit.dataset.release import newest_release, open_release, releases_of, verify
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
@@ -111,19 +109,6 @@ def test_a_table_in_another_place_is_refused(tmp_path: Path, file: str) -> None:
     facts["content"]["tables"]["questions"]["file"] = file
     with pytest.raises(InputError, match="the table 'questions' is in .*not in tables/questions.parquet"):
         small.describe(tmp_path, facts)
-
-
-def test_the_bytes_of_a_table_do_not_depend_on_its_pieces(tmp_path: Path) -> None:
-    count, names = ROWS_A_GROUP + 1000, ("question_id", "permutation", "label", "labelers")
-    values = ((f"q{n // 325}", str(n % 7), n % 2 + 1, ["a"] if n % 2 else []) for n in range(count))
-    rows = pa.table(dict(zip(names, map(list, zip(*values))))).cast(table("labels").schema)
-    files = []
-    for size in (count, 1000, 77_777):
-        path = tmp_path / f"{size}.parquet"
-        assert write_table(path, "labels", (rows.slice(start, size) for start in range(0, count, size))) == count
-        files.append(path.read_bytes())
-    assert files[0] == files[1] == files[2]
-    assert pq.read_table(tmp_path / "1000.parquet").equals(rows)
 
 
 def test_an_export_of_a_release_shows_its_waivers(tmp_path: Path) -> None:
