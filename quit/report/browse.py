@@ -32,7 +32,7 @@ from quit.errors import InputError, QuitError, SettingsError
 from quit.release.view import shown_readers
 from quit.render.html import TEMPLATES, environment
 from quit.report.data import gather, last_changed
-from quit.report.lookup import COLUMNS, FILTERS, Lookup, Search
+from quit.report.lookup import COLUMNS, FILTERS, Lookup, Search, Version
 from quit.report.page import render
 from quit.report.tree import tree
 from quit.settings import Settings
@@ -94,7 +94,7 @@ class Pages:
         self._readers = [reader.name for reader in readers]
         self._labelers = [reader.name for reader in readers if reader.role == "labeler"]
         self._lookup = Lookup(source, len(self._labelers))
-        self._report: tuple[Any, str] | None = None
+        self._report: tuple[Version, str] | None = None
         self._drawing = threading.Lock()
 
     def routes(self) -> list[Route]:
@@ -114,10 +114,7 @@ class Pages:
         if len(pairs) < len(parameters.multi_items()):  # a form sends its empty fields too
             return RedirectResponse("/?" + urlencode(pairs) if pairs else "/", 303, _headers("'self'"))
         search = _search(parameters)
-        page, size = int(parameters.get("page", "1")[:9]), _RESULTS
-        results = self._lookup.search(search, page, size)
-        pages = max(1, -(-results.total // size))
-        page = min(max(page, 1), pages)
+        results = self._lookup.search(search, int(parameters.get("page", "1")[:9]), _RESULTS)
         search_pairs = [(name, value) for name, value in parameters.multi_items() if name != "page"]
         return self._html(
             "search.html",
@@ -126,15 +123,14 @@ class Pages:
             search=search,
             columns={column: COLUMNS[column] for column in results.columns},
             query="?" + urlencode(search_pairs) if search_pairs else "",
-            page=page,
-            pages=pages,
-            first=(page - 1) * size,
+            first=(results.page - 1) * _RESULTS,
             to=lambda **link: (
                 "/?" + urlencode([*(pair for pair in search_pairs if pair[0] not in link), *link.items()])
             ),
         )
 
     def question(self, request: Request) -> Response:
+        """Return a question's page. Raises ``HTTPException`` (404) for one that there is not."""
         identity, search = request.path_params["question_id"], _search(request.query_params)
         row = self._lookup.row(identity)
         if row is None:
@@ -157,6 +153,7 @@ class Pages:
         )
 
     def report(self, request: Request) -> Response:
+        """Return the report, made again where the tables have changed."""
         with self._drawing:  # one at a time: at full size it takes a while
             version = self._lookup.version()
             if self._report is None or self._report[0] != version:
@@ -166,6 +163,7 @@ class Pages:
         return _answer(self._report[1], "'unsafe-inline'")
 
     def file(self, request: Request) -> Response:
+        """Return the style sheet or the script."""
         return FileResponse(TEMPLATES / request.url.path[1:], headers=_headers("'self'"))
 
     def _html(self, template: str, **values: Any) -> Response:
@@ -197,7 +195,9 @@ def _answer(html: str, styles: str = "'self'", status: int = 200) -> Response:
 
 
 def _error_page(request: Request, error: Exception) -> Response:
-    status = getattr(error, "status_code", 400 if isinstance(error, InputError) else 500)
+    status, text = 400 if isinstance(error, InputError) else 500, str(error)
+    if isinstance(error, HTTPException):
+        status, text = error.status_code, error.detail
     title = {400: "No such search", 404: "Nothing is here"}.get(status, "This page cannot be shown")
-    values = {"title": title, "text": getattr(error, "detail", str(error)), "links": _LINKS}
+    values = {"title": title, "text": text, "links": _LINKS}
     return _answer(environment().get_template("said.html").render(values).lstrip(), status=status)

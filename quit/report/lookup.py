@@ -93,6 +93,8 @@ _OVERVIEW = """
 """
 
 
+Version = tuple[tuple[tuple[str, str], ...], tuple[str, ...]]
+"""Stage runs with hashes of their tables, and names of parts that people appended."""
 Choices = Mapping[str, list[tuple[str, int]]]
 """Filter -> (value, questions of the collection)."""
 
@@ -130,10 +132,13 @@ class Search:
 
 @dataclass(frozen=True)
 class Results:
-    """``rows``: one page of questions; ``total``: how many there are; ``checks``: name of :data:`CHECKS` -> questions
-    of the collection; ``columns``: those of :data:`COLUMNS` that are not 0 for every question."""
+    """``rows``: ``page`` of questions (from 1) of so many ``pages``; ``total``: how many questions there are;
+    ``checks``: name of :data:`CHECKS` -> questions of the collection; ``columns``: those of :data:`COLUMNS` that are
+    not 0 for every question."""
 
     rows: list[Row]
+    page: int
+    pages: int
     total: int
     choices: Choices
     checks: Mapping[str, int]
@@ -148,21 +153,24 @@ class Lookup:
         self.workspace = workspace
         self._values = {"labelers": labelers}
         self._lock = threading.Lock()
-        self._version: Any = None
+        self._version: Version | None = None
         self._connection: duckdb.DuckDBPyConnection | None = None
 
     def search(self, search: Search, page: int = 1, size: int = 50) -> Results:
-        """Return one ``page`` (from 1) of results. Raises as :meth:`Search.sql` does."""
+        """Return one ``page`` (from 1) of results, the last one for a higher number. Raises as :meth:`Search.sql`
+        does."""
         cursor = self._cursor()
         choices = self._choices(cursor)
         matching, values = search.sql(choices)
         total = cursor.execute(f"SELECT count(*) {matching}", values).fetchall()[0][0]
-        page = min(max(page, 1), max(1, -(-total // size)))
+        pages = max(1, -(-total // size))
+        page = min(max(page, 1), pages)
         query = f"SELECT * EXCLUDE (haystack) {matching} ORDER BY {ORDERS[search.order]} LIMIT ? OFFSET ?"
         rows = sql_rows(cursor, query, [*values, size, (page - 1) * size])
         counts = _cells(cursor, "count(*) FILTER ({})", CHECKS)
         figures = _cells(cursor, "count(*) FILTER ({} > 0)", {column: column for column in COLUMNS})
-        return Results(rows, total, choices, counts, [column for column, count in figures.items() if count])
+        columns = [column for column, count in figures.items() if count]
+        return Results(rows, page, pages, total, choices, counts, columns)
 
     def neighbours(self, question_id: str, search: Search) -> tuple[str | None, str | None]:
         """Return the ids before and after a question in the results of a search; None at their ends. Raises as
@@ -201,7 +209,7 @@ class Lookup:
                 rows += [{"release": release.name, **row} for row in sql_rows(connection, sql, [question_id])]
         return rows
 
-    def version(self) -> Any:
+    def version(self) -> Version:
         """Return what changes when the workspace does: its tables and the parts that people appended."""
         logs = [
             path.name
