@@ -7,6 +7,7 @@ not read. A JSON array is a file of the paper's own results (:mod:`quit.qa.bench
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from quit.qa.benchmark.reading import ReaderAnswers
 from quit.qa.benchmark.results import Scores
 from quit.qa.benchmark.run import System
 from quit.qa.benchmark.run_ids import PassageIndex, names_in_run
-from quit.qa.benchmark.task import release_task
+from quit.qa.benchmark.task import ReleaseTask, release_task
 from quit.qa.contracts.benchmark import RESULTS
 from quit.qa.experiment import write_table
 from quit.qa.settings.benchmark import Benchmark
@@ -64,8 +65,8 @@ def score_run(
     Raises ``InputError`` for a line that is not as expected, with its number, for a run without a question of the split
     or without a known passage, and for a split without questions; ``SettingsError`` for an unknown metric.
     """
-    results = read_results(path) if path.is_file() and is_array(path) else PublishedResults()
-    name, lines = ("", results.rankings) if results.rankings else read_run(path)
+    published = read_results(path) if path.is_file() and is_array(path) else PublishedResults()
+    name, lines = ("", published.rankings) if published.rankings else read_run(path)
     task = release_task(dataset, split)
     question_ids = names_in_run(task, lines)
     names = {*question_ids}
@@ -74,41 +75,47 @@ def score_run(
             f"{path} ranks no question of the split {split!r}: it has {quote(next(iter(lines), 'nothing'))}, the split "
             f"{quote(question_ids[0])}. Ids are those of quit export; another split: --split."
         )
-    index, ranked = PassageIndex(task.passages), [best_first(lines.get(question, {})) for question in question_ids]
-    rankings = [
-        Ranking(index.rows([*scores], own_id), np.array([*scores.values()], dtype=np.float32))
-        for own_id, scores in zip(task.question_ids, ranked, strict=True)
+    ranked = [best_first(lines.get(question, {})) for question in question_ids]
+    rankings = _rankings(task, ranked)
+    unknown = [
+        (question, passage)
+        for question, passages, ranking in zip(question_ids, ranked, rankings, strict=True)
+        for passage, row in zip(passages, ranking.rows.tolist(), strict=True)
+        if row < 0
     ]
-    unknown = sum(int((ranking.rows < 0).sum()) for ranking in rankings)
-    if unknown == sum(map(len, rankings)) and not results.answers:
-        example = next((passage for question in question_ids for passage in lines.get(question, ())), "nothing")
+    if len(unknown) == sum(map(len, rankings)) and not published.answers:
         raise InputError(
-            f"{path} ranks no passage of the release: it has {quote(example)}, the release "
-            f"{quote(task.passages.ids([0])[0])}. Ids are those of quit export."
+            f"{path} ranks no passage of the release: it has {quote(unknown[0][1] if unknown else 'nothing')}, the "
+            f"release {quote(task.passages.ids([0])[0])}. Ids are those of quit export."
         )
     scores = Scores(task)
     system = System(task, retriever or name or path.stem, reranker, "", "", rankings)
-    if not results.answers:
+    if not published.answers:
         scores.add_system(system, settings.metrics)
-    for reading, answers in results.answers.items():
+    for reading, answers in published.answers.items():
         scores.add_reading(ReaderAnswers(system, *reading, [answers.get(question, "") for question in question_ids]))
-    missing = sum(question not in lines for question in question_ids)
-    unknown_passages = (
-        f"{question} {[*of_question][rank]}"
-        for question, of_question, ranking in zip(question_ids, ranked, rankings, strict=True)
-        for rank in np.flatnonzero(ranking.rows < 0)
-    )
+    others = [question for question in lines if question not in names]
     return RunScores(
         name=system.name,
         results=scores.results(settings),
         split=len(question_ids),
-        missing=missing,
-        others=len(lines.keys() - names),
+        missing=sum(question not in lines for question in question_ids),
+        others=len(others),
         without_full=sum(int(task.relevance.judgements(query)[0]) < FULLY for query in range(len(rankings))),
-        unknown=unknown,
-        first_other=next((question for question in lines if question not in names), ""),
-        first_unknown=next(unknown_passages, ""),
+        unknown=len(unknown),
+        first_other=next(iter(others), ""),
+        first_unknown=" ".join(next(iter(unknown), ())),
     )
+
+
+def _rankings(task: ReleaseTask, ranked: Sequence[Mapping[str, np.floating]]) -> list[Ranking]:
+    """Return each question's passages as rows, -1 for one that the release does not have. ``ranked``: by question, the
+    scores of its passages, best first."""
+    index = PassageIndex(task.passages)
+    return [
+        Ranking(index.rows([*scores], own_id), np.array([*scores.values()], dtype=np.float32))
+        for own_id, scores in zip(task.question_ids, ranked, strict=True)
+    ]
 
 
 def add_results(results: pa.Table, folder: Path, dataset: Dataset, split: str) -> None:

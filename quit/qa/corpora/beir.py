@@ -63,25 +63,8 @@ def read(folder: Path) -> Iterator[CorpusRecord]:
         if record.documents and record.record_id in relevant_ids:
             documents.setdefault(record.record_id, record.documents[0])
         yield record
-    whole: dict[str, _Query] = {}
-    steps: dict[str, list[_Query]] = {}
-    ids: set[str | tuple[str, int]] = set()
-    for line, row in json_lines(queries_file, "JSON Lines of queries"):
-        metadata = row.get("metadata")
-        fields = {**metadata, **row} if isinstance(metadata, dict) else row
-        name = next((row[key] for key in ("_id", "id") if row.get(key) is not None), None)
-        identity = clean_id(str(name)) if isinstance(name, str | int) else ""
-        text, parent = row.get("text"), fields.get("parent_id")
-        parent = parent if parent is None else clean_id(str(parent))
-        if fault := _fault(identity, text, parent, fields.get("hop"), ids):
-            yield _rejected(queries_file.name, line, *fault, identity)
-            continue
-        ids.add(identity)
-        if parent is None:
-            whole[identity] = _Query(line, {**fields, "id": identity})
-        else:
-            ids.add((parent, fields["hop"]))
-            steps.setdefault(parent, []).append(_Query(line, {**fields, "id": identity}))
+    whole, steps, rejects = _queries(queries_file)
+    yield from rejects
     for identity, query in whole.items():
         own_steps = sorted((step.fields for step in steps.pop(identity, [])), key=itemgetter("hop"))
         yield _record(queries_file.name, query.line, identity, [query.fields, *own_steps], judged, documents)
@@ -92,6 +75,32 @@ def read(folder: Path) -> Iterator[CorpusRecord]:
     for name, pairs in judged.items():
         for pair in pairs:
             yield _rejected(pair.file, pair.line, "no_question", f"there is no query {name!r}", name)
+
+
+def _queries(path: Path) -> tuple[dict[str, _Query], dict[str, list[_Query]], list[CorpusRecord]]:
+    """Return the whole questions by id, sub-questions by the id of theirs, and the lines that are neither."""
+    whole: dict[str, _Query] = {}
+    steps: dict[str, list[_Query]] = {}
+    rejects: list[CorpusRecord] = []
+    ids: set[str | tuple[str, int]] = set()
+    for line, row in json_lines(path, "JSON Lines of queries"):
+        metadata = row.get("metadata")
+        fields = {**metadata, **row} if isinstance(metadata, dict) else row
+        name = next((row[key] for key in ("_id", "id") if row.get(key) is not None), None)
+        identity = clean_id(str(name)) if isinstance(name, str | int) else ""
+        parent = fields.get("parent_id")
+        parent = parent if parent is None else clean_id(str(parent))
+        if fault := _fault(identity, row.get("text"), parent, fields.get("hop"), ids):
+            rejects.append(_rejected(path.name, line, *fault, identity))
+            continue
+        ids.add(identity)
+        query = _Query(line, {**fields, "id": identity})
+        if parent is None:
+            whole[identity] = query
+        else:
+            ids.add((parent, fields["hop"]))
+            steps.setdefault(parent, []).append(query)
+    return whole, steps, rejects
 
 
 def _fault(
