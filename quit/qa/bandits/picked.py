@@ -14,7 +14,7 @@ from quit.qa.bandits.experiment import stream
 from quit.qa.bandits.metrics import budget_documents
 from quit.qa.bandits.policies import Policy
 from quit.qa.bandits.posteriors import QuantileTable
-from quit.qa.bandits.reports import Nugget, Report, ReportJudge, ReportTask, ReportWriter
+from quit.qa.bandits.reports import Nugget, Report, ReportJudge, ReportTask, drafts
 from quit.qa.bandits.request import Request
 from quit.qa.bandits.requests import Measured
 from quit.qa.bandits.simulate import simulate
@@ -62,7 +62,7 @@ def reports(
     """
     generator = measured.generator
     assert generator is not None
-    writer, judge = ReportWriter(generator, settings.reports), ReportJudge(generator, settings.bandits.attempts)
+    judge = ReportJudge(generator, settings.bandits.attempts)
     scored = []
     for policy, repeat in [(each, repeat) for each in policies for repeat in range(repeats if each else 1)]:
         tasks = [
@@ -70,7 +70,7 @@ def reports(
             for request, question in zip(measured.requests, measured.questions, strict=True)
         ]
         name = FULL if policy is None else policy.name
-        for task, draft in zip(tasks, writer.write(tasks), strict=True):
+        for task, draft in zip(tasks, drafts(generator, settings.reports, tasks), strict=True):
             scored.append(PolicyReport(name, repeat, replace(judge.score(task, draft.text), cut=draft.cut)))
     return scored
 

@@ -87,25 +87,18 @@ class Draft(NamedTuple):
     cut: bool
 
 
-class ReportWriter:
-    """Writes a report per task, at temperature 0. Without documents there is nothing to write: the report is empty."""
-
-    def __init__(self, generator: CachedGenerator, settings: Reports) -> None:
-        self._generator, self._settings = generator, settings
-        self._prompt = load_prompt(settings.prompt, REPORT_FIELDS)
-
-    def write(self, tasks: Sequence[ReportTask]) -> list[Draft]:
-        """Return the reports in order."""
-        with_documents = [task for task in tasks if task.documents]
-        replies = self._generator.complete([self._request(task) for task in with_documents])
-        drafts = (Draft(reply.text.strip(), reply.finish_reason == "length") for reply in replies)
-        return [next(drafts) if task.documents else Draft("", False) for task in tasks]
-
-    def _request(self, task: ReportTask) -> ChatRequest:
+def drafts(generator: CachedGenerator, settings: Reports, tasks: Sequence[ReportTask]) -> list[Draft]:
+    """Return a report per task, written at temperature 0. Without documents there is nothing to write: it is empty."""
+    prompt = load_prompt(settings.prompt, REPORT_FIELDS)
+    requests = []
+    for task in (task for task in tasks if task.documents):
         texts = [shorten(text, DOCUMENT_WORDS) for _, text in task.documents]
         documents = "\n\n".join(f"[{number}] {text}" for number, text in enumerate(texts, start=1))
         fields = {"request": task.request, "documents": documents}
-        return ChatRequest(self._prompt, fields, self._settings.max_new_tokens, group=task.request_id)
+        requests.append(ChatRequest(prompt, fields, settings.max_new_tokens, group=task.request_id))
+    replies = generator.complete(requests)
+    written = (Draft(reply.text.strip(), reply.finish_reason == "length") for reply in replies)
+    return [next(written) if task.documents else Draft("", False) for task in tasks]
 
 
 class ReportJudge:

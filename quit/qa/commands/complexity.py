@@ -71,8 +71,8 @@ def run(
     head: AnswerHead = JudgedAnswers(models.judge) if judged else ContainedOrNear(models.encoder)
     with working("complexity", as_json), building(out, "complexity run"):
         ratings = rate(rows, collection, head, tokens, complexity)
-        opinions = {name: model.opinion(rows) for name, model in opinion_of.items()}
-        rated = Ratings.of(ratings, complexity, {name: opinion.verdicts for name, opinion in opinions.items()})
+        opinions = {name: ask(rows) for name, ask in opinion_of.items()}
+        rated = Ratings.of(rows, ratings, complexity, {name: opinion.verdicts for name, opinion in opinions.items()})
         about: dict[str, Any] = {"corpus": collection.corpus.identity, "first_stage": collection.first_stage.identity}
         about |= {"answer_head": head.identity, "token_head": tokens.identity, "agreement": agreement(rated)}
         about |= ChainMap(*(opinion.facts for opinion in opinions.values()))

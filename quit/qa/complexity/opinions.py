@@ -3,8 +3,9 @@ without documents."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator, ChatRequest
@@ -31,59 +32,55 @@ class Opinion:
     facts: dict[str, str | Mapping[str, int]]
 
 
-class ComplexityBaseline:
-    """Is the question complex? ``facts`` count the verdicts, and those that could not be read."""
-
-    def __init__(self, generator: CachedGenerator, prompt: PromptTemplate) -> None:
-        self._yes_no = YesNo(generator, prompt)
-
-    def opinion(self, questions: Sequence[ComplexityQuestion]) -> Opinion:
-        """Return whether the model calls each question complex."""
-        verdicts = self._yes_no.ask([{"question": question.text} for question in questions])
-        counts = {"verdicts": len(verdicts), "unread": verdicts.count(None)}
-        return Opinion(verdicts, {"baseline": self._yes_no.identity, "baseline_replies": counts})
+Ask = Callable[[Sequence[ComplexityQuestion]], Opinion]
 
 
-class OwnAnswers:
-    """Does the model know the answer? ``facts`` count the answers, how many are NO ANSWER, how many were cut at
-    :data:`ANSWER_TOKENS`, and the judge's verdicts that could not be read."""
-
-    def __init__(self, generator: CachedGenerator, judge: Judge) -> None:
-        self._generator, self._judge, self._prompt = generator, judge, load_prompt("probe", _FIELDS)
-
-    def opinion(self, questions: Sequence[ComplexityQuestion]) -> Opinion:
-        """Return whether the judge finds the model's answer to each question correct."""
-        requests = [ChatRequest(self._prompt, {"question": question.text}, ANSWER_TOKENS) for question in questions]
-        replies = self._generator.complete(requests)
-        items = [
-            JudgeItem(question.query_id, question.text, question.answers, as_written(reply.text))
-            for question, reply in zip(questions, replies, strict=True)
-        ]
-        verdicts = [ruling.verdict.correct for ruling in rule(items, self._judge)]
-        counts = {
-            "answers": len(items),
-            "no_answer": sum(item.candidate == NO_ANSWER for item in items),
-            "tokens": ANSWER_TOKENS,
-            "cut": sum(reply.finish_reason == "length" for reply in replies),
-            "unread_verdicts": verdicts.count(None),
-        }
-        parts = (self._generator.identity, self._prompt.identity, f"{ANSWER_TOKENS} tokens")
-        who = {"answers": "|".join(parts), "answers_judged_by": self._judge.identity}
-        return Opinion(verdicts, {**who, "answer_replies": counts})
+def said_complex(
+    generator: CachedGenerator, prompt: PromptTemplate, questions: Sequence[ComplexityQuestion]
+) -> Opinion:
+    """Return whether a model calls each question complex. ``facts`` count the verdicts, and those that could not be
+    read."""
+    yes_no = YesNo(generator, prompt)
+    verdicts = yes_no.ask([{"question": question.text} for question in questions])
+    counts = {"verdicts": len(verdicts), "unread": verdicts.count(None)}
+    return Opinion(verdicts, {"baseline": yes_no.identity, "baseline_replies": counts})
 
 
-def opinion_models(models: Models, settings: QaSettings) -> dict[str, ComplexityBaseline | OwnAnswers]:
-    """Return the models that the settings name, none of them by default, by the opinion that is theirs
+def own_answers(generator: CachedGenerator, judge: Judge, questions: Sequence[ComplexityQuestion]) -> Opinion:
+    """Return whether a judge finds a model's answer to each question correct.
+
+    ``facts`` count the answers, how many are NO ANSWER, how many were cut at :data:`ANSWER_TOKENS`, and the judge's
+    verdicts that could not be read.
+    """
+    prompt = load_prompt("probe", _FIELDS)
+    replies = generator.complete([ChatRequest(prompt, {"question": each.text}, ANSWER_TOKENS) for each in questions])
+    items = [
+        JudgeItem(question.query_id, question.text, question.answers, as_written(reply.text))
+        for question, reply in zip(questions, replies, strict=True)
+    ]
+    verdicts = [ruling.verdict.correct for ruling in rule(items, judge)]
+    counts = {
+        "answers": len(items),
+        "no_answer": sum(item.candidate == NO_ANSWER for item in items),
+        "tokens": ANSWER_TOKENS,
+        "cut": sum(reply.finish_reason == "length" for reply in replies),
+        "unread_verdicts": verdicts.count(None),
+    }
+    asked = "|".join((generator.identity, prompt.identity, f"{ANSWER_TOKENS} tokens"))
+    return Opinion(verdicts, {"answers": asked, "answers_judged_by": judge.identity, "answer_replies": counts})
+
+
+def opinion_models(models: Models, settings: QaSettings) -> dict[str, Ask]:
+    """Return what asks the models that the settings name, none of them by default, by the opinion that is theirs
     (:data:`quit.qa.complexity.retrieval_complexity.OPINIONS`).
 
     Raises :class:`quit.errors.SettingsError` for a name or prompt that is none.
     """
-    complexity, by_opinion = settings.complexity, dict[str, ComplexityBaseline | OwnAnswers]()
+    complexity, by_opinion = settings.complexity, dict[str, Ask]()
     if complexity.baseline_model:
         generator = language_model(complexity.baseline_model, models, settings, "complexity.baseline_model")
-        prompt = load_prompt(complexity.baseline_prompt, _FIELDS)
-        by_opinion["said_complex"] = ComplexityBaseline(generator, prompt)
+        by_opinion["said_complex"] = partial(said_complex, generator, load_prompt(complexity.baseline_prompt, _FIELDS))
     if complexity.answer_model:
         generator = language_model(complexity.answer_model, models, settings, "complexity.answer_model")
-        by_opinion["correct"] = OwnAnswers(generator, models.judge)
+        by_opinion["correct"] = partial(own_answers, generator, models.judge)
     return by_opinion

@@ -35,14 +35,6 @@ _TYPES = {
 """Of columns that may be null, or are narrower than Arrow would have them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ComplexityRating:
-    """A question and what its retrieved documents are worth."""
-
-    question: ComplexityQuestion
-    retrieved: Retrieved
-
-
 @dataclass(frozen=True, eq=False)
 class Ratings:
     """Ratings as a table, one row per question: the fields of :class:`ComplexityQuestion` except ``answers``, its
@@ -60,15 +52,15 @@ class Ratings:
     @classmethod
     def of(
         cls,
-        ratings: Sequence[ComplexityRating],
+        questions: Sequence[ComplexityQuestion],
+        retrieved: Sequence[Retrieved],
         settings: Complexity,
         opinions: Mapping[str, Sequence[bool | None]] | None = None,
     ) -> Ratings:
-        """Return ratings, decided at the thresholds of the settings. ``opinions``: of :data:`OPINIONS`, in order."""
-        rows = [
-            {**asdict(rating.question), "label": rating.question.label, **asdict(rating.retrieved)}
-            for rating in ratings
-        ]
+        """Return the ratings of questions by what was ``retrieved`` for each, decided at the settings' thresholds.
+        ``opinions``: of :data:`OPINIONS`, in order."""
+        pairs = zip(questions, retrieved, strict=True)
+        rows = [{**asdict(question), "label": question.label, **asdict(documents)} for question, documents in pairs]
         columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0] if name != "answers"}
         scores = {name: np.array(columns[name]) for name in ("answerability", "completeness", "documents")}
         columns |= {
@@ -119,8 +111,8 @@ def rate(
     answer_head: AnswerHead,
     token_head: TokenHead,
     settings: Complexity,
-) -> list[ComplexityRating]:
-    """Return the complexity of each question, in order, by at most ``settings.documents`` of the first stage."""
+) -> list[Retrieved]:
+    """Return what is retrieved for each question, in order, by at most ``settings.documents`` of the first stage."""
     question_texts = [question.text for question in questions]
     rankings = collection.first_stage.search(question_texts, settings.documents)
     question_vectors = collection.models.encoder.encode(question_texts)
@@ -133,8 +125,7 @@ def rate(
         columns = (questions[block], rankings[block], texts, question_vectors[block])
         for question, ranking, own_texts, vector in zip(*columns, strict=True):
             vectors = collection.vectors(ranking.rows)
-            retrieved = measure(question.text, question.answers, own_texts, vectors, vector, *heads)
-            ratings.append(ComplexityRating(question, retrieved))
+            ratings.append(measure(question.text, question.answers, own_texts, vectors, vector, *heads))
             advance("complexity: questions", total=len(questions))
     return ratings
 

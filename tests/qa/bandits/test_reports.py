@@ -73,8 +73,8 @@ def test_a_rambling_judge_supports_nothing_and_is_counted() -> None:
 def test_the_writer_sees_numbered_documents_and_skips_empty_selections(monkeypatch) -> None:
     monkeypatch.setattr(reports, "DOCUMENT_WORDS", 2)
     model = Scripted(lambda request: " It is Lesotho [1]. ")
-    writer = reports.ReportWriter(CachedGenerator(model, None), Reports())
     empty = reports.ReportTask("q2", "Who?", (), ())
-    assert writer.write([empty, TASK]) == [("", False), ("It is Lesotho [1].", False)]
+    drafts = reports.drafts(CachedGenerator(model, None), Reports(), [empty, TASK])
+    assert drafts == [("", False), ("It is Lesotho [1].", False)]
     [request] = model.requests
     assert request.fields["documents"] == "[1] Lesotho is\n\n[2] Letsie III\n\n[3] Bread is"

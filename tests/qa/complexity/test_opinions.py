@@ -19,9 +19,9 @@ def test_opinions_of_language_models() -> None:
 
     settings = talking(complexity={"baseline_model": "tiny", "answer_model": "tiny"})
     models = opinion_models(Talks(settings, reply), settings)
-    items = [rating(query_id=text, text=text).question for text in ("Who?", "What?", "When?", "Why?")]
+    items = [rating(query_id=text, text=text)[0] for text in ("Who?", "What?", "When?", "Why?")]
     for _ in range(2):  # alike when it is asked again
-        said, correct = (models[name].opinion(items) for name in ("said_complex", "correct"))
+        said, correct = (models[name](items) for name in ("said_complex", "correct"))
         assert said.verdicts == [True, False, None, None]
         assert correct.verdicts == [True, True, False, False], "a sentence may be right"
         assert said.facts["baseline_replies"] == {"verdicts": 4, "unread": 2}

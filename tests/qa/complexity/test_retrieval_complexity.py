@@ -13,7 +13,7 @@ from quit.models.protocols import Verdict
 from quit.qa.commands.complexity import pieces
 from quit.qa.complexity.agreement import agreement
 from quit.qa.complexity.questions import ComplexityQuestion, questions_of
-from quit.qa.complexity.retrieval_complexity import DECISIONS, ComplexityRating, Ratings, rate, write
+from quit.qa.complexity.retrieval_complexity import DECISIONS, Ratings, rate, write
 from quit.qa.opening import Opened, questions
 from quit.qa.relevance import JudgedAnswers
 from quit.qa.settings.complexity import Complexity
@@ -42,15 +42,19 @@ ANSWERS = SimpleNamespace(
 )
 
 
-def rated_of(encoder) -> list[ComplexityRating]:
+Rated = tuple[ComplexityQuestion, Retrieved]
+
+
+def rated_of(encoder) -> list[Rated]:
     collection = SmallCollection(DOCUMENTS, QUERIES, {})
     opened = Opened(collection, WordOverlap(collection), SimpleNamespace(encoder=encoder), None)
-    return rate(questions_of(questions(collection)), opened, ANSWERS, TOKENS, SETTINGS)
+    items = questions_of(questions(collection))
+    return [*zip(items, rate(items, opened, ANSWERS, TOKENS, SETTINGS), strict=True)]
 
 
-def rating(answerability: float = 0.1, complete: float = 0.5, documents: int = 3, **question) -> ComplexityRating:
+def rating(answerability: float = 0.1, complete: float = 0.5, documents: int = 3, **question) -> Rated:
     item = ComplexityQuestion(**{"query_id": "q", "text": "q", "answers": ("Letsie III",), **question})
-    return ComplexityRating(item, Retrieved(answerability, 0.0, complete, 0.1, documents))
+    return item, Retrieved(answerability, 0.0, complete, 0.1, documents)
 
 
 def test_each_question_is_reported(encoder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +67,7 @@ def test_each_question_is_reported(encoder, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_ratings(encoder, tmp_path: Path) -> None:
-    ratings = Ratings.of(rated_of(encoder), SETTINGS)
+    ratings = Ratings.of(*zip(*rated_of(encoder), strict=True), SETTINGS)
     whole, step, nothing = ratings.table.to_pylist()
     assert [(row["query_id"], row["hops"]) for row in (whole, step, nothing)] == [("q", 2), ("q-s1", 1), ("q-s2", 1)]
     # One document of two speaks of both tokens.
@@ -90,7 +94,7 @@ def test_ratings(encoder, tmp_path: Path) -> None:
 )
 def test_complex_is_neither_answerable_nor_complete(scores, thresholds, answerable: bool, complete: bool) -> None:
     t_ans, t_com = thresholds
-    ratings = Ratings.of([rating(*scores)], Complexity(t_ans=t_ans, t_com=t_com))
+    ratings = Ratings.of(*zip(rating(*scores), strict=True), Complexity(t_ans=t_ans, t_com=t_com))
     decisions = [bool(ratings[name][0]) for name in DECISIONS]
     assert decisions == [answerable, complete, not answerable and not complete]
 
