@@ -68,7 +68,7 @@ def measured(folder: Path) -> dict[str, Any]:
         seconds.update(decide=0.0, update=0.0)  # those of the second time are printed
         _ = pipeline.models.equivalence, pipeline.models.encoder.encode(["warm"])
         with timed(seconds, "decide"):
-            decisions = pipeline.decisions
+            decisions = pipeline.reviews.decisions
 
         def find_leaks(*given: Any, name: str = leak_check) -> Any:
             with timed(seconds, name):

@@ -58,7 +58,7 @@ def verification_of(pipeline: Pipeline) -> Verification | None:
 
     Raises ``InputError`` for a bad file of people or of control questions.
     """
-    live, review = pipeline.fitting_reviews, pipeline.settings.review
+    live, review = pipeline.reviews.fitting_rows, pipeline.settings.review
     return {**verification(live, review), **audit_figures(pipeline.workspace, review, live)} if len(live) else None
 
 

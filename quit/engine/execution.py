@@ -193,7 +193,9 @@ class Execution:
 
     def _on_ray(self, run: StageRun, shard: Range) -> Callable[..., Tables] | None:
         """Return what runs a stage's function on Ray; None where it runs in the build."""
-        if self._cluster is None or not self.pipeline.may_run_on_ray(run):
+        from quit.engine.workers import may_work_on
+
+        if self._cluster is None or not may_work_on(run, self.pipeline.settings):
             return None
         return partial(self._cluster.run, self.pipeline, run, shard)
 

@@ -19,7 +19,7 @@ from quit.common.progress import note
 from quit.common.ranges import WHOLE, Range, ranges
 from quit.common.retries import with_retries
 from quit.engine.plan import BuildPlan, StageRun
-from quit.engine.questions import check_questions, fitting_rows
+from quit.engine.questions import check_questions
 from quit.engine.reading import Request
 from quit.engine.repair import clear_damage_marker, discard_damaged, rebuilt_identically
 from quit.engine.usage import record
@@ -238,24 +238,14 @@ class Pipeline(BuildPlan):
         stage = run.stage
         overrides = self.overrides_of(stage) if stage.overrides else None
         whole = {name: self._read_whole(name) for name in stage.whole}
-        rejected = self.rejected if self.depends_on_rejected_answers(run) else frozenset()
+        rejected = self.reviews.rejected if self.depends_on_rejected_answers(run) else frozenset()
         return Context(whole, self.settings, self.models, run.reader, overrides, rejected)
-
-    @cached_property
-    def fitting_reviews(self) -> pa.Table:
-        """The rows of the applied reviews that count, of questions that are as people saw them."""
-        return fitting_rows(self.workspace, self.live_reviews)
-
-    @cached_property
-    def fitting_decisions(self) -> pa.Table:
-        """What the applied reviews come to, on questions that are as people saw them."""
-        return fitting_rows(self.workspace, self.decisions)
 
     @cached_property
     def _current_decisions(self) -> pa.Table:
         """The fitting decisions; says how many others there are."""
-        current = self.fitting_decisions
-        if others := len(self.decisions) - len(current):
+        current = self.reviews.fitting_decisions
+        if others := len(self.reviews.decisions) - len(current):
             note(
                 f"{counted(others, 'decision of people is', 'decisions of people are')} set aside: what they saw of "
                 "the question (text, gold answers, for some flags hints) has changed. See: quit review status",

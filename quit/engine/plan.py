@@ -9,27 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.ids import content_hash
-from quit.engine.logs import Log, applied_reviews, contents, in_force
+from quit.engine.applied import AppliedReviews
+from quit.engine.logs import Log, contents, in_force
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
-from quit.settings import IN_IDENTITIES, JudgeSettings, ReaderSettings, Settings
+from quit.settings import Settings
+from quit.settings.section import IN_IDENTITIES, Section
 from quit.sources import SourceRef, source_checksum
 from quit.stages.identities import identities, reader_identity
-from quit.stages.judge import judge_stage
 from quit.stages.labelling.strategy import LabellingStrategy
-from quit.stages.labelling.verdicts import decide, decisions_hash, live_reviews
 from quit.stages.order import STAGES
-from quit.stages.read import read_stage
-from quit.stages.split import read_pins
 from quit.stages.stage import Stage
 
 
@@ -55,6 +52,7 @@ class BuildPlan:
         self.settings = settings
         self.strategy = LabellingStrategy(settings)
         self.sources = tuple(sources)
+        self.reviews = AppliedReviews(workspace, settings.review)
         self._override_parts = len(Log(workspace, "overrides").files)  # those that come later do not count
 
     @cached_property
@@ -93,7 +91,7 @@ class BuildPlan:
 
     def depends_on_rejected_answers(self, run: StageRun) -> bool:
         """Whether a run asks about passages whose accepted answer people reject."""
-        return run.stage is read_stage and bool(self.strategy.earlier_labelers(run.reader))
+        return bool(run.stage.optional and self.strategy.earlier_labelers(run.reader))
 
     @cached_property
     def review_dependent_runs(self) -> list[StageRun]:
@@ -106,35 +104,9 @@ class BuildPlan:
                 runs.append(run)
         return runs
 
-    @cached_property
-    def rejected(self) -> frozenset[tuple[str, str, str]]:
-        """(question id, content, answer's key) of the answers that the applied reviews reject."""
-        rows = self.decisions.filter(pc.equal(self.decisions.column("decision"), False)).to_pylist()
-        return frozenset((row["question_id"], row["content"], row["key"]) for row in rows if row["kind"] == "answer")
-
-    @cached_property
-    def reviews_applied(self) -> list[Path]:
-        """The parts of the log of reviews that labels rest on (``quit review apply``)."""
-        return applied_reviews(self.workspace)
-
-    @cached_property
-    def decisions(self) -> pa.Table:
-        """What the applied reviews come to (schema ``quit.stages.labelling.verdicts.DECISIONS``)."""
-        return decide(self.live_reviews, self.settings.review)
-
-    @cached_property
-    def live_reviews(self) -> pa.Table:
-        """The rows of the applied reviews that count (columns of ``reviews``)."""
-        return live_reviews(Log(self.workspace, "reviews").read(self.reviews_applied))
-
-    @cached_property
-    def decisions_hash(self) -> str:
-        """Hash of the settled decisions and the reviews they rest on."""
-        return decisions_hash(self.decisions)
-
     def stage_run(self, key: str) -> StageRun:
-        """Return the stage run of that key (``rank``, ``read:minilm-late``)."""
-        return next(run for run in self.runs if run.key == key)
+        """Return the stage run of that key (``rank``, ``read:minilm-late``). Raises ``KeyError`` for another."""
+        return {run.key: run for run in self.runs}[key]
 
     @cached_property
     def source_checksums(self) -> list[str]:
@@ -153,13 +125,12 @@ class BuildPlan:
                 if name == "sources":
                     inputs += [[source["kind"], source["file"], source["sha256"]] for source in self.source_facts]
                 elif name == "decisions":
-                    inputs.append([name, self.decisions_hash])
+                    inputs.append([name, self.reviews.hash])
                 elif producers := self.producers_of(run, name):
                     inputs.append([name, [fingerprints[producer.key] for producer in producers]])
-            inputs += self.strategy.judge_parts() if stage is judge_stage else []
-            inputs += self.strategy.reader_parts(run.reader) if stage is read_stage else []
+            inputs += stage.also(self.settings, run.reader)
             if self.depends_on_rejected_answers(run):
-                inputs.append(sorted(self.rejected))
+                inputs.append(sorted(self.reviews.rejected))
             if stage.overrides:
                 inputs.append(["overrides", contents(self.overrides_of(stage))])
             columns = [contracts.table(name).shape for name in stage.outputs]
@@ -187,36 +158,22 @@ class BuildPlan:
 
     def settings_of(self, stage: Stage) -> dict[str, Any]:
         """Return the sections of the settings that a stage reads, as its fingerprint and manifest have them."""
-        whole = self.settings.model_dump(mode="json")
         sections: dict[str, Any] = {}
         for section in stage.sections:
-            value: Any = whole
-            for step in section.split("."):
-                value = value[step]
-            if isinstance(value, dict):
-                value = {key: setting for key, setting in value.items() if f"{section}.{key}" not in IN_IDENTITIES}
-            if section == "split" and value["pinned"]:
-                value["pinned"] = content_hash("pins", read_pins(value["pinned"]))  # what it says, not where it lies
+            value: Any = reduce(getattr, section.split("."), self.settings)
+            if isinstance(value, Section):
+                fields = type(value).model_fields
+                elsewhere = {key for key, field in fields.items() if IN_IDENTITIES in field.metadata}
+                value = value.model_dump(mode="json", exclude=elsewhere)
+                for key, setting in value.items():
+                    if setting and (content_of := stage.contents.get(f"{section}.{key}")):
+                        value[key] = content_of(setting)
             sections[section] = value
         return sections
 
     def models_of(self, run: StageRun) -> list[str]:
         """Return the identities of the models that a stage run asks."""
         return models_of(run.stage, run.reader, self.settings)
-
-    def may_run_on_ray(self, run: StageRun) -> bool:
-        """Whether the function of a run may: it asks models of this program, no language model, and gets nothing but
-        tables. Requests to a language model of this program go to Ray by themselves."""
-        settings = self.settings
-        specs: list[ReaderSettings | JudgeSettings] = []
-        if run.reader:
-            specs += [reader for reader in settings.readers if reader.name == run.reader]
-        elif "judge" in run.stage.models:
-            specs.append(settings.judge)
-        elif "convergence" in run.stage.models and settings.convergence.method == "llm":
-            specs.append(settings.language_models[settings.convergence.language_model or ""])
-        generates = any(spec.kind not in ("embedded", "equivalence") for spec in specs)
-        return bool({*run.stage.models} - {"labelers"}) and run.stage.takes_tables_alone and not generates
 
 
 def models_of(stage: Stage, reader: str | None, settings: Settings) -> list[str]:

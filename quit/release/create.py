@@ -121,14 +121,14 @@ def _prompts(settings: Settings) -> dict[str, dict[str, str]]:
 
 def _reviews(pipeline: Pipeline, files: TableFiles) -> RestingReviews:
     """Return which reviews the labels rest on."""
-    live, decisions = pipeline.fitting_reviews, pipeline.fitting_decisions
+    live, decisions = pipeline.reviews.fitting_rows, pipeline.reviews.fitting_decisions
     review_ids = sorted(live["review_id"].unique().to_pylist())
     review = pipeline.settings.review
     settled, undecided = decision_counts(pipeline.workspace, decisions, review)
     reviews: RestingReviews = {
         "reviews": len(review_ids),
         "reviews_hash": content_hash(review_ids),
-        "decisions_hash": pipeline.decisions_hash if review_ids else None,
+        "decisions_hash": pipeline.reviews.hash if review_ids else None,
         "annotators": hashed_people(live),
         "settled": settled,
         "open": undecided,

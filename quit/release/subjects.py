@@ -46,7 +46,8 @@ def subject_of_release(release: Release, overrides: Sequence[str] = ()) -> Subje
 
 def set_aside_count(pipeline: Pipeline) -> int:
     """Return how many annotations no longer fit their question."""
-    live, fitting = (rows["review_id"].unique() for rows in (pipeline.live_reviews, pipeline.fitting_reviews))
+    reviews = pipeline.reviews
+    live, fitting = (rows["review_id"].unique() for rows in (reviews.rows, reviews.fitting_rows))
     return len(live) - len(fitting)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypedDict, cast
 
 from quit.common.rows import sql_rows
+from quit.engine.applied import AppliedReviews
 from quit.engine.pipeline import Pipeline
 from quit.engine.questions import decision_counts
 from quit.engine.workspace import Workspace
@@ -59,7 +60,8 @@ def plan_update(pipeline: Pipeline, withdraw: bool = False) -> bool:
     """
     workspace, store = pipeline.workspace, ReviewStore(pipeline.workspace)
     parts = [] if withdraw else store.parts
-    pipeline.reviews_applied = [store.folder / name for name in parts]
+    applied = [store.folder / name for name in parts]
+    pipeline.reviews = AppliedReviews(workspace, pipeline.settings.review, applied)
     if store.applied == parts and pipeline.up_to_date:
         return False
     for run in pipeline.runs:
@@ -74,9 +76,11 @@ def plan_update(pipeline: Pipeline, withdraw: bool = False) -> bool:
 
 def report(pipeline: Pipeline, ran: bool) -> ApplyReport:
     """Return what the applied reviews changed; all zero where none are applied."""
-    if not pipeline.reviews_applied:
+    if not pipeline.reviews.parts:
         return ApplyReport(ran=ran)
-    decided, undecided = decision_counts(pipeline.workspace, pipeline.fitting_decisions, pipeline.settings.review)
+    decided, undecided = decision_counts(
+        pipeline.workspace, pipeline.reviews.fitting_decisions, pipeline.settings.review
+    )
     return ApplyReport(
         applied=len(ReviewStore(pipeline.workspace).applied),
         ran=ran,

@@ -8,7 +8,6 @@ refused with the nearest right name. See ``docs/reference/settings.md`` (generat
 
 from quit.settings.card import Card
 from quit.settings.construction import (
-    IN_IDENTITIES,
     Collect,
     Convergence,
     Difficulty,

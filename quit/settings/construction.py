@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from quit.settings.runner import ray_address
-from quit.settings.section import File, Section
+from quit.settings.section import IN_IDENTITIES, File, Section
 
 MAX_HINTS = 36
 """Hints of a question that make passages, at most: a permutation names each by a digit or letter."""
@@ -199,7 +199,7 @@ class QuestionTypeSettings(Section):
 class Difficulty(Section):
     """Difficulty by reference-based retrieval complexity (3.1.3; Gabburo et al. 2024)."""
 
-    corpus: Annotated[str, File()] = ""
+    corpus: Annotated[str, File(), IN_IDENTITIES] = ""  # its content, as it may be moved
     """Corpus that is searched: a JSONL file of {id, text, title?} or a folder of them; empty: the collection's own
     hints. Its content, not its path, is part of the fingerprint."""
     counts: Literal["nearness", "containment"] = "nearness"
@@ -213,11 +213,6 @@ class Difficulty(Section):
     """Passages retrieved for a question."""
     answer_threshold: float = Field(0.5, ge=0, le=1)
     """T_ans: s_i from which a passage is near the answer."""
-
-
-IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", "labels.partial")
-"""Settings left out of fingerprints because another part has them: the corpus (its content, as it may be moved),
-sentences (the identity of a language model), and partial labelling (the runs that it changes)."""
 
 
 class Probe(Section):
@@ -263,11 +258,11 @@ class Labels(Section):
     """Longest reply of an LLM reader, in tokens (embedded readers have none)."""
     temperature: float = Field(0.0, ge=0)
     """Sampling temperature of an LLM reader; 0 is greedy (embedded readers always are)."""
-    sentences: Literal["drop", "judge"] = "drop"
+    sentences: Annotated[Literal["drop", "judge"], IN_IDENTITIES] = "drop"  # in that of a language model
     """What becomes of an LLM reader's reply that is a sentence, cut at the token limit or not: `drop` makes it NO
     ANSWER, for the prompt (figure 8) forbids sentences; `judge` gives the whole sentence to the judge, and one that it
     accepts is a valid answer. A noun phrase is an answer either way, also a cut one."""
-    partial: Literal["off", "exact"] = "off"
+    partial: Annotated[Literal["off", "exact"], IN_IDENTITIES] = "off"  # in the runs that it changes
     """Which passages the labelers are asked about. `off` (the paper): each labeler about every passage. `exact`: one
     labeler after the other in the order of the profile, each only about passages that are still at label 1; the labels
     are the same. Readers that are not labelers are always asked about every passage."""

@@ -25,6 +25,8 @@ class File:
     pattern: str = "."
 
 
+IN_IDENTITIES = "in identities"
+"""Marks a setting that a section of a fingerprint lacks, because another part of the fingerprint has it."""
 Prompt = Annotated[str, File(r"\.txt$")]
 """A prompt that comes with the program, or a file."""
 

@@ -91,6 +91,7 @@ def answers_to_judge(
     outputs=("verdicts", "second_verdicts"),
     sections=("judge.name",),
     models=("judge",),
+    also=lambda settings, _: LabellingStrategy(settings).judge_parts(),
     version=2,
 )
 def judge_stage(context: Context, answers: DistinctAnswers) -> Tables:

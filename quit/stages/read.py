@@ -46,6 +46,7 @@ def open_passages(
     outputs=("answers", "distinct_answers"),
     sections=("labels",),
     models=("reader",),
+    also=lambda settings, reader: LabellingStrategy(settings).reader_parts(reader),
     per_reader=True,
     version=2,
 )

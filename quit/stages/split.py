@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from quit import contracts
 from quit.common.files import file_checksum
-from quit.common.ids import draw
+from quit.common.ids import content_hash, draw
 from quit.common.parquet import rows_of
 from quit.common.rows import first_by, tuples
 from quit.errors import InputError, SettingsError
@@ -30,7 +30,14 @@ from quit.stages.questions.alike import PlacedQuestion, near_identical
 from quit.stages.stage import Context, Tables, stage
 
 
-@stage("split", outputs=("splits", "rejects"), sections=("split",), scope="collection", version=2)
+@stage(
+    "split",
+    outputs=("splits", "rejects"),
+    sections=("split",),
+    contents={"split.pinned": lambda path: content_hash("pins", read_pins(path))},
+    scope="collection",
+    version=2,
+)
 def split_stage(context: Context, questions: pa.Table, probe_answers: pa.Table) -> Tables:
     """Draw train, dev and test."""
     return split_questions(questions, parametric(probe_answers), context.settings.split)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import pyarrow as pa
@@ -71,6 +71,8 @@ class Declaration:
         shard_factor: How many times ``run.shard_questions`` questions a shard has: over 1 where a question is little
             work.
         per_reader: Whether it runs once per reader, each with a folder for its tables.
+        also: What its output depends on besides, of the settings and of its reader: parts of its fingerprint.
+        contents: Setting of its sections that names a file or folder -> what stands for what that says.
         overrides: The kind of people's overrides that it applies.
         supersedes: Outputs that replace an earlier stage's: later stages read only these.
         version: Raise it whenever the same inputs would give other rows.
@@ -86,6 +88,8 @@ class Declaration:
     scope: Literal["shard", "collection"] = "shard"
     shard_factor: int = 1
     per_reader: bool = False
+    also: Callable[[Settings, str | None], Sequence[Any]] = lambda settings, reader: ()
+    contents: Mapping[str, Callable[[str], str]] = field(default_factory=dict)
     overrides: str | None = None
     supersedes: tuple[str, ...] = ()
     version: int = 1

@@ -16,7 +16,7 @@ from quit.common.ranges import WHOLE
 from quit.engine import location, workers
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
-from quit.engine.workers import Task, requests_task, run_task, stage_task
+from quit.engine.workers import Task, may_work_on, requests_task, run_task, stage_task
 from quit.errors import QuitError, WorkspaceError
 from quit.models.language_models import language_judge
 from quit.models.prompting import PROMPTS
@@ -73,7 +73,7 @@ def test_workers_that_get_tables_alone_give_the_same_bytes(few_source: Path, few
     elsewhere = set()
     for run in pipeline.runs:
         for shard in pipeline.pending(run):
-            away = pipeline.may_run_on_ray(run)
+            away = may_work_on(run, pipeline.settings)
             elsewhere |= {run.stage.name} if away else set()
             pipeline.run_shard(run, shard, _packed(pipeline, run, work) if away else None)
         pipeline.finish(run)
@@ -97,7 +97,7 @@ def test_what_asks_a_language_model_works_in_the_build(
     sections = {**served("http://h/v1", "a"), **changes}
     sections["judge"] = changes.get("judge", {"name": "j", "kind": "server", "server": "s", "model": "j"})
     pipeline = plan_build(tmp_path / "W", source=source, profile=write_profile(tmp_path / "p.toml", sections))
-    assert {run.stage.name for run in pipeline.runs if pipeline.may_run_on_ray(run)} == {*elsewhere.split()}
+    assert {run.stage.name for run in pipeline.runs if may_work_on(run, pipeline.settings)} == {*elsewhere.split()}
 
 
 @pytest.mark.parametrize(

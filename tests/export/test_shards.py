@@ -4,13 +4,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from quit.dataset.workspace import dataset_of
+from quit.engine.applied import AppliedReviews
 from quit.export import export
 from quit.export.formats import FORMATS
 from quit.release.create import create
-from quit.stages.labelling.verdicts import DECISIONS
 from tests.comparing import files_of
 from tests.report import tiny
-from tests.rows import table_of
 
 WAIVERS = {"human-coverage": "a test", "label-mismatch": "tables made by hand, whose counts of passages do not fit"}
 
@@ -18,8 +17,7 @@ WAIVERS = {"human-coverage": "a test", "label-mismatch": "tables made by hand, w
 def test_releases_and_exports_have_the_same_bytes_whatever_the_number_of_shards(tmp_path: Path, monkeypatch) -> None:
     # Nothing was run: the tables are made by hand.
     pipeline = SimpleNamespace(runs=[], settings=tiny.settings(), workspace=tiny.workspace(tmp_path / "T"))
-    pipeline.live_reviews = pipeline.fitting_reviews = table_of("reviews", [])
-    pipeline.fitting_decisions = DECISIONS.empty_table()
+    pipeline.reviews = AppliedReviews(pipeline.workspace, tiny.settings().review, [])
     settings = tiny.settings().model_dump(mode="json")
     provenance = {"settings": settings, "fingerprints": {}, "sources": [], "program_version": "1"}
     for module in ("quit.release.create", "quit.dataset.workspace"):

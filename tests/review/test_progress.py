@@ -9,7 +9,9 @@ import pytest
 from pyarrow import parquet
 
 from quit.dataset.files import current_files
-from quit.engine.questions import counting_reviews, fitting_rows
+from quit.engine.applied import AppliedReviews
+from quit.engine.logs import Log
+from quit.engine.questions import counting_reviews
 from quit.engine.workspace import Workspace
 from quit.release import create, gates
 from quit.report.data import gather
@@ -20,7 +22,6 @@ from quit.review.status import review_status
 from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.stages.labelling.rulings import settled_decisions, with_rulings
-from quit.stages.labelling.verdicts import decide, decisions_hash, live_reviews
 from quit.status.story import story
 from tests.report import tiny
 from tests.stages.labelling.test_verdicts import said
@@ -69,11 +70,9 @@ def _copy(finished: Workspace, folder: Path, rows: list[dict]) -> Workspace:
 
 def _applied(workspace: Workspace, review: Review) -> Any:
     """What a build plans from all reviews, and the tables that its label update gives."""
-    live = live_reviews(ReviewStore(workspace).read())
-    decisions = decide(live, review)
-    fitting = fitting_rows(workspace, decisions)
+    reviews = AppliedReviews(workspace, review, Log(workspace, "reviews").files)
     verdicts = workspace.read("verdicts", runs=["judge"])
-    by_people = with_rulings(verdicts, settled_decisions(fitting, workspace.read("splits"), review))
+    by_people = with_rulings(verdicts, settled_decisions(reviews.fitting_decisions, workspace.read("splits"), review))
     folder = workspace.path / "ruled"
     folder.mkdir()
     parquet.write_table(by_people, folder / "verdicts.parquet")
@@ -82,11 +81,7 @@ def _applied(workspace: Workspace, review: Review) -> Any:
     return files, SimpleNamespace(
         workspace=workspace,
         settings=SimpleNamespace(review=review),
-        reviews_applied=ReviewStore(workspace).parts,
-        live_reviews=live,
-        fitting_reviews=fitting_rows(workspace, live),
-        fitting_decisions=fitting,
-        decisions_hash=decisions_hash(decisions),
+        reviews=reviews,
         fingerprints={"update": "f0"},
     )
 
