@@ -41,12 +41,8 @@ class JudgedAnswers:
         verdicts = self._judge.verdicts(items)
         self.counts["verdicts"] += len(verdicts)
         self.counts["unread"] += sum(verdict.correct is None for verdict in verdicts)
-        return np.array(
-            [
-                float(bool(verdict.correct)) if verdict.probability is None else verdict.probability
-                for verdict in verdicts
-            ]
-        )
+        pairs = ((verdict.probability, float(verdict.correct is True)) for verdict in verdicts)
+        return np.array([certain if probability is None else probability for probability, certain in pairs])
 
 
 class YesNo:

@@ -116,19 +116,13 @@ class ReportJudge:
         count = len(task.documents)
         pairs = [(place, cited) for place, each in enumerate(sentences) for cited in each.cited if cited < count]
         citations = sum(len(sentence.cited) for sentence in sentences)
+        documents = [shorten(document, DOCUMENT_WORDS) for _, document in task.documents]
         supports = self._support.ask(
-            [
-                {"document": shorten(task.documents[cited][1], DOCUMENT_WORDS), "sentence": sentences[position].text}
-                for position, cited in pairs
-            ],
+            [{"document": documents[cited], "sentence": sentences[position].text} for position, cited in pairs],
             group=task.request_id,
         )
-        nugget_verdicts: list[bool | None] = []
-        if text.strip():
-            nugget_verdicts = self._nugget.ask(
-                [{"report": text, "question": nugget.question, "answer": nugget.answer} for nugget in task.nuggets],
-                group=task.request_id,
-            )
+        nuggets = [{"report": text, "question": each.question, "answer": each.answer} for each in task.nuggets]
+        nugget_verdicts = self._nugget.ask(nuggets if text.strip() else [], group=task.request_id)
         support = {position for (position, _), verdict in zip(pairs, supports, strict=True) if verdict}
         return Report(
             request_id=task.request_id,

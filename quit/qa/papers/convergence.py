@@ -17,6 +17,7 @@ from quit.dataset.dataset import Dataset
 from quit.errors import InputError
 from quit.models.factory import Models
 from quit.models.protocols import NO_ANSWER
+from quit.release.gates import Subject
 from quit.release.subjects import subject_from
 from quit.release.view import open_to_read
 from quit.stages.labelling.design import cosines, extremes, subsets
@@ -49,19 +50,9 @@ def design_rows(path: Path) -> list[dict[str, Any]]:
     Raises ``InputError`` where passages are no such extremes, or some readers were not asked about some of them.
     """
     subject = subject_from(open_to_read(path))
-    design, encoder = subject.settings.passages, Models(subject.settings).encoder
-    if not design.extremes or not {*design.orders} <= {"ascending", "descending"}:
-        raise InputError(
-            f"The passages of {path} are not the sets of hints with the lowest and highest mean convergence or "
-            "cosine, in ascending or descending order: build with --profile convergence (docs/howto/designs.md)."
-        )
-    dataset = Dataset.read(subject.files, subject.readers)
-    if dataset.partly_asked:
-        raise InputError(f"Not every reader was asked about every passage. To have them asked: {dataset.fill_in}")
-    if dataset.embedded:
-        note("Embedded readers are no language models: their figures show the computation, not the effect.", loud=True)
-
+    dataset, design = _checked(subject, path), subject.settings.passages
     texts = [[row["hint"] for row in hints] for hints in dataset.selected_hints]
+    encoder = Models(subject.settings).encoder
     by_cosine = cosines(encoder, dataset.question_of, texts) if "cosine" in design.by else []
 
     def ends_of(position: int) -> dict[tuple[str, str], set[str]]:
@@ -93,3 +84,18 @@ def design_rows(path: Path) -> list[dict[str, Any]]:
          **dict(zip(METRICS, (total[1:] / total[0]).tolist()))}
         for key, total in sums.items()
     ]  # fmt: skip
+
+
+def _checked(subject: Subject, path: Path) -> Dataset:
+    design = subject.settings.passages
+    if not design.extremes or not {*design.orders} <= {"ascending", "descending"}:
+        raise InputError(
+            f"The passages of {path} are not the sets of hints with the lowest and highest mean convergence or "
+            "cosine, in ascending or descending order: build with --profile convergence (docs/howto/designs.md)."
+        )
+    dataset = Dataset.read(subject.files, subject.readers)
+    if dataset.partly_asked:
+        raise InputError(f"Not every reader was asked about every passage. To have them asked: {dataset.fill_in}")
+    if dataset.embedded:
+        note("Embedded readers are no language models: their figures show the computation, not the effect.", loud=True)
+    return dataset

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -101,6 +102,26 @@ def spans(sentence: str) -> Iterator[tuple[str, int, int]]:
                 yield from ((kind, start, cut), (kind, cut + 5, end))
 
 
+class _Place(NamedTuple):
+    """A sentence of a document, the ``at``-th from 0, and the ``share`` of the question's stems in it and the title."""
+
+    share: float
+    at: int
+    title: str
+    sentence: str
+
+
+def _closest(stems: set[str], texts: Sequence[str]) -> list[_Place]:
+    """Return the :data:`CLOSEST` sentences with the largest shares, the first of equal ones first."""
+    places = []
+    for text in texts:
+        first, *others = sentences(text) or [""]
+        title, first = untitled(first)
+        for at, part in enumerate((first, *others)):
+            places.append(_Place(len(stems & _stems(f"{title} {part}")) / max(1, len(stems)), at, title, part))
+    return sorted(places, key=lambda place: -place.share)[:CLOSEST]
+
+
 class ExtractiveReader:
     """Answers from documents with MiniLM and rules.
 
@@ -135,14 +156,8 @@ class ExtractiveReader:
     def candidates(self, question: str, texts: Sequence[str]) -> list[tuple[str, np.ndarray]]:
         """Return the candidates with the features of their best-scored occurrence, in order of appearance."""
         stems, asks = _stems(question), self._asks(question)
-        places = []
-        for text in texts:
-            first, *others = sentences(text) or [""]
-            title, first = untitled(first)
-            for at, part in enumerate((first, *others)):
-                places.append((len(stems & _stems(f"{title} {part}")) / max(1, len(stems)), at, title, part))
-        places = sorted(places, key=lambda place: -place[0])[:CLOSEST]
-        vectors = self._encoder.encode([question, *(f"{title} {part}".strip() for _, _, title, part in places)])
+        places = _closest(stems, texts)
+        vectors = self._encoder.encode([question, *(f"{each.title} {each.sentence}".strip() for each in places)])
         best: dict[str, tuple[str, np.ndarray]] = {}
         for (share, at, title, part), similar in zip(places, products(vectors[1:], vectors[0]), strict=True):
             for kind, start, end in spans(part):
@@ -155,22 +170,21 @@ class ExtractiveReader:
                 last = before[0].casefold() if before else ""
                 kinds = asks if kind == "name" else ()
                 fits = kind in _FITTING.get(" ".join(asks & _FITTING.keys()), ("name", "quoted"))
-                features = np.array(
-                    [
-                        similar,
-                        share,
-                        1 / (1 + min(gaps)) if gaps else 0,
-                        1 / (1 + at),
-                        fits,
-                        not fits and (kind != "phrase" or bool(asks)),
-                        f" {key} " in f" {answer_key(title)} ",
-                        "place" in kinds and last in ("in", "at", "near", "from", "of", "to"),
-                        "person" in kinds and last == "by",
-                        "person" in kinds and 2 <= size <= 3,
-                        "country" in kinds and size == 1 and last in ("a", "an", "the") and part[end:][1:2].islower(),
-                    ],
-                    float,
-                )
+                lone = size == 1 and last in ("a", "an", "the") and part[end:][1:2].islower()
+                values = {
+                    "similar": similar,
+                    "overlap": share,
+                    "near": 1 / (1 + min(gaps)) if gaps else 0,
+                    "early": 1 / (1 + at),
+                    "fits": fits,
+                    "unfit": not fits and (kind != "phrase" or bool(asks)),
+                    "titled": f" {key} " in f" {answer_key(title)} ",
+                    "placed": "place" in kinds and last in ("in", "at", "near", "from", "of", "to"),
+                    "acting": "person" in kinds and last == "by",
+                    "person": "person" in kinds and 2 <= size <= 3,
+                    "adjective": "country" in kinds and lone,
+                }
+                features = np.array([values[name] for name in FEATURES], float)
                 if key not in best or (features * self._weights).sum() > (best[key][1] * self._weights).sum():
                     best[key] = (span, features)
         return list(best.values())
