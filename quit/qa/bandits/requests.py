@@ -71,7 +71,7 @@ def measure(
         observed = JudgedRelevance(YesNo(generator, prompt, attempts=settings.bandits.attempts))
     else:
         observed = ContainedOrNear(collection.models.encoder)
-    vectors = collection.vectors if diverse or relevance == "judge" else None
+    vectors = collection.vectors if diverse or isinstance(observed, ContainedOrNear) else None
     bandit_requests = requests(parts, corpus, first_stage, settings.bandits, vectors=vectors, relevance=observed)
     about: About = {
         "corpus": corpus.identity,

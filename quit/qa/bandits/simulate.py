@@ -38,7 +38,7 @@ def simulate(
     all policies reach the whole pool. For another policy all arms are open.
     """
     size = request.size if steps is None else min(steps, request.size)
-    return _Runs(request, policy, settings, table, rng, runs, size, hierarchical).go()
+    return _Runs(request, policy, settings, table, rng, runs, size, hierarchical).orders()
 
 
 @dataclass(eq=False)
@@ -57,7 +57,7 @@ class _Runs:
     def __post_init__(self) -> None:
         request, policy, table, runs = self.request, self.policy, self.table, self.runs
         self.arms, self.ranks = request.documents.shape
-        self.tree = self.hierarchical and policy.expands and bool((request.parents >= 0).any())
+        self.is_tree = self.hierarchical and policy.expands and bool((request.parents >= 0).any())
         self.places = np.broadcast_to(np.arange(self.ranks), (runs, self.arms, self.ranks))
         """Which rank each pull of an arm observes."""
         if not policy.in_order:
@@ -69,22 +69,22 @@ class _Runs:
         self.closed = table.constant(_CLOSED) * table.levels
         self.drawn = table.constant(0.0) * table.levels  # a belief that is in no table: drawn as it is
         self.beliefs = self._beliefs()
-        self.exact = self.tree or policy.novelty is not None
-        self.every = np.arange(runs)
+        self.has_states = self.is_tree or policy.novelty is not None
+        self.run_numbers = np.arange(runs)
         self.pulls = np.zeros((runs, self.arms), dtype=np.int64)
         self.state = np.tile(self.belief.prior[:, None, None], (1, runs, self.arms))
         self.opened = np.zeros((runs, self.arms), dtype=bool)
-        self.opened[:, request.parents < 0 if self.tree else slice(None)] = True
+        self.opened[:, request.parents < 0 if self.is_tree else slice(None)] = True
         self.expanded = np.zeros((runs, self.arms), dtype=bool)
-        self.own = np.zeros((runs, self.arms), dtype=bool)
+        self.inherited = np.zeros((runs, self.arms), dtype=bool)
         """Whether an arm's prior was inherited, and so is in no table."""
         self.row = np.where(self.opened, self.beliefs[:, 0], self.closed)
         self.order = np.zeros((runs, self.size), dtype=np.int32)
 
-    def go(self) -> np.ndarray:
-        last = np.full(len(self.every), -1)
+    def orders(self) -> np.ndarray:
+        last = np.full(len(self.run_numbers), -1)
         for step in range(self.size):
-            if self.tree:
+            if self.is_tree:
                 self._open_where_stuck()
             arm = self._select(self._theta(step), last)
             self._pull(arm, step)
@@ -112,7 +112,7 @@ class _Runs:
         """Sample theta of every arm and run (line 6); an arm that cannot be pulled has the lowest there is."""
         level = self.rng.integers(0, self.table.levels, size=self.row.shape, dtype=np.uint16)
         theta = self.table.values.take(self.row + level)
-        if self.exact:
+        if self.has_states:
             run, arm = np.nonzero(self.row == self.drawn)
             if len(run):
                 theta[run, arm] = self.belief.draw(self.state[:, run, arm], self.rng)
@@ -124,30 +124,30 @@ class _Runs:
         arm = worth.argmax(axis=1)
         if self.policy.stays is None or last[0] < 0:
             return arm
-        rank = self.pulls[self.every, last]
+        rank = self.pulls[self.run_numbers, last]
         stays = self.policy.stays(self.request.observed[last, rank - 1])
         return np.where(stays & (rank < self.request.lengths[last]), last, arm)
 
     def _pull(self, arm: np.ndarray, step: int) -> None:
         """Observe the arm's next document and update its belief (lines 8 to 13)."""
-        pulls = self.pulls[self.every, arm]
-        rank = self.places[self.every, arm, pulls]
+        pulls = self.pulls[self.run_numbers, arm]
+        rank = self.places[self.run_numbers, arm, pulls]
         cell = arm * self.ranks + rank
         self.order[:, step] = cell
-        self.pulls[self.every, arm] = pulls + 1
+        self.pulls[self.run_numbers, arm] = pulls + 1
         row = self.beliefs[arm, pulls + 1]
-        if self.exact:
+        if self.has_states:
             reward = self.reward[arm, rank]
             if self.policy.novelty is not None and step:
                 reward = reward * self.policy.novelty(self._nearest(cell, step))
-            state = self.belief.update(self.state[:, self.every, arm], reward + self.bonus[rank])
-            self.state[:, self.every, arm] = state
-            row = np.where(self.own[self.every, arm] & (row != self.closed), self.drawn, row)
-        self.row[self.every, arm] = row
-        if self.tree:
+            state = self.belief.update(self.state[:, self.run_numbers, arm], reward + self.bonus[rank])
+            self.state[:, self.run_numbers, arm] = state
+            row = np.where(self.inherited[self.run_numbers, arm] & (row != self.closed), self.drawn, row)
+        self.row[self.run_numbers, arm] = row
+        if self.is_tree:
             mean = self.belief.mean(state)
             ready = expands(mean, pulls + 1, self.settings.expand_after, self.settings.expand_above)
-            self._expand(self.every[ready], arm[ready])
+            self._expand(self.run_numbers[ready], arm[ready])
 
     def _nearest(self, cell: np.ndarray, step: int) -> np.ndarray:
         """Return the largest cosine of each run's document with those it observed before."""
@@ -166,7 +166,7 @@ class _Runs:
             for child in self.request.children(parent):
                 self.state[:, parent_runs, child] = prior
                 self.opened[parent_runs, child] = True
-                self.own[parent_runs, child] = self.policy.belief is not None
+                self.inherited[parent_runs, child] = self.policy.belief is not None
                 if self.request.lengths[child]:
                     self.row[parent_runs, child] = self.drawn if self.policy.belief else self.beliefs[child, 0]
 

@@ -107,8 +107,8 @@ def check(request: BenchmarkRequest, settings: QaSettings) -> None:
             f"benchmark.compare names {min(unknown)!r}, which is neither in benchmark.metrics nor one of "
             f"{', '.join(READING)}."
         )
-    corpora = [corpus_name(path) for path in request.corpora]
-    if len({*corpora, "release"}) < len(corpora) + 1:
+    corpora = ["release", *map(corpus_name, request.corpora)]
+    if len({*corpora}) < len(corpora):
         raise SettingsError(
             f"Two corpora have the same name ({', '.join(corpora)}): rename one of the files or folders."
         )

@@ -170,7 +170,7 @@ def report(
 
     settings = load_settings(profile, set_)
     names = split_names(policies)
-    selected = named(settings.bandits, [name for name in names if name != FULL])
+    selected = named(settings.bandits, [name for name in names if name != FULL]) if {*names} != {FULL} else []
     with working("bandits", as_json), building(out, "bandit run"):
         selection = source, kind, questions
         measured = _measured(corpus, index, vectors, arms, relevance, selection, settings, selected, True)
