@@ -3,7 +3,7 @@
 ::
 
     W/workspace.json   layout version
-    W/build.json       profile, settings and sources of the last build; paths in the workspace are relative to it
+    W/build.json       what the last build took (:mod:`quit.engine.last_build`)
     W/lock             held by the run that works on it
 """
 
@@ -13,21 +13,21 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from quit import contracts
-from quit.common.files import files_below, known_checksum, remove_leftovers, write_json
+from quit.common.files import files_below, remove_leftovers, write_json
 from quit.common.state_files import Build, read_state
-from quit.errors import InputError, WorkspaceError, refuse_newer
-from quit.settings import file_of
+from quit.engine.last_build import FILE, read_build, write_build
+from quit.errors import WorkspaceError, refuse_newer
 from quit.text.words import shell_word
 
 MARKER = "workspace.json"
 CHANGING = (
-    *(MARKER, "build.json", "state.json", "usage.jsonl"),
+    *(MARKER, FILE, "state.json", "usage.jsonl"),
     *("reviews/applied.json", "reviews/audit.json", "reviews/project.json", "reviews/sync.json"),
 )
 """The small files of a workspace that are written more than once."""
@@ -60,10 +60,9 @@ class Location:
         """
         workspace = location if isinstance(location, cls) else cls(str(location))
         if not workspace.exists:
-            if any(True for _ in files_below(workspace.path)):
-                raise WorkspaceError(
-                    f"{workspace} holds other files and is not a workspace. Name a new or an empty folder."
-                )
+            if workspace.path.is_file() or any(True for _ in files_below(workspace.path)):
+                what = "is a file, not" if workspace.path.is_file() else "holds other files and is not"
+                raise WorkspaceError(f"{workspace} {what} a workspace. Name a new or an empty folder.")
             workspace.put_json(MARKER, {"format": contracts.WORKSPACE_FORMAT, "id": uuid.uuid4().hex})
         workspace.check_format()
         return workspace
@@ -115,10 +114,10 @@ class Location:
         lock = FileLock(self.path / "lock")
         try:
             try:
-                lock.acquire(timeout=0)
+                held = lock.acquire(timeout=0)
             except Timeout:
                 notify(f"Another run holds {self} ({self.holder or 'just begun'}); waiting for it.")
-                lock.acquire(timeout=seconds)
+                held = lock.acquire(timeout=seconds)
         except Timeout:
             raise WorkspaceError(
                 f"Another run still holds {self} ({self.holder or 'unknown'}) after {seconds:g} s. Try again when it "
@@ -126,17 +125,15 @@ class Location:
             ) from None
         except OSError as error:
             raise WorkspaceError(f"Cannot lock {self}: {error}. Check that you may write there.") from error
-        try:
-            for files in ("tables/**/*", *(f"{name}.*" for name in (*CHANGING, "lock.json"))):
-                remove_leftovers(self.path, files)
-            write_json(
-                self.path / "lock.json",
-                {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")},
-            )
-            yield
-        finally:
-            (self.path / "lock.json").unlink(missing_ok=True)
-            lock.release()
+        with held:
+            try:
+                for files in ("tables/**/*", *(f"{name}.*" for name in (*CHANGING, "lock.json"))):
+                    remove_leftovers(self.path, files)
+                holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
+                write_json(self.path / "lock.json", holder)
+                yield
+            finally:
+                (self.path / "lock.json").unlink(missing_ok=True)
 
     @property
     def holder(self) -> str:
@@ -157,52 +154,9 @@ class Location:
     @property
     def build(self) -> Build | None:
         """What the last build took, files by their whole paths; None where there was none."""
-        build = read_state(self.path / "build.json")
-        return build and _with_paths(build, lambda _, path: str(self.path.resolve() / path))
+        return read_build(self.path) if self.exists else None
 
-    def set_build(self, values: Mapping[str, Any]) -> None:
-        """Remember how this workspace is built. The caller holds the workspace, and has read ``build`` since then."""
-        folder, checksums = self.path.resolve(), {}
-
-        def remembered(_: str, name: str) -> str:
-            path = Path(name).expanduser().resolve()
-            if path.is_relative_to(folder):
-                return path.relative_to(folder).as_posix()
-            if path.is_file():
-                checksums[str(path)] = known_checksum(path)
-            return str(path)
-
-        build = {**_with_paths(cast(Build, values), remembered), "checksums": checksums}
-        if build != read_state(self.path / "build.json"):
-            self.put_json("build.json", build)
-
-
-def check_build_files(workspace: object, build: Build, *options: str) -> None:
-    """Raise ``InputError`` for a file of a workspace's last build that is gone, with its checksum and what names
-    another. ``options``: only files that these name (``--source``, ``-p``, ``--set``). Files of the section ``review``
-    are read with the tasks for people alone."""
-
-    def check(option: str, path: str) -> str:
-        if option.startswith(options) and not option.startswith("--set review.") and not Path(path).exists():
-            checksum = build.get("checksums", {}).get(path)
-            raise InputError(
-                f"{path}, of the last build of {workspace}, is gone{f' (SHA-256 {checksum})' if checksum else ''}. Put "
-                f"it back, or name its new place: quit build -w {shell_word(workspace)} {option}"
-            )
-        return path
-
-    _with_paths(build, check)
-
-
-def _with_paths(build: Build, visit: Callable[[str, str], str]) -> Build:
-    """Return profile, settings and sources with ``visit(option, path)`` in place of each path that ``option`` names."""
-    sources = (text.partition(":") for text in build["sources"])
-    overrides = ((text, text.partition("=")[0].strip(), file_of(text)) for text in build["overrides"])
-    return {
-        **build,
-        "profile": visit("-p FILE", build["profile"]) if build["profile"].endswith(".toml") else build["profile"],
-        "sources": [f"{kind}:{visit('--source KIND:PATH', path)}" for kind, _, path in sources],
-        "overrides": [
-            text if path is None else f"{key}={visit(f'--set {key}=FILE', path)}" for text, key, path in overrides
-        ],
-    }
+    def set_build(self, build: Build) -> None:
+        """Remember how this workspace is built. The caller holds the workspace, and has read ``build`` since then: else
+        it would write over what another run has remembered."""
+        write_build(self.path, build)

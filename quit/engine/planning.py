@@ -131,7 +131,8 @@ def locked_last_build(
     changes = of_section("review", review)
     with target.lock(settings_of(target).run.lock_seconds, note):
         pipeline = last_build(target, changes, runs=runs)
-        target.set_build(as_built(target, changes=changes)._asdict())
+        sources, profile, overrides = as_built(target, changes=changes)
+        target.set_build({"profile": profile, "overrides": overrides, "sources": sources})
         yield pipeline
 
 

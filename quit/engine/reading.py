@@ -17,7 +17,8 @@ from quit.common.parquet import ALL, KEYS, Owner, Questions, joined, pieces
 from quit.common.ranges import WHOLE, Range
 from quit.common.rows import cursor
 from quit.common.state_files import Build, Manifest
-from quit.engine.location import Location, check_build_files
+from quit.engine.last_build import check_files
+from quit.engine.location import Location
 from quit.engine.parts import fault_of, read_log_part
 from quit.errors import InputError
 from quit.settings import Settings, load, plain, without
@@ -206,13 +207,13 @@ def as_built(
     ``overrides`` take the place of the last build's, except of reviews and :data:`OPTIONS`; ``changes`` come over both.
     Another profile leaves those of the last build that name an entry of a list, such as ``readers.0.role``.
     Sources with passages set :data:`GIVEN`. ``files``: options whose files have to be there still. Raises as
-    :func:`quit.engine.location.check_build_files`, and ``WorkspaceError`` for a workspace of a newer program.
+    :func:`quit.engine.last_build.check_files`, and ``WorkspaceError`` for a workspace of a newer program.
     """
     if isinstance(workspace, Location) and workspace.exists:
         workspace.check_format()
     last = workspace.build or {"profile": "embedded", "overrides": [], "sources": []}
     of_last_build = {"-p": not profile, "--set": overrides is None, "--source": add or not sources}
-    check_build_files(workspace, last, *(option for option in files if of_last_build[option]))
+    check_files(workspace, last, *(option for option in files if of_last_build[option]))
     before = list(last["sources"])
     given = GIVEN in last["overrides"]
     if sources:
