@@ -40,7 +40,7 @@ from quit.export.croissant import croissant
 from quit.export.files import ExportFolder, FormatFacts
 from quit.export.formats import Options
 from quit.export.lines import PassageIds, question_shards
-from quit.export.parquet_shards import QRELS, ParquetShard, Shard, fully_relevant_qrels, row_groups
+from quit.export.parquet_shards import QRELS, ParquetShard, Shard, fully_relevant_qrels, row_counts, row_groups
 from quit.stages.labelling.passages import iter_passage_texts
 
 _TEXTS = pa.list_(pa.string())
@@ -158,12 +158,8 @@ def _schemas(dataset: Dataset) -> dict[str, pa.Schema]:
 
 
 def _manifest_facts(dataset: Dataset, facts: CardFacts) -> FormatFacts:
-    rows: dict[str, dict[str, int]] = {}
-    for shard in facts.shards:
-        of_config = rows.setdefault(shard.config, {})
-        of_config[shard.split] = of_config.get(shard.split, 0) + shard.rows
     return {
-        "rows": rows,
+        "rows": row_counts(facts.shards),
         "empty_splits": [split for split in SPLITS if not len(dataset.positions(split))],
         "readers": [asdict(info) for info in facts.dataset.ordered_readers],
         "unjudged_answers": facts.unjudged,
@@ -338,12 +334,6 @@ def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> di
 
 def _hints(dataset: Dataset, positions: np.ndarray) -> dict[str, pa.Array]:
     rows = [row for position in positions for row in dataset.selected_hints[position]]
-    return {
-        "question_id": pa.array([row["question_id"] for row in rows]),
-        "index": pa.array([row["rank"] for row in rows], pa.int8()),
-        "hint": pa.array([row["hint"] for row in rows]),
-        "convergence": pa.array([row["convergence"] for row in rows], pa.float64()),
-        "convergence_producer": pa.array([row["producer"] for row in rows]),
-        "origin": pa.array([row["source"] for row in rows], pa.string()),
-        "url": pa.array([row["url"] for row in rows], pa.string()),
-    }
+    names = ("question_id", "rank", "hint", "convergence", "producer", "source", "url")
+    columns = zip(CONFIGS["hints"], names, strict=True)
+    return {field.name: pa.array([row[name] for row in rows], field.type) for field, name in columns}

@@ -9,12 +9,13 @@ escapes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import yaml
 
+from quit.common.rows import grouped
 from quit.dataset.dataset import Dataset
 from quit.evaluate.labels import SPLITS
 from quit.export.card_facts import CITATION, title
@@ -22,7 +23,7 @@ from quit.export.files import ExportFolder, FormatFacts
 from quit.export.formats import Options
 from quit.export.licences import licence_header
 from quit.export.lines import Lines, PassageIds, question_shards
-from quit.export.parquet_shards import QRELS, ParquetShard, fully_relevant_qrels, row_groups
+from quit.export.parquet_shards import QRELS, ParquetShard, Shard, fully_relevant_qrels, row_counts, row_groups
 from quit.export.templates import fill_template
 from quit.settings.card import Card
 
@@ -41,21 +42,18 @@ CONFIGS: dict[str, pa.Schema] = {
 def write(dataset: Dataset, folder: ExportFolder, options: Options) -> FormatFacts:
     """Write the files of the configs and the card; return rows by config and split."""
     lines = Lines(PassageIds(dataset, escaped=False))
-    files: dict[str, dict[str, list[str]]] = {config: {} for config in CONFIGS}
-    rows: dict[str, dict[str, int]] = {config: {} for config in CONFIGS}
+    shards: list[Shard] = []
 
     def add(config: str, split: str, groups: Iterable[Mapping[str, pa.Array]], number: int = 0, count: int = 1) -> None:
         distinct = ("_id", "text", "corpus-id")
         with ParquetShard(folder, config, split, CONFIGS[config], distinct, number, count) as writer:
             for columns in groups:
                 writer.write(columns)
-        for shard in writer.shards:
-            files[config].setdefault(split, []).append(shard.path)
-            rows[config][split] = rows[config].get(split, 0) + shard.rows
+        shards.extend(writer.shards)
 
-    shards = question_shards(np.arange(len(dataset.ids)))
-    for number, shard in enumerate(shards):
-        add("corpus", "corpus", (_passages(lines, part) for part in row_groups(dataset, shard)), number, len(shards))
+    parts = question_shards(np.arange(len(dataset.ids)))
+    for number, part in enumerate(parts):
+        add("corpus", "corpus", (_passages(lines, group) for group in row_groups(dataset, part)), number, len(parts))
     add("queries", "queries", [{"_id": pa.array(dataset.ids), "text": pa.array(dataset.question_of)}])
     for split in SPLITS:
         if len(positions := dataset.positions(split)):
@@ -65,11 +63,11 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> FormatFac
                 split,
                 (fully_relevant_qrels(_qrels(lines, part)) for part in row_groups(dataset, positions)),
             )
-    if files["fully-qrels"]:
-        for name in ("corpus", "queries"):
-            files[f"fully-{name}"], rows[f"fully-{name}"] = files[name], rows[name]
-
-    folder.text("README.md", _card(dataset, files, options.card, folder.digest()))
+    if any(shard.config == "fully-qrels" for shard in shards):
+        shared = [shard for shard in shards if shard.config in ("corpus", "queries")]
+        shards += [shard._replace(config=f"fully-{shard.config}") for shard in shared]
+    folder.text("README.md", _card(dataset, shards, options.card, folder.digest()))
+    rows: dict[str, dict[str, int]] = {**{config: {} for config in CONFIGS}, **row_counts(shards)}
     return {"rows": rows, "empty_splits": [split for split in SPLITS if split not in rows["default"]]}
 
 
@@ -84,7 +82,10 @@ def _qrels(lines: Lines, positions: np.ndarray) -> dict[str, pa.Array]:
     return dict(zip(QRELS.names, columns, strict=True))
 
 
-def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]], card: Card, digest: str) -> str:
+def _card(dataset: Dataset, shards: Sequence[Shard], card: Card, digest: str) -> str:
+    files = {
+        config: grouped((shard.split, shard.path) for shard in shards if shard.config == config) for config in CONFIGS
+    }
     header = {
         "language": list(card.languages),
         **licence_header(dataset.provenance, card),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,6 +30,15 @@ class Shard(NamedTuple):
     rows: int
     bytes: int
     loaded_bytes: int
+
+
+def row_counts(shards: Iterable[Shard]) -> dict[str, dict[str, int]]:
+    """Return config -> split -> its rows."""
+    counts: dict[str, dict[str, int]] = {}
+    for shard in shards:
+        of_config = counts.setdefault(shard.config, {})
+        of_config[shard.split] = of_config.get(shard.split, 0) + shard.rows
+    return counts
 
 
 def row_groups(dataset: Dataset, positions: np.ndarray) -> Iterator[np.ndarray]:

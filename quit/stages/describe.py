@@ -76,12 +76,7 @@ def describe(
         rows.append(
             {
                 "question_id": question["question_id"],
-                "coarse": typed.coarse,
-                "fine": typed.fine,
-                "type_confidence": typed.confidence,
-                "type_producer": typed.producer,
-                "classifier_coarse": typed.classifier_coarse,
-                "classifier_fine": typed.classifier_fine,
+                **asdict(typed),
                 **asdict(difficulty),
                 "difficulty_producer": complexity.identity,
                 "note": note(texts[question["question_id"]], [("question", question["question"], QUESTION_TYPE)]),

@@ -17,12 +17,13 @@ from quit.settings import QuestionTypeSettings
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A question's type, who says so (``source`` or the classifier's identity), and what the classifier says of it."""
+    """A question's type, who says so (``source`` or the classifier's identity), and what the classifier says of it:
+    columns of ``descriptions`` with the same names."""
 
     coarse: str
     fine: str
-    confidence: float
-    producer: str
+    type_confidence: float
+    type_producer: str
     classifier_coarse: str = ""
     classifier_fine: str = ""
 
