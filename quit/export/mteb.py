@@ -83,9 +83,8 @@ def _qrels(lines: Lines, positions: np.ndarray) -> dict[str, pa.Array]:
 
 
 def _card(dataset: Dataset, shards: Sequence[Shard], card: Card, digest: str) -> str:
-    files = {
-        config: grouped((shard.split, shard.path) for shard in shards if shard.config == config) for config in CONFIGS
-    }
+    by_config = grouped((shard.config, (shard.split, shard.path)) for shard in shards)
+    files = {config: grouped(by_config.get(config, ())) for config in CONFIGS}
     header = {
         "language": list(card.languages),
         **licence_header(dataset.provenance, card),

@@ -24,7 +24,7 @@ def _questions(*types: tuple[str | None, str | None]):
 def test_the_source_counts_where_it_names_both_levels(prefer_source: bool, first: tuple[str, str]) -> None:
     table = _questions(("LOC:LOCATION", "city:City"), ("LOC:LOCATION", None), (None, None))
     typed = question_types(table, ALWAYS_DATE, QuestionTypeSettings(prefer_source=prefer_source))
-    assert (typed[0].coarse, typed[0].producer) == first
-    assert [one.producer for one in typed[1:]] == ["always-date"] * 2
+    assert (typed[0].coarse, typed[0].type_producer) == first
+    assert [one.type_producer for one in typed[1:]] == ["always-date"] * 2
     assert {(one.classifier_coarse, one.classifier_fine) for one in typed} == {("NUM:NUMERIC", "date:Date")}
     assert question_types(_questions(), ALWAYS_DATE, QuestionTypeSettings()) == []
