@@ -10,8 +10,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
+from json import JSONDecodeError
 
 from prefect import get_client
+from prefect.exceptions import PrefectHTTPStatusError
 from prefect.settings import PREFECT_API_URL
 
 from quit.common.endpoints import address
@@ -23,8 +25,15 @@ def check_health() -> None:
     try:
         with get_client(httpx_settings={"timeout": 10}, sync_client=True) as client:
             fault = client.api_healthcheck()
+            client.api_version()
     except Exception as error:  # a certificate that cannot be read
         fault = error
+    is_refused = isinstance(fault, PrefectHTTPStatusError) and fault.response.status_code < 500
+    if is_refused or isinstance(fault, JSONDecodeError):
+        raise ServerError(
+            f"{address(PREFECT_API_URL.value())} answers, but is not the API of a Prefect server "
+            f"({type(fault).__name__}). Write its address as http://127.0.0.1:4200/api."
+        )
     if fault is not None:
         raise ServerError(
             f"The Prefect server {address(PREFECT_API_URL.value())} does not answer ({type(fault).__name__}). Start it "

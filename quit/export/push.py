@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from json import JSONDecodeError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -189,6 +190,10 @@ def _refusals(endpoint: str, target: Target, outcome: str) -> Iterator[None]:
         raise kind(f"{refusal}: {shown(str(error))}. {outcome}; run it again.") from None
     except OfflineModeIsEnabled:
         raise SettingsError("HF_HUB_OFFLINE is set, so nothing can be published: unset it.") from None
+    except JSONDecodeError:
+        raise SettingsError(
+            f"{endpoint} answered with a page instead of data. Check HF_ENDPOINT, or sign in to the network. {outcome}."
+        ) from None
     except (HTTPError, OSError) as error:
         raise ServerError(
             f"{endpoint} could not be reached ({shown(str(error)) or type(error).__name__}). {outcome}; run it again."

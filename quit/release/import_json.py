@@ -19,12 +19,13 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from quit.common.files import read_json
-from quit.common.progress import advance
+from quit.common.progress import advance, note
 from quit.common.state_files import first_fault
 from quit.dataset.release import ReaderInfo
+from quit.engine.parts import fault_of
 from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
-from quit.export.files import read_manifest
+from quit.export.files import MANIFEST, read_manifest
 from quit.export.release_json import PAPER_LABELERS, PAPER_READERS
 from quit.models.protocols import NO_ANSWER
 from quit.sources.fields import describe, quote
@@ -120,6 +121,11 @@ class ReleaseFiles:
 
     def __post_init__(self) -> None:
         self.paths = {split: self._path(split) for split in SPLITS}
+        manifest = read_manifest(self.folder)
+        for entry in manifest.files if manifest else ():
+            path = self.folder / entry.path
+            if path in self.paths.values() and fault_of(path, {"bytes": entry.bytes, "sha256": entry.sha256}):
+                note(f"{path} is not the file that {MANIFEST} beside it lists; it is imported as it is.", loud=True)
         self._file_of: dict[str, str] = {}
         self._first = ""
         self._permutations: PermutationTable | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
@@ -47,6 +48,11 @@ class Schedule(Limits):
         text = text.strip()
         if text and len(text.split()) != 5:
             raise ValueError("cron has five fields: minute, hour, day, month, weekday, such as 0 3 * * *")
+        if re.search(r"\dL|W\b", text, re.IGNORECASE):
+            raise ValueError("Prefect knows neither 5L nor W; name the days, or start the flow by hand")
+        days = text.split()[2::2]
+        if "*" not in days and "*/" in "".join(days):  # cron takes days that are both, Prefect those that are either
+            raise ValueError("a step (*/2) in one field of days means nothing sure beside the other; list the days")
         try:
             if text:
                 next(CronSim(text, datetime.now(UTC)))

@@ -11,6 +11,7 @@ from quit.settings.card import Card
 from tests.comparing import files_of
 from tests.export.conftest import make_tables
 from tests.export.hub import TOKEN, hub
+from tests.servers.serving import serving
 
 FORMAT = "huggingface"
 WRONG = "hf_wrong0123456789abcdef"
@@ -100,6 +101,13 @@ def test_what_the_hub_refuses_is_told_without_the_token(
         push(folder, Target(target))
     assert TOKEN not in str(caught.value) and WRONG not in str(caught.value)
     assert not server.asked or variables.get("HF_TOKEN", TOKEN).strip(), "without a token nothing is asked"
+
+
+def test_a_page_in_the_hubs_place_is_one_line(folder, server, monkeypatch) -> None:
+    with serving(lambda *_: (200, b"<html>Sign in</html>", {})) as url:
+        monkeypatch.setenv("HF_ENDPOINT", url)
+        with pytest.raises(SettingsError, match=f"{url} answered with a page"):
+            push(folder, Target("org/data"))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from quit import contracts
+from quit.common.files import file_checksum
 from quit.errors import InputError
 from quit.release import import_json
 from quit.release.import_json import Numbered, ReleaseFiles
@@ -139,6 +140,20 @@ def test_a_damaged_manifest_is_not_believed(facts: Any, tmp_path: Path) -> None:
     (write(tmp_path, splits()) / "manifest.json").write_bytes(text)
     with pytest.raises(InputError, match="manifest.json beside the files is damaged"):
         read(tmp_path)
+
+
+def test_a_file_that_its_manifest_does_not_list_so_is_told(tmp_path: Path, notes: list[str]) -> None:
+    folder = write(tmp_path, splits())
+    files = [{"path": path.name, "bytes": path.stat().st_size, "sha256": file_checksum(path), "rows": 1}
+             for path in sorted(folder.glob("*.json"))]  # fmt: skip
+    manifest = {"made_by": "QUIT builder", "format": "release-json", "format_version": 1, "program_version": "0.1.0",
+                "release_fingerprint": "", "embedded": True, "files": files, "facts": {}}  # fmt: skip
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    ReleaseFiles(folder)
+    assert notes == []
+    (folder / "dev.json").write_text("[]")
+    ReleaseFiles(folder)
+    assert [line.partition(" is not")[0] for line in notes] == [str(folder / "dev.json")]
 
 
 def test_files_that_are_missing_or_no_json(tmp_path: Path) -> None:
