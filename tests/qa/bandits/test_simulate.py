@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quit.errors import SettingsError
 from quit.qa.bandits.policies import policies
 from quit.qa.bandits.posteriors import QuantileTable
 from quit.qa.bandits.request import Request
@@ -194,9 +193,3 @@ def test_nothing_to_pull(name: str) -> None:
     assert run(request_of([[], []]), name, runs=3).shape == (3, 0)
     one = run(request_of([[1], []], vectors=np.ones((1, 1))), name, runs=3)
     assert one.tolist() == [[0], [0], [0]]
-
-
-def test_unknown_policies_are_named() -> None:
-    with pytest.raises(SettingsError, match="no policy 'bernouli'. Did you mean 'bernoulli'"):
-        policies(SETTINGS, ["bernouli"])
-    assert [policy.name for policy in policies(SETTINGS, ["gaussian", "random"])] == ["random", "gaussian"]

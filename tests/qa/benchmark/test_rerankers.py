@@ -1,8 +1,6 @@
-"""Rerankers: tiny random checkpoints against transformers itself, and a language model that rambles."""
+"""Rerankers: tiny random checkpoints against transformers itself."""
 
-from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,15 +8,9 @@ import torch
 
 from quit.errors import InputError, QuitError, SettingsError
 from quit.models.folders import minilm_folder
-from quit.models.generation import ChatRequest
-from quit.qa.benchmark.late import LateReranker
-from quit.qa.benchmark.listwise import ListwiseReranker, read_order, windows
 from quit.qa.benchmark.plugins import make_reranker
 from quit.retrieval.protocols import Scorer
 from tests.qa.benchmark import tiny
-from tests.qa.scripted import Talks
-from tests.qa.scripted import settings as talking
-from tests.rows import cases
 
 TEXTS = ["it flows north", "he came from malaga", "it is very long"]
 
@@ -102,56 +94,3 @@ def test_a_model_without_the_words_of_its_kind_is_refused(world, t5, name: str, 
 def test_models_that_cannot_rerank_are_refused(world, name: str, message: str) -> None:
     with pytest.raises(QuitError, match=message):
         make_reranker(name.replace("MINILM", str(minilm_folder())), world.context()).score("who", TEXTS)
-
-
-def test_late_reranker_is_maxsim_and_sees_order(world, encoder) -> None:
-    reranker = LateReranker(world.context(models=SimpleNamespace(encoder=encoder)))
-    texts = [*TEXTS, "long very is it"]
-    scores = reranker.score("Which river is long?", texts)
-    [inputs] = encoder.encode_tokens(["Which river is long?"])
-    for text, score in zip(texts, scores, strict=True):
-        [tokens] = encoder.encode_tokens([text])
-        assert score == pytest.approx(float((inputs @ tokens.T).max(axis=1).sum()), rel=1e-5)
-    assert scores[2] != scores[3]
-    assert reranker.score("Which river is long?", texts[::-1]).tolist() == scores[::-1].tolist()
-    assert len(reranker.score("Which river is long?", [])) == 0
-
-
-@pytest.mark.parametrize(("reply", "order", "named"), cases(__file__, "orders.jsonl"))
-def test_replies_of_every_kind_give_an_order(reply: str, order: list[int], named: int) -> None:
-    """By hand, and of SmolLM2-135M: a numbered list of one sentence; the passages once more."""
-    assert read_order(reply, 3) == (order, named)
-
-
-def test_windows_cover_everything_from_the_end() -> None:
-    assert windows(100, 20, 10) == [80, 70, 60, 50, 40, 30, 20, 10, 0]
-    assert windows(25, 20, 10) == [5, 0] and windows(20, 20, 10) == [0] and windows(2, 20, 10) == [0]
-    assert windows(1, 20, 10) == windows(0, 20, 10) == []
-
-
-def _listwise(world, model: Callable[[ChatRequest], str]) -> ListwiseReranker:
-    settings = talking(benchmark={"window": 4, "stride": 2})
-    return make_reranker("listwise:tiny", world.context(settings=settings, models=Talks(settings, model)))
-
-
-def test_a_listwise_reranker_brings_the_best_to_the_front(world) -> None:
-    """The model sorts its passages by the number they begin with."""
-    inputs: list[ChatRequest] = []
-
-    def reply(request: ChatRequest) -> str:
-        inputs.append(request)
-        lines = [line.split(" ") for line in request.fields["passages"].splitlines()]
-        return " > ".join(line[0] for line in sorted(lines, key=lambda line: -int(line[1])))
-
-    texts = [f"{number} passage" for number in (3, 1, 4, 1, 5, 9, 2, 6)]
-    scores = _listwise(world, reply).score("q", texts)
-    ranked = [int(texts[i].split()[0]) for i in np.argsort(-scores)]
-    # Windows 4-7, 2-5, 0-3 with half of each carried on: the two best of all are in front.
-    assert len(inputs) == 3 and ranked[:2] == [9, 6] and sorted(ranked) == [1, 1, 2, 3, 4, 5, 6, 9]
-
-
-def test_a_model_that_rambles_leaves_the_order_as_it_was(world) -> None:
-    reranker = _listwise(world, lambda request: "What a question! Let me think about it.")
-    assert np.argsort(-reranker.score("q", ["3 a", "1 b", "4 c"])).tolist() == [0, 1, 2]
-    assert reranker.counts == {"windows": 1, "permutation": 0, "unread": 1, "cut": 0}
-    assert len(reranker.score("q", [])) == 0

@@ -10,11 +10,9 @@ import pyarrow as pa
 import pytest
 
 from quit.errors import InputError
-from quit.qa.benchmark.late import LateRetriever
 from quit.qa.benchmark.passages import ReleasePassages
 from quit.qa.benchmark.plugins import make_retriever
 from quit.qa.benchmark.retrievers import Bm25Retriever, DenseRetriever
-from quit.qa.indexes.encoders import TokenVectors
 from quit.retrieval.protocols import FirstStage
 from tests.qa.corpora.worlds import Dice
 
@@ -121,31 +119,6 @@ def test_dense_by_subset_encodes_the_first_passage_of_a_subset_for_all_its_permu
     if make is passages_of:  # in rank order
         assert all(name.rpartition("_")[2] == "".join(sorted(name.rpartition("_")[2])) for name in first.values())
     assert rankings.scores == pytest.approx(tower.encode(texts) @ tower.encode(QUERIES[:1])[0], abs=1e-6)
-
-
-@pytest.mark.parametrize("make", DESIGNS)
-def test_late_interaction_over_hints_is_maxsim_over_their_tokens(world, monkeypatch, make) -> None:
-    passages = make(2)
-    monkeypatch.setattr("quit.qa.benchmark.late.token_encoder", lambda _: TokenVectors(Dice()))
-    for chunk in (1, 8192):
-        context = world.context(f"benchmark.chunk={chunk}", passages=passages)
-        rankings = LateRetriever(context).search([*QUERIES, ""], len(passages))
-        with monkeypatch.context() as no_corpus:  # token vectors are kept: other questions encode no text again
-            no_corpus.setattr(passages, "parts", None)
-            cut = LateRetriever(context).search([*QUERIES, ""], 7)
-        assert [one.rows.tolist() for one in cut] == [one.rows[:7].tolist() for one in rankings]
-        for query, one in zip([*QUERIES, ""], rankings, strict=True):
-            [terms] = Dice().encode_tokens([query])
-            for row, score in zip(one.rows.tolist(), one.scores.tolist(), strict=True):
-                # Tokens do not see their neighbours here, so a passage's tokens are those of its hints.
-                [tokens] = Dice().encode_tokens(passages.texts([row]))
-                assert score == pytest.approx(float((terms @ tokens.T).max(axis=1).sum()), abs=2e-3)
-            assert sorted(one.rows.tolist()) == list(range(len(passages)))
-    broken = TokenVectors(Dice())
-    broken.queries = lambda texts: [np.full_like(tokens, np.nan) for tokens in Dice().encode_tokens(texts)]
-    monkeypatch.setattr("quit.qa.benchmark.late.token_encoder", lambda _: broken)
-    with pytest.raises(InputError, match=f"NaN or infinity for {QUERIES[0]!r}"):
-        LateRetriever(context).search(QUERIES, 7)
 
 
 def test_a_dense_retriever_needs_a_model(world) -> None:

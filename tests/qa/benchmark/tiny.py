@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import transformers
 
@@ -67,3 +68,19 @@ def late(folder: Path, bert: Path) -> Any:
     network = MultiVectorEncoder(str(bert), device="cpu")
     network.save_pretrained(str(folder))
     return network
+
+
+def classifier(folder: Path, labels: dict[int, str]) -> Path:
+    """Save a classifier of pairs of texts with these labels."""
+    numbers = {name: number for number, name in labels.items()}
+    more = {"hidden_size": 32, "initializer_range": 0.5, "id2label": labels, "label2id": numbers}
+    model(folder, "BertForSequenceClassification", seed=5, **more)
+    return folder
+
+
+def logits(folder: Path, pairs: list[tuple[str, str]]) -> np.ndarray:
+    """Return a classifier's logits of each pair by transformers itself."""
+    tokens = transformers.AutoTokenizer.from_pretrained(folder)
+    network = transformers.AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        return np.concatenate([network(**tokens(*pair, return_tensors="pt")).logits.numpy() for pair in pairs])

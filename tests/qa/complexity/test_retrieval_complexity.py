@@ -9,13 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from quit.common.progress import Listener, listening
-from quit.models.protocols import Verdict
 from quit.qa.commands.complexity import pieces
 from quit.qa.complexity.agreement import agreement
 from quit.qa.complexity.questions import ComplexityQuestion, questions_of
 from quit.qa.complexity.retrieval_complexity import DECISIONS, Ratings, rate, write
 from quit.qa.opening import Opened, questions
-from quit.qa.relevance import JudgedAnswers
 from quit.qa.settings.complexity import Complexity
 from quit.retrieval.complexity import Retrieved
 from tests.qa.scripted import SmallCollection, WordOverlap
@@ -97,15 +95,3 @@ def test_complex_is_neither_answerable_nor_complete(scores, thresholds, answerab
     ratings = Ratings.of(*zip(rating(*scores), strict=True), Complexity(t_ans=t_ans, t_com=t_com))
     decisions = [bool(ratings[name][0]) for name in DECISIONS]
     assert decisions == [answerable, complete, not answerable and not complete]
-
-
-def test_a_judge_as_head() -> None:
-    verdicts = {"x": (True, None), "y": (False, None), "p": (False, 0.7), "hm": (None, None)}
-
-    def judged(items, sample=0):
-        return [Verdict(*verdicts[item.candidate], "") for item in items]
-
-    head = JudgedAnswers(SimpleNamespace(name="judge", identity="judge", verdicts=judged))
-    assert head.scores("q", ["a"], list(verdicts), np.zeros((4, 2))).tolist() == [1.0, 0.0, 0.7, 0.0]
-    assert head.counts["unread"] == 1
-    assert head.scores("q", [], ["x"], np.zeros((1, 2))).tolist() == [0.0]
