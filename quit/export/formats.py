@@ -22,14 +22,14 @@ CANARY = "CANARY.txt"
 class Options:
     """What a format may be asked for.
 
-    ``paper_keys``: whether readers, ids and titles are the paper's; ``encoder``: similarity in the
-    card; ``fine_tuning``: which passages tevatron, colbert, monot5 and the tasks of huggingface take; ``card``: what
-    the publisher says, for cards; ``benchmark``: folder of ``quit benchmark run``, whose figures the card of
-    huggingface has; ``evaluation``: whether huggingface has tasks for Inspect, lm-evaluation-harness and MTEB.
+    ``paper_keys``: whether readers, ids and titles are the paper's; ``encoder``: called for the similarity in the card
+    of huggingface; ``fine_tuning``: which passages tevatron, colbert, monot5 and the tasks of huggingface take;
+    ``card``: what the publisher says, for cards; ``benchmark``: folder of ``quit benchmark run``, whose figures the
+    card of huggingface has; ``evaluation``: whether huggingface has tasks for Inspect, lm-evaluation-harness and MTEB.
     """
 
     paper_keys: bool = False
-    encoder: Encoder | None = None
+    encoder: Callable[[], Encoder | None] = lambda: None
     fine_tuning: FineTuning = field(default_factory=FineTuning)
     card: Card = field(default_factory=Card)
     benchmark: Path | None = None
@@ -106,8 +106,8 @@ def export(
     that are missing (``labels.partial``), or an equal target is damaged; ``WorkspaceError`` when the disk refuses
     (full, not writable).
     """
-    names, options = requested_formats(formats, FORMATS), Options(**fields)
-    _check_options(options, names)
+    options = Options(**fields)
+    names = check_request(formats, options)
     publication = Publication(Path(out), dataset.fingerprint, dataset.embedded, overwrite, renew)
     publication.check(names)
 
@@ -134,12 +134,20 @@ def requested_formats(formats: Sequence[str], known_names: Collection[str]) -> l
     return list(dict.fromkeys(formats))
 
 
-def _check_options(options: Options, names: Sequence[str]) -> None:
-    """Raise ``SettingsError`` for an option that none of the named formats reads."""
+def check_request(formats: Sequence[str], options: Options) -> list[str]:
+    """Return the names of formats, each once. Raises ``SettingsError`` as :func:`requested_formats`, and for an option
+    that none of the formats reads."""
+    names = requested_formats(formats, FORMATS)
     chosen = {*names, *["huggingface --eval"] * options.evaluation}
     for field_name, (option, readers) in _READ_BY.items():
         if getattr(options, field_name) != getattr(Options(), field_name) and not {*readers} & chosen:
             raise SettingsError(f"{option} is for {' or '.join(readers)}: name that format too, or leave it out.")
+    return names
+
+
+def card_for(formats: Sequence[str], card: Card) -> Card:
+    """Return a dataset's own card where one of the formats has a card; else an empty one, for nobody asked for it."""
+    return card if {*_READ_BY["card"][1]} & {*formats} else Card()
 
 
 def _check_labels(dataset: Dataset, form: Format) -> None:

@@ -170,7 +170,7 @@ def _manifest_facts(dataset: Dataset, facts: CardFacts) -> FormatFacts:
 def _figures(dataset: Dataset, options: Options) -> Statistics:
     if dataset.statistics is not None:
         return Statistics.from_dict(dataset.statistics)
-    return statistics({name: getattr(dataset, name) for name in TABLES}, options.encoder)
+    return statistics({name: getattr(dataset, name) for name in TABLES}, options.encoder())
 
 
 def _agreements(dataset: Dataset, patterns: Patterns) -> tuple[ReaderAgreement, ReaderAgreement]:

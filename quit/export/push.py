@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from json import JSONDecodeError
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -198,20 +198,3 @@ def _refusals(endpoint: str, target: Target, outcome: str) -> Iterator[None]:
         raise ServerError(
             f"{endpoint} could not be reached ({shown(str(error)) or type(error).__name__}). {outcome}; run it again."
         ) from None
-
-
-def publish(folder: Path, target: Target, dry_run: bool) -> dict[str, Any]:
-    """Publish an export, or list its files; return what was done."""
-    files = [{"path": name, "bytes": size} for name, size in published_files(folder)]
-    visibility = "public" if target.public else "private"
-    facts: dict[str, Any] = {
-        "repository": target.repository,
-        "visibility": visibility,
-        "tag": target.tag or None,
-        "dry_run": dry_run,
-    }
-    facts["files"] = files
-    if not dry_run:
-        published = push(folder, target)
-        facts |= {"url": published.url, "visibility": "public" if published.public else "private"}
-    return facts

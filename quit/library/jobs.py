@@ -173,7 +173,9 @@ def _export(frozen: Release, formats: list[str], out: Path, overwrite: bool, enc
     """Write a release in these formats; returns their folders."""
     from quit.dataset.dataset import Dataset
     from quit.export import export
+    from quit.export.formats import card_for
 
     dataset = Dataset.of_release(frozen.path)
-    exports = export(dataset, formats, out, overwrite=overwrite, card=frozen.card, encoder=encoder)
+    card = card_for(formats, frozen.card)
+    exports = export(dataset, formats, out, overwrite=overwrite, card=card, encoder=lambda: encoder)
     return [str(out / each.format) for each in exports]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,8 +18,8 @@ from quit.dataset.release import Release, open_release
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, did_you_mean
 from quit.library import exporting, jobs, reviewing
-from quit.library.arguments import Overrides, Split, as_list, override_texts
-from quit.library.results import ReleaseFacts
+from quit.library.arguments import Format, Overrides, Split, as_list, override_texts
+from quit.library.results import ExportResult, ReleaseFacts
 from quit.release.view import open_to_read
 
 if TYPE_CHECKING:
@@ -170,7 +170,73 @@ class Tables:
 
         return story(self._opened, str(question_id))
 
-    export = exporting.export
+    def export(
+        self,
+        formats: Format | Sequence[Format] | None = None,
+        out: str | Path = "exports",
+        *,
+        card: str | Path | None = None,
+        benchmark: str | Path | None = None,
+        paper_keys: bool = False,
+        evaluation: bool = False,
+        push: str | None = None,
+        public: bool = False,
+        dry_run: bool = False,
+        overwrite: bool = False,
+        positives: int = 10,
+        negatives: int = 10,
+        negative_kind: str = "other",
+        seed: str = "export",
+        progress: bool = True,
+    ) -> ExportResult:
+        """Write the labelled dataset in formats that other tools read, and publish it.
+
+        Args:
+            formats: One format, such as ``"huggingface"``, or several. If not given: ``huggingface``, and
+                ``release-json`` where it can have the passages.
+            out: Folder to write into; one subfolder per format.
+            card: TOML file with a block ``[card]``; that of the build's profile or of the release if not given.
+            benchmark: Folder of ``quit benchmark run``, for baselines in the card.
+            paper_keys: The paper's names of readers and subsets, and ids in three parts (release-json, paper-index);
+                the question's id as title (tevatron).
+            evaluation: Write tasks for Inspect, lm-evaluation-harness and MTEB beside the data (huggingface).
+            push: ``ORG/NAME``: publish huggingface on the hub, with the token in ``HF_TOKEN``; private. The name
+                of a release becomes a tag there.
+            public: Let everyone see what is pushed.
+            dry_run: List what would be pushed; needs no token.
+            overwrite: Replace an earlier export.
+            positives: Passages of label 2 per question, at most (tevatron, colbert, monot5, as the next three).
+            negatives: Negative passages per question, at most.
+            negative_kind: ``other`` (label 2 of other questions: the paper's), or ``any`` (of theirs).
+            seed: Key of the choice of positives and negatives, and of the passages of ``evaluation``.
+            progress: Show how far it is.
+
+        Returns:
+            A dictionary of the type ``quit.ExportResult``: ``formats``, and with ``push`` also ``published``.
+
+        Raises:
+            InputError: A format needs answers or labels that are missing.
+            SettingsError: A format or option is wrong, or the folder holds another export.
+            ServerError: The hub does not answer or refuses.
+            WorkspaceError: The build is not finished, or the disk refuses.
+        """
+        from quit.export import FineTuning
+
+        names: list[str] | None = None if formats is None else as_list(formats)
+        with _working("export", progress):
+            return exporting.export(
+                self._opened,
+                names,
+                Path(out),
+                card=Path(card) if card else None,
+                target=exporting.target_of(self._opened, push, names, public=public, dry_run=dry_run),
+                dry_run=dry_run,
+                overwrite=overwrite,
+                paper_keys=paper_keys,
+                benchmark=Path(benchmark) if benchmark else None,
+                evaluation=evaluation,
+                fine_tuning=FineTuning(positives, negatives, negative_kind, seed),
+            )
 
     def release(
         self,
