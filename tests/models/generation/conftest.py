@@ -1,11 +1,13 @@
-"""Short pauses, and a clock for tests of limits."""
+"""Short pauses, a clock for tests of limits, and an empty cache."""
 
 import asyncio
+from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from quit.models.generation import limits, replica
+from quit.models.generation import GenerationCache, limits, replica
 
 
 @pytest.fixture(autouse=True)
@@ -28,3 +30,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         # Not of all: threads that earlier tests left behind sleep too.
         monkeypatch.setattr(module, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
     return clock
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[GenerationCache]:
+    with GenerationCache(tmp_path / "g.sqlite") as cache:
+        yield cache

@@ -6,70 +6,23 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from threading import Event, Thread
-from typing import Any
 
 import pytest
 
-from quit.errors import ServerError, WorkspaceError
-from quit.models.generation import CachedGenerator, ChatRequest, Completion, GenerationCache, Meter
-from quit.models.generation.base import OnReply, cache_key
+from quit.errors import WorkspaceError
+from quit.models.generation import ChatRequest, Completion, GenerationCache
+from quit.models.generation.base import cache_key
 from quit.models.generation.cache import Entry
-from quit.models.prompting import PromptTemplate, load_prompt
+from quit.models.prompting import PromptTemplate
+from tests.models.generation.counting import Counting, ask, request
 from tests.paths import ROOT
-from tests.running import together
-
-PROMPT = load_prompt("probe")
-
-
-class Counting:
-    """Counts what reaches the model; empty or failing where told (a real model cannot be told to)."""
-
-    name = identity = "counting"
-
-    def __init__(
-        self,
-        replies: dict[str, str] | None = None,
-        fail_after: int | None = None,
-        before: Callable[[Sequence[ChatRequest]], Any] = lambda _: None,
-    ) -> None:
-        self.asked: list[str] = []
-        self._replies, self._fail_after, self._before = replies or {}, fail_after, before
-
-    def generate(self, requests: Sequence[ChatRequest], done: OnReply) -> None:
-        self._before(requests)
-        for position, request in enumerate(requests):
-            if self._fail_after is not None and position >= self._fail_after:
-                raise ServerError("gone")
-            question = request.fields["question"]
-            self.asked.append(question)
-            done(position, Completion(self._replies.get(question, f"to {question}"), "stop", 5, 1))
-
-
-@pytest.fixture
-def cache(tmp_path: Path):
-    with GenerationCache(tmp_path / "g.sqlite") as cache:
-        yield cache
 
 
 def _entry(number: int, text: str = "reply") -> Entry:
     return Entry(number.to_bytes(32, "big"), "model", "probe", f"q{number}", 0, Completion(text, "stop", 10, 2))
-
-
-def _request(question: str, **more) -> ChatRequest:
-    return ChatRequest(PROMPT, {"question": question}, more.pop("max_tokens", 32), **more)
-
-
-def _ask(model: Counting, cache: GenerationCache, questions: str) -> list[str]:
-    """Ask for a letter each."""
-    replies = CachedGenerator(model, cache).complete([_request(question) for question in questions])
-    return [reply.text for reply in replies]
 
 
 def test_a_cache_that_cannot_be_made_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,11 +55,11 @@ def test_one_changed_bit_in_a_reply_is_found_and_the_reply_asked_for_again(tmp_p
 
 def test_a_damaged_reply_is_told_asked_for_again_and_replaced(cache: GenerationCache, tmp_path: Path, notes) -> None:
     counting = Counting()
-    _ask(counting, cache, "abc")
+    ask(counting, cache, "abc")
     with closing(sqlite3.connect(cache.path)) as other, other:
         other.execute("UPDATE replies SET reply = 'to q' WHERE reply = 'to b'")
     for _ in range(2):
-        assert _ask(counting, cache, "abc") == ["to a", "to b", "to c"]
+        assert ask(counting, cache, "abc") == ["to a", "to b", "to c"]
     assert counting.asked == ["a", "b", "c", "b"]
     assert notes == [f"{cache.path}: 1 kept reply does not fit the checksum. Asked again."]
 
@@ -167,73 +120,13 @@ def test_everything_that_could_change_the_reply_changes_the_key() -> None:
         *({"max_tokens": 16}, {"temperature": 0.7}, {"sample": 1}, {"choices": ("Yes", "No")}),
         *({"frequency_penalty": 0.8}, {"presence_penalty": 0.8}, {"stop": ("\n",)}),
     ]
-    keys = {cache_key("m", _request("Who?", **change)) for change in [{}, *changes]}
-    keys |= {cache_key("other model", _request("Who?")), cache_key("m", _request("Whom?"))}
+    keys = {cache_key("m", request("Who?", **change)) for change in [{}, *changes]}
+    keys |= {cache_key("other model", request("Who?")), cache_key("m", request("Whom?"))}
     assert len(keys) == 1 + len(changes) + 2
-    assert cache_key("m", _request("Who?", group="q7")) in keys, "what it is for is not part of what is asked"
+    assert cache_key("m", request("Who?", group="q7")) in keys, "what it is for is not part of what is asked"
 
 
 def test_replies_that_were_paid_for_before_keep_their_keys() -> None:
     template = PromptTemplate("t", "0123456789ab", (("user", "Say {what}."),))
     request = ChatRequest(template, {"what": "it"}, 8, 0.5, 3, ("Yes", "No"), "g")
     assert cache_key("m", request).hex() == "f21aca931028af8b52145c4a47a19ba26caff0b6732df766203250275934f1fb"
-
-
-def test_nothing_is_asked_twice(cache: GenerationCache) -> None:
-    counting, meter = Counting(), Meter()
-    first = CachedGenerator(counting, cache, meter).complete([_request(text) for text in "abcab"])
-    assert [reply.text for reply in first] == ["to a", "to b", "to c", "to a", "to b"]
-    assert _ask(counting, cache, "bd") == ["to b", "to d"]
-    assert counting.asked == ["a", "b", "c", "d"], "in order, each once"
-    assert meter.snapshot()["counting"].requests == 3
-
-
-def test_two_shards_that_ask_the_same_at_once_pay_once(cache: GenerationCache) -> None:
-    counting = Counting(before=lambda _: time.sleep(0.05))
-    together(*[partial(_ask, counting, cache, "abcdef")] * 4)
-    assert sorted(counting.asked) == list("abcdef")
-
-
-def test_of_two_processes_that_ask_at_once_both_have_the_reply_that_is_on_disk(cache: GenerationCache) -> None:
-    def overtake(requests: Sequence[ChatRequest]) -> None:
-        with GenerationCache(cache.path) as other:  # another process has its own
-            CachedGenerator(Counting({"a": "the other's"}), other).complete(requests)
-
-    for model in (Counting(before=overtake), Counting()):
-        assert _ask(model, cache, "ab") == ["the other's", "to b"]
-
-
-def test_a_shard_that_waits_for_one_that_fails_asks_itself(cache: GenerationCache) -> None:
-    asking, failing, well = Event(), Event(), Counting()
-
-    def fail() -> None:
-        failed = Counting(fail_after=0, before=lambda _: asking.set() or failing.wait(60))
-        with pytest.raises(ServerError):
-            _ask(failed, cache, "a")
-
-    threads = [Thread(target=fail), Thread(target=_ask, args=(well, cache, "ba"))]
-    threads[0].start()
-    assert asking.wait(60)
-    threads[1].start()
-    while "b" not in well.asked:
-        time.sleep(0.01)
-    assert well.asked == ["b"], "somebody else asks for the other"
-    failing.set()
-    for thread in threads:
-        thread.join(60)
-    assert well.asked == ["b", "a"]
-
-
-def test_empty_replies_are_returned_and_not_kept(cache: GenerationCache) -> None:
-    counting = Counting({"a": " "})
-    for _ in range(2):
-        assert _ask(counting, cache, "ab") == [" ", "to b"]
-    assert counting.asked == ["a", "b", "a"]
-
-
-def test_what_came_before_a_fault_is_kept(cache: GenerationCache) -> None:
-    failing, well = Counting(fail_after=2), Counting()
-    with pytest.raises(ServerError):
-        _ask(failing, cache, "abcd")
-    _ask(well, cache, "abcd")
-    assert failing.asked == ["a", "b"] and well.asked == ["c", "d"]
