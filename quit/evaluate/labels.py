@@ -169,11 +169,8 @@ def shared_answers(splits: pa.Table, questions: pa.Table) -> list[SharedAnswers]
     shared = []
     for first, second in combinations(keys, 2):
         common = {*chain.from_iterable(keys[first])} & {*chain.from_iterable(keys[second])}
-        forms: dict[str, str] = {}
-        for surfaces in keys[first]:
-            for key in surfaces:
-                if key in common:
-                    forms.setdefault(key, surfaces[key])
+        of_first = chain.from_iterable(surfaces.items() for surfaces in keys[first])
+        forms = first_by((key, surface) for key, surface in of_first if key in common)
         counts = (sum(not common.isdisjoint(surfaces) for surfaces in keys[split]) for split in (first, second))
         shared.append(SharedAnswers(first, second, tuple(forms.values()), *counts))
     return shared

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quit.common.arithmetic import products
-from quit.common.rows import Row
+from quit.common.rows import Row, first_by
 from quit.models import yes_no
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
@@ -126,13 +126,9 @@ class LLMCandidates:
 
     def _candidates(self, question: str, answers: list[str], reply: str) -> list[Drawn]:
         gold_keys = {answer_key(answer) for answer in answers}
-        by_key: dict[str, str] = {}
-        for line in reply.splitlines():
-            text = _BULLET.sub("", line).strip(" \t\"'“”.,;")
-            key = answer_key(text)
-            if key and key not in gold_keys:
-                by_key.setdefault(key, text)
-        candidates = list(by_key.values())
+        texts = (_BULLET.sub("", line).strip(" \t\"'“”.,;") for line in reply.splitlines())
+        by_key = first_by((answer_key(text), text) for text in texts)
+        candidates = [text for key, text in by_key.items() if key and key not in gold_keys]
         if not candidates:
             return []
         pairs = [Pair(question, answer, candidate) for candidate in candidates for answer in answers]

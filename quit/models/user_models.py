@@ -57,9 +57,8 @@ class UserGenerator:
                     self._ledger.check_not_stopped()
                     completions = self._ask(items, sample)
                 commits = [on_reply(*pair) for pair in zip(part, completions, strict=True)]
-                for commit in commits:
-                    if commit is not None:
-                        commit.result()
+                for commit in filter(None, commits):
+                    commit.result()
 
     def release(self) -> None:
         """See :class:`quit.models.generation.base.Generator`."""

@@ -14,18 +14,8 @@ from typing import Any
 
 from quit.common.rows import first_by
 from quit.errors import InputError
-from quit.sources.fields import (
-    MAX_PARTS,
-    MAX_TEXT,
-    BadRecord,
-    as_id,
-    describe,
-    gold_last,
-    is_given,
-    plain,
-    quote,
-    too_long,
-)
+from quit.sources import fields
+from quit.sources.fields import BadRecord, describe, plain, quote
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.sources.text import clean_hint, is_boilerplate, repair
 from quit.text.answers import answer_key
@@ -115,7 +105,7 @@ def records(
 
 def unusable(path: Path, expected: str, reasons: Counter[str], first: Iterable[str]) -> InputError:
     """Return the error of a file without a usable record: its faults by ``reasons``, the ``first`` of them in words."""
-    subject = "Your records hold" if is_given(path.name) else f"{path} holds"
+    subject = "Your records hold" if fields.is_given(path.name) else f"{path} holds"
     if not reasons:
         return InputError(f"{subject} no record. Expected {expected}.")
     counts = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
@@ -135,8 +125,8 @@ def _finish(draft: DraftRecord, source: str, item: Item) -> SourceRecord:
             "The question has no answer: expected at least one that is not blank. Write it, or take the record out.",
         )
     what = "passage" if draft.given else "hint"
-    if len(draft.hints) > MAX_PARTS:
-        raise BadRecord("too_many", f"The record has {len(draft.hints)} {what}s; expected at most {MAX_PARTS}.")
+    if len(draft.hints) > fields.MAX_PARTS:
+        raise BadRecord("too_many", f"The record has {len(draft.hints)} {what}s; expected at most {fields.MAX_PARTS}.")
     hints: list[RawHint] = []
     rejects: list[Reject] = []
     for number, hint in enumerate(draft.hints, 1):
@@ -152,7 +142,7 @@ def _finish(draft: DraftRecord, source: str, item: Item) -> SourceRecord:
             continue
         scores = [(clean(candidate), score) for candidate, score in (hint.scores or {}).items() if clean(candidate)]
         name = (hint.passage_id or "") if draft.given else None
-        hints.append(RawHint(text, hint.rank, hint.convergence, hint.url, gold_last(scores) or None, name))
+        hints.append(RawHint(text, hint.rank, hint.convergence, hint.url, fields.gold_last(scores) or None, name))
     return SourceRecord(
         RawQuestion(
             source=source,
@@ -182,8 +172,8 @@ def _hint_fault(text: Any) -> tuple[str, str] | None:
         return ("empty_hint", "is empty")
     if not isinstance(text, str):
         return ("wrong_type", f"must be a text, but it is {describe(text)}")
-    if len(text) > MAX_TEXT:
-        return ("too_long", too_long(text))
+    if len(text) > fields.MAX_TEXT:
+        return ("too_long", fields.too_long(text))
     return None
 
 
@@ -198,7 +188,7 @@ def _own_id(item: Item) -> str | None:
     for value in [*ids, item.key]:
         if isinstance(value, str | int) and not isinstance(value, bool):
             try:
-                return as_id(value, "id")
+                return fields.as_id(value, "id")
             except BadRecord:
                 continue
     return None

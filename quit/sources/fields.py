@@ -299,9 +299,7 @@ def as_scores(value: Any, name: str, answers: Sequence[str] = ()) -> dict[str, i
 def gold_last(scores: Sequence[tuple[str, int]]) -> dict[str, int]:
     """Return candidate -> score, in order. Of equal candidates the first counts; the last of all, the gold answer,
     stays the last, with its own score."""
-    score_of: dict[str, int] = {}
-    for candidate, score in scores:
-        score_of.setdefault(candidate, score)
+    score_of = first_by(scores)
     if scores:
         candidate, score = scores[-1]
         del score_of[candidate]

@@ -88,10 +88,8 @@ def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
 def _passage(passage: Any, name: str, answers: list[str]) -> DraftHint:
     if not isinstance(passage, dict):
         return DraftHint(passage)
-    text, title = (
-        fields.need(passage, "text", "a text", f"{name}."),
-        fields.as_label(passage.get("title"), f"{name}.title"),
-    )
+    text = fields.need(passage, "text", "a text", f"{name}.")
+    title = fields.as_label(passage.get("title"), f"{name}.title")
     whole = f"{title} {text}" if title and isinstance(text, str) else text
     relevance = fields.as_number(passage.get("relevance"), f"{name}.relevance", "a number from 0")
     if relevance is not None and relevance < 0:

@@ -17,16 +17,14 @@ from quit.models.generation.ledger import Amount
 
 _DAY = 90_000.0  # seconds until a batch has ended, at most
 _BATCHES = """CREATE TABLE IF NOT EXISTS batches (
-    tag TEXT PRIMARY KEY, id TEXT, submitted REAL, cost REAL, tokens REAL, ledger TEXT
+    tag TEXT PRIMARY KEY, id TEXT, submitted REAL, cost REAL, tokens REAL, ledger TEXT, model TEXT, size REAL
 )"""
 _REQUESTS = (
     "CREATE TABLE IF NOT EXISTS requests (key BLOB PRIMARY KEY, tag TEXT, failures INTEGER, reply TEXT, fault TEXT)"
 )
-_SIZES = "CREATE TABLE IF NOT EXISTS sizes (tag TEXT PRIMARY KEY, model TEXT, tokens REAL)"
-"""Estimated tokens of each batch; under a server's and model's own name, those that may wait there."""
+_LIMITS = "CREATE TABLE IF NOT EXISTS limits (model TEXT PRIMARY KEY, tokens REAL)"
 _ROWS = "SELECT key, tag, failures, reply, fault FROM requests WHERE key IN ({keys})"
-_OPEN = "SELECT sum(sizes.tokens) FROM sizes JOIN batches USING (tag) WHERE model = ? AND submitted > ?"
-_SIZE = "SELECT sizes.tokens, count(*) FROM sizes JOIN requests USING (tag) WHERE tag = ?"
+_SIZE = "SELECT size, count(*) FROM batches JOIN requests USING (tag) WHERE tag = ?"
 
 
 class NotedRequest(NamedTuple):
@@ -70,26 +68,26 @@ class BatchNotes:
 
     def waiting(self) -> float:
         """Return the estimated tokens of the model's batches that may still wait."""
-        [(tokens,)] = self._database.execute(_OPEN, (self._model, time.time() - _DAY))
-        return tokens or 0.0
+        query = "SELECT total(size) FROM batches WHERE model = ? AND submitted > ?"
+        [(tokens,)] = self._database.execute(query, (self._model, time.time() - _DAY))
+        return tokens
 
     def limit(self) -> float:
         """Return how many tokens may wait, as the server's refusals said; infinity without one."""
-        row = self._database.execute("SELECT tokens FROM sizes WHERE tag = ?", (self._model,)).fetchone()
+        row = self._database.execute("SELECT tokens FROM limits WHERE model = ?", (self._model,)).fetchone()
         return row[0] if row else math.inf
 
     def set_limit(self, tokens: float) -> None:
         """Note how many tokens may wait."""
-        self._write("INSERT OR REPLACE INTO sizes VALUES (?, ?, ?)", [(self._model, self._model, tokens)])
+        self._write("INSERT OR REPLACE INTO limits VALUES (?, ?)", [(self._model, tokens)])
 
     def add(self, tag: str, keys: Iterable[bytes], tokens: float, reserve: Amount, owner: str) -> None:
         """Note a batch that will be made, of requests of so many ``tokens``; ``owner``: of the ledger that has the
         ``reserve``."""
         request = "INSERT INTO requests VALUES (?, ?, 0, NULL, NULL) ON CONFLICT (key) DO UPDATE SET tag = excluded.tag"
-        batch = (tag, time.time(), *reserve, owner)
+        batch = (tag, time.time(), *reserve, owner, self._model, tokens)
         with self._database as notes:
-            notes.execute("INSERT INTO batches VALUES (?, NULL, ?, ?, ?, ?)", batch)
-            notes.execute("INSERT INTO sizes VALUES (?, ?, ?)", (tag, self._model, tokens))
+            notes.execute("INSERT INTO batches VALUES (?, NULL, ?, ?, ?, ?, ?, ?)", batch)
             notes.executemany(request, [(key, tag) for key in keys])
 
     def set_identity(self, tag: str, identity: str) -> None:
@@ -136,5 +134,5 @@ def batch_notes(model: str) -> Iterator[BatchNotes]:
     lock = FileLock(path.with_suffix(".lock"))
     with usable(path, "for the notes of batches"), lock, closing(open_wal(path, "FULL", _BATCHES)) as database:
         database.execute(_REQUESTS)
-        database.execute(_SIZES)
+        database.execute(_LIMITS)
         yield BatchNotes(database, model)

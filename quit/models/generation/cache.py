@@ -79,7 +79,8 @@ class GenerationCache(AbstractContextManager["GenerationCache"]):
             row[0]: Completion(row[5], row[6], row[7], row[8], origin=row[10]) for row in rows if is_fit(row)
         }
         if damage_count := len(rows) - len(completions):
-            note(f"{_damage(self.path, damage_count)}. Asked again.", loud=True)
+            damage = counted(damage_count, "kept reply does", "kept replies do")
+            note(f"{self.path}: {damage} not fit the checksum. Asked again.", loud=True)
         return completions
 
     @contextmanager
@@ -158,7 +159,9 @@ class GenerationCache(AbstractContextManager["GenerationCache"]):
             fault: BaseException | None = None
             try:
                 database = database or open_cache(self.path)
-                self._commit(database, [entry for entry, _ in batch])
+                with database:
+                    database.execute("BEGIN IMMEDIATE")
+                    insert(database, [_row(entry) for entry, _ in batch])
             except sqlite3.Error as error:
                 fault = WorkspaceError(
                     f"{self.path} cannot be written: {error}. Check its disk's space and its rights."
@@ -172,11 +175,6 @@ class GenerationCache(AbstractContextManager["GenerationCache"]):
                     commit.set_exception(fault)
         if database is not None:
             database.close()
-
-    def _commit(self, database: sqlite3.Connection, entries: Sequence[Entry]) -> None:
-        with database:
-            database.execute("BEGIN IMMEDIATE")
-            insert(database, [*map(_row, entries)])
 
 
 def open_cache(path: Path) -> sqlite3.Connection:
@@ -206,10 +204,6 @@ def is_fit(row: Sequence[Any]) -> bool:
 
 def _checksum(row: Sequence[Any]) -> int:
     return zlib.crc32(canonical([row[0].hex(), *row[1:]]))
-
-
-def _damage(path: Path, count: int) -> str:
-    return f"{path}: {counted(count, 'kept reply does', 'kept replies do')} not fit the checksum"
 
 
 def _row(entry: Entry) -> tuple[Any, ...]:

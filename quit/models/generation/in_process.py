@@ -5,17 +5,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quit.errors import InputError, MissingDependency, QuitError, ServerError
 from quit.models.generation.base import ChatRequest, Completion, ModelOptions, OnReply, free_memory
+from quit.models.generation.ledger import Ledger
 from quit.models.generation.reply import UnaskedThoughts, answer_of
 from quit.models.loading import once
 from quit.text.secrets import shown
 from quit.text.vendors import meaning
-
-if TYPE_CHECKING:
-    from quit.models.generation.ledger import Ledger
 
 _AT_ONCE = 4096  # requests handed to the engine together: what is kept when it is killed comes in such portions
 
@@ -31,15 +29,14 @@ class VllmGenerator:
         self.identity = options.identity
         self._options = options
         self._at_once = at_once
-        self._ledger = ledger
+        self._ledger = ledger or Ledger()
         self._lock = threading.Lock()
 
     def generate(self, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
         """See :class:`quit.models.generation.base.Generator`. One caller at a time."""
         with self._lock:
             for start in range(0, len(requests), self._at_once):
-                if self._ledger is not None:
-                    self._ledger.check_not_stopped()
+                self._ledger.check_not_stopped()
                 part = requests[start : start + self._at_once]
                 faults: list[QuitError] = []
                 for position, reply in enumerate(self._replies(part), start=start):

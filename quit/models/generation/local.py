@@ -70,9 +70,8 @@ class TransformersGenerator:
                     active += beginners
                 commits = [on_reply(reply.position, reply.completion) for reply in active if reply.completion]
                 active = [reply for reply in active if not reply.completion]
-                for commit in commits:
-                    if commit is not None:
-                        commit.result()
+                for commit in filter(None, commits):
+                    commit.result()
                 if active:
                     pieces = [
                         Piece(reply.text, len(reply.text.ids) - 1, len(reply.text.ids), row)

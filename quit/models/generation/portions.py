@@ -39,9 +39,8 @@ class PortionedGenerator:
             begin = time.monotonic()
             portion = requests[start : start + size]
             commits = [on_reply(position, reply) for position, reply in enumerate(answer(portion), start)]
-            for commit in commits:
-                if commit is not None:
-                    commit.result()
+            for commit in filter(None, commits):
+                commit.result()
             start += len(portion)
             fitting = len(portion) * SECONDS / max(time.monotonic() - begin, 1e-9)
             size = int(min(max(_LEAST, fitting), 2 * size, _MOST))

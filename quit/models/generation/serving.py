@@ -59,10 +59,10 @@ def servings(settings: Settings) -> list[Serving]:
     """Return every (model, server) of a profile, in order of first use."""
     specifications: tuple[ReaderSettings | JudgeSettings, ...] = (*settings.readers, settings.judge)
     users = grouped(((spec.model or "", spec.server or ""), spec) for spec in specifications if spec.kind == "server")
-    rows = []
-    for (model, name), specs in users.items():
-        rows.append(Serving(tuple(spec.name for spec in specs), model, settings.server(name), specs[0].revision))
-    return rows
+    return [
+        Serving(tuple(spec.name for spec in specs), model, settings.server(name), specs[0].revision)
+        for (model, name), specs in users.items()
+    ]
 
 
 def _commands(model: str, revision: str, server: ServerSettings) -> tuple[tuple[str, ...], ...]:
