@@ -106,17 +106,17 @@ def numbers(text: str) -> tuple[float, ...]:
 @lru_cache(maxsize=50_000)
 def months(text: str) -> frozenset[int]:
     """Return the months named in ``text``, 1 to 12. ``may`` counts only with a capital and a number at its side."""
-    months = {match.lastindex or 0 for match in MONTHS.finditer(text) if not match[5]}
+    numbers_of_months = {match.lastindex or 0 for match in MONTHS.finditer(text) if not match[5]}
     if re.search(r"\bMay,?\s+\d|\d(?:st|nd|rd|th)?\s+(?:of\s+)?May\b", text):
-        months.add(5)
-    return frozenset(months)
+        numbers_of_months.add(5)
+    return frozenset(numbers_of_months)
 
 
 @lru_cache(maxsize=100_000)
 def trigrams(text: str) -> frozenset[str]:
     """Return the letter trigrams of ``text`` with a space at either end."""
-    spaced = f" {text} "
-    return frozenset(spaced[index : index + 3] for index in range(len(spaced) - 2))
+    padded = f" {text} "
+    return frozenset(padded[index : index + 3] for index in range(len(padded) - 2))
 
 
 def jaccard(first: frozenset[str], second: frozenset[str]) -> float:

@@ -79,13 +79,13 @@ class Budget:
         self._room += amount
 
 
-def pause(attempt: int, retry_after: float | None = None) -> float:
-    """Return the seconds to wait after a failed attempt (1, 2, ...), never fewer than the server asks for.
+def pause(attempt: int, min_seconds: float | None = None) -> float:
+    """Return the seconds to wait after a failed attempt (1, 2, ...), never fewer than ``min_seconds``.
 
     They grow exponentially up to a cap, with jitter over their upper half.
     """
     longest = min(BACKOFF_CAP_SECONDS, BACKOFF_SECONDS * 2 ** (attempt - 1))
-    return max(retry_after or 0.0, random.uniform(longest / 2, longest))  # not for results: jitter only
+    return max(min_seconds or 0.0, random.uniform(longest / 2, longest))  # not for results: jitter only
 
 
 def retry_after(value: str | None) -> float | None:

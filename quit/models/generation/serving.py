@@ -73,11 +73,11 @@ def _commands(model: str, revision: str, server: ServerSettings) -> tuple[tuple[
             *("vllm", "serve", located(model)),
             *(("--revision", revision) if revision else ()),
             *("--served-model-name", model),
-            *("--host", address.hostname or "127.0.0.1", "--port", str(address.port or 8000)),
+            *("--host", parts.hostname or "127.0.0.1", "--port", str(parts.port or 8000)),
             *("--max-model-len", str(MAX_MODEL_LEN), "--max-num-seqs", str(server.concurrency)),
             *("--enable-prefix-caching", "--enable-prompt-tokens-details"),
         )
-        for address in map(urlsplit, server.urls())
+        for parts in map(urlsplit, server.urls())
     )
 
 
