@@ -85,23 +85,26 @@ def _task(request: Request, question: Question, rows: list[int], collection: Bui
 def write_reports(scored: Sequence[PolicyReport], folder: Path, about: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Write ``reports.jsonl`` (a report per line) and ``reports.json``; return each policy's mean scores, with their
     standard deviation over reports (``_sd``) and over the means of the runs (``_run_sd``)."""
-    rows = ({"policy": row.policy, "repeat": row.repeat, **asdict(row.report)} for row in scored)
+    rows = [{"policy": row.policy, "repeat": row.repeat, **asdict(row.report)} for row in scored]
     write_rows(folder / "reports.jsonl", rows)
-    summary = []
-    for policy, rows_of_policy in grouped((row.policy, row) for row in scored).items():
-        runs = grouped((row.repeat, row.report) for row in rows_of_policy)
-        of_policy = [row.report for row in rows_of_policy]
-        row: dict[str, Any] = {"policy": policy, "repeats": len(runs), "reports": len(of_policy)}
-        row["documents"] = statistics.fmean(len(report.documents) for report in of_policy)
-        for name in ("citation_support", "nugget_coverage", "sentence_support"):
-            values = [getattr(report, name) for report in of_policy]
-            row[name], row[f"{name}_sd"] = statistics.fmean(values), statistics.pstdev(values)
-            means = [statistics.fmean(getattr(report, name) for report in run) for run in runs.values()]
-            row[f"{name}_run_sd"] = statistics.stdev(means) if len(means) > 1 else 0.0
-        for name in ("verdicts", "unread", "citations", "invented", "cut"):
-            row[name] = sum(getattr(report, name) for report in of_policy)
-        row["empty"] = sum(not report.sentences for report in of_policy)
-        row["without_citation"] = sum(bool(report.sentences) and not report.citations for report in of_policy)
-        summary.append(row)
+    summary = [
+        _summary(policy, of_policy) for policy, of_policy in grouped((row["policy"], row) for row in rows).items()
+    ]
     write_json(folder / "reports.json", {**about, "policies": summary})
+    return summary
+
+
+def _summary(policy: str, reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    runs = grouped((report["repeat"], report) for report in reports)
+    summary: dict[str, Any] = {"policy": policy, "repeats": len(runs), "reports": len(reports)}
+    summary["documents"] = statistics.fmean(len(report["documents"]) for report in reports)
+    for name in ("citation_support", "nugget_coverage", "sentence_support"):
+        values = [report[name] for report in reports]
+        means = [statistics.fmean(report[name] for report in run) for run in runs.values()]
+        summary |= {name: statistics.fmean(values), f"{name}_sd": statistics.pstdev(values)}
+        summary[f"{name}_run_sd"] = statistics.stdev(means) if len(means) > 1 else 0.0
+    for name in ("verdicts", "unread", "citations", "invented", "cut"):
+        summary[name] = sum(report[name] for report in reports)
+    summary["empty"] = sum(not report["sentences"] for report in reports)
+    summary["without_citation"] = sum(bool(report["sentences"]) and not report["citations"] for report in reports)
     return summary

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quit.dataset.dataset import Dataset
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.models.factory import Models
 from quit.models.loading import usable_device
@@ -116,18 +117,18 @@ def make_reader(text: str, context: PluginContext) -> Reader:
     return _make("quit.readers", text, context, Reader)
 
 
-def collection_of(tables: Any) -> dict[str, pa.Table]:
+def collection_of(dataset: Dataset) -> dict[str, pa.Table]:
     """Return what embedded readers draw their answers from, out of a release's tables.
 
     A release has no table of candidates, so these are the answers that any reader gave, all of which have a verdict.
     """
-    verdicts = tables.verdicts.filter(pc.not_equal(tables.verdicts["answer"], NO_ANSWER))
+    verdicts = dataset.verdicts.filter(pc.not_equal(dataset.verdicts["answer"], NO_ANSWER))
     candidates = pa.table({"question_id": verdicts["question_id"], "candidate": verdicts["answer"]})
     return {
-        "questions": tables.questions,
+        "questions": dataset.questions,
         "candidates": candidates,
-        "ranked_hints": tables.ranked_hints,
-        "descriptions": tables.descriptions,
+        "ranked_hints": dataset.ranked_hints,
+        "descriptions": dataset.descriptions,
     }
 
 

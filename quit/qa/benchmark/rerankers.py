@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from quit.errors import InputError
 from quit.models.loading import load_pretrained, model_identity
 from quit.qa.benchmark.plugins import PluginContext
 from quit.qa.indexes.scorers import CrossEncoderScorer
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 MONOT5_WORDS = ("true", "false")
 """MonoT5's words for a relevant passage and for another."""
@@ -63,7 +66,7 @@ class _LanguageModel:
                 scores.append(self._scores(query, texts[first : first + self._batch]).cpu().numpy())
         return np.concatenate(scores)
 
-    def _scores(self, query: str, texts: Sequence[str]) -> Any:
+    def _scores(self, query: str, texts: Sequence[str]) -> Tensor:
         raise NotImplementedError
 
     def _inputs(self, tokenizer: Any, texts: list[str]) -> Any:
@@ -84,11 +87,11 @@ class MonoT5(_LanguageModel):
     def _text(self, query: str, text: str) -> str:
         return monot5_text(query, text)
 
-    def _score(self, logits: Any) -> Any:
+    def _score(self, logits: Tensor) -> Tensor:
         """Return a score per text from the logits of the words, (texts, words)."""
         return logits.log_softmax(dim=1)[:, 0]
 
-    def _scores(self, query: str, texts: Sequence[str]) -> Any:
+    def _scores(self, query: str, texts: Sequence[str]) -> Tensor:
         import torch
 
         model, tokenizer, words = self._loaded
@@ -119,7 +122,7 @@ class RankT5(MonoT5):
     def _text(self, query: str, text: str) -> str:
         return f"Query: {query} Document: {text}"
 
-    def _score(self, logits: Any) -> Any:
+    def _score(self, logits: Tensor) -> Tensor:
         return logits[:, 0]
 
 
@@ -135,7 +138,7 @@ class Upr(_LanguageModel):
         self._prompt = context.settings.benchmark.upr_prompt
         self.identity += f"/{content_hash(self._prompt, size=4)}"
 
-    def _scores(self, query: str, texts: Sequence[str]) -> Any:
+    def _scores(self, query: str, texts: Sequence[str]) -> Tensor:
         import torch
 
         model, tokenizer = self._loaded

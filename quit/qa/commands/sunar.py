@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -128,7 +129,7 @@ def compare(
         Table("Relevant documents", ("", "count"), counts),
         Table("Recall by kind of question", recalls_of, kinds),
     ]
-    show({**gains, "differences": {name: row._asdict() for name, row in by_measure.items()}}, as_json, pieces)
+    show({**gains, "differences": {name: asdict(row) for name, row in by_measure.items()}}, as_json, pieces)
 
 
 @app.command()

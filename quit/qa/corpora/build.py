@@ -190,7 +190,7 @@ def _finish(out: Path, work: _Work, fingerprint: str, sources: list[SourceFile],
     remove_steps(out / PARTIAL)
 
 
-def _write_documents(work: _Work, parquet: Path, arrow: Path, identity: Any) -> None:
+def _write_documents(work: _Work, parquet: Path, arrow: Path, identity: hashlib.blake2b) -> None:
     schema = CORPUS_TABLES["documents"].schema
     with (
         parquet_writer(parquet, schema) as whole,

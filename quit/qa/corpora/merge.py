@@ -58,7 +58,7 @@ class Additions:
                 self.counts["documents"] += 1
                 document = {"doc_id": document_id, "title": raw.title, "text": raw.text, "source": record.source}
                 self.rows["documents"].append(document)
-            origin = {name: getattr(record, name) for name in ("source", "file", "record_id")}
+            origin = {"source": record.source, "file": record.file, "record_id": record.record_id}
             self.rows["origins"].append({"doc_id": document_id, **origin, "place": raw.place})
         rejects = [*record.rejects, *self._add_queries(record, ids)]
         self.rows["rejects"] += [asdict(reject) for reject in rejects]

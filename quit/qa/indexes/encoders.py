@@ -202,7 +202,7 @@ class SentenceEncoder(_SentenceModel):
     def _encode(self, encode: Encode, texts: Sequence[str], **options: Any) -> np.ndarray:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        unit = str(getattr(self.model, "similarity_fn_name", "cosine")) != "dot"
+        unit = self.model.similarity_fn_name != "dot"
         vectors = self._run(encode, texts, normalize_embeddings=unit, convert_to_tensor=True, **options)
         return vectors.float().cpu().numpy()
 

@@ -8,9 +8,12 @@ same everywhere and only a document that falls out of all these candidates is mi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 LANES = 16
 """Columns of which one maximum is taken before selection: the k best lie in the k lanes with the highest maxima."""
@@ -68,7 +71,7 @@ class ExactSearch:
     ) -> None:
         import torch
 
-        self._torch, self._device, self._excluded = torch, device, excluded
+        self._device, self._excluded = device, excluded
         self._k, self._n = k, len(matrix)
         self._exact = torch.from_numpy(np.array(matrix, dtype=np.float32)).to(device)
         self._fast = self._exact.to(torch.bfloat16) if precision == "bf16" else self._exact
@@ -88,30 +91,34 @@ class ExactSearch:
         return np.concatenate([block for block, _ in parts]), np.concatenate([block for _, block in parts])
 
     def _block(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        torch = self._torch
+        import torch
+
         with torch.inference_mode():
             scores = self._scores[: stop - start]
             torch.mm(self._fast[start:stop], self._fast.T, out=scores)
             self._forbid(scores, start, stop)
-            values, columns = _top(torch, scores, self._want)
+            values, columns = _top(scores, self._want)
             values = self._rescored(start, stop, columns, values)
-            values, columns = _ordered(torch, values, columns, min(self._k, self._want))
-            values, columns = values.float().cpu().numpy(), columns.cpu().numpy()
-        missing = np.isneginf(values)
-        columns[missing], values[missing] = -1, 0.0
-        short = self._k - columns.shape[1]
-        return np.pad(columns, ((0, 0), (0, short)), constant_values=-1), np.pad(values, ((0, 0), (0, short)))
+            values, columns = _ordered(values, columns, min(self._k, self._want))
+            weights, neighbours = values.float().cpu().numpy(), columns.cpu().numpy()
+        missing = np.isneginf(weights)
+        neighbours[missing], weights[missing] = -1, 0.0
+        short = ((0, 0), (0, self._k - columns.shape[1]))
+        return np.pad(neighbours, short, constant_values=-1), np.pad(weights, short)
 
-    def _forbid(self, scores: Any, start: int, stop: int) -> None:
-        diagonal = self._torch.arange(stop - start, device=self._device)
+    def _forbid(self, scores: Tensor, start: int, stop: int) -> None:
+        import torch
+
+        diagonal = torch.arange(stop - start, device=self._device)
         scores[diagonal, diagonal + start] = -float("inf")
         if self._excluded is not None:
             rows, others = self._excluded.pairs(start, stop)
-            index = [self._torch.from_numpy(positions).to(self._device) for positions in (rows, others)]
+            index = [torch.from_numpy(positions).to(self._device) for positions in (rows, others)]
             scores[index[0], index[1]] = -float("inf")
 
-    def _rescored(self, start: int, stop: int, columns: Any, values: Any) -> Any:
-        torch = self._torch
+    def _rescored(self, start: int, stop: int, columns: Tensor, values: Tensor) -> Tensor:
+        import torch
+
         exact = torch.empty(columns.shape, dtype=torch.float32, device=self._device)
         step = max(1, self._bytes // (columns.shape[1] * self._exact.shape[1] * 8))
         for low in range(0, stop - start, step):
@@ -129,7 +136,8 @@ class ExactSearch:
 
         ``rows``: int64, shape (m,). ``neighbours``: int64, shape (m, k), -1 where there are fewer.
         """
-        torch = self._torch
+        import torch
+
         hits = 0.0
         with torch.inference_mode():
             for row, columns in zip(rows.tolist(), neighbours, strict=True):
@@ -147,12 +155,14 @@ class ExactSearch:
         return hits / len(rows) if len(rows) else 1.0
 
 
-def _top(torch: Any, scores: Any, count: int) -> tuple[Any, Any]:
+def _top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Return the ``count`` highest values of each row and their columns, in no order.
 
     One maximum per lane, then the best lanes, then their members: reads the block once instead of selecting from all of
     it.
     """
+    import torch
+
     rows, width = scores.shape
     lanes = width // LANES
     if lanes <= 2 * count or scores.is_cuda:
@@ -166,8 +176,10 @@ def _top(torch: Any, scores: Any, count: int) -> tuple[Any, Any]:
     return values, columns.gather(1, places)
 
 
-def _ordered(torch: Any, values: Any, columns: Any, count: int) -> tuple[Any, Any]:
+def _ordered(values: Tensor, columns: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Return the best ``count`` of each row, highest first, ties by the lower column."""
+    import torch
+
     columns, order = torch.sort(columns, dim=1)
     values, places = torch.sort(values.gather(1, order), dim=1, descending=True, stable=True)
     return values[:, :count], columns.gather(1, places)[:, :count]

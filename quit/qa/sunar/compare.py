@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
 from quit.common.rows import grouped
 from quit.errors import InputError
+from quit.evaluate.significance import Comparison, holm
 from quit.evaluate.significance import compare as paired
-from quit.evaluate.significance import holm
 from quit.qa.sunar.run import by_substring, read_trace, trace_ids
 from quit.qa.sunar.scores import recall, values_of
 from quit.qa.sunar.trace import Trace
@@ -41,19 +41,14 @@ class Gains(TypedDict):
     kinds: dict[str, dict[str, Any]]
 
 
-class MeasureRow(NamedTuple):
-    """A measure's means before and after, over the ``questions`` that have it, and their
-    :class:`quit.evaluate.significance.Comparison`; ``holm``: the randomisation's p, corrected for the measures."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureRow(Comparison):
+    """A measure's means before and after, over the ``questions`` that have it, and how they differ; ``holm``: the
+    randomisation's p, corrected for the measures."""
 
     questions: int
     before: float
     after: float
-    difference: float
-    low: float
-    high: float
-    p_randomisation: float
-    p_t: float | None
-    holm: float
 
 
 class RunComparison(NamedTuple):
@@ -102,11 +97,11 @@ def significance(before: Sequence[Trace], after: Sequence[Trace], *, substring: 
     # One by one: where questions lack labels, the measures cover different questions.
     differences = [paired([(new, old)], RESAMPLES, 0)[0] for old, new in values.values()]
     holm_p = holm([difference.p_randomisation for difference in differences])
-    rows = zip(values.items(), differences, holm_p, strict=True)
-    return {
-        name: MeasureRow(len(old), float(old.mean()), float(new.mean()), **{**asdict(difference), "holm": p})
-        for (name, (old, new)), difference, p in rows
-    }
+    rows: dict[str, MeasureRow] = {}
+    for (name, (old, new)), difference, p in zip(values.items(), differences, holm_p, strict=True):
+        means = {"before": float(old.mean()), "after": float(new.mean())}
+        rows[name] = MeasureRow(**asdict(replace(difference, holm=p)), questions=len(old), **means)
+    return rows
 
 
 def compare_runs(before: Path, after: Path, top: int = 10) -> RunComparison:
