@@ -10,18 +10,18 @@ from typing import NamedTuple
 from quit.models.generation.base import ChatRequest, Completing
 from quit.text.normalize import fold
 
-VERSION = 5
+VERSION = 6
 """Of how replies are read (:func:`parse_verdict`), a part of identities."""
 CHOICES = ("Yes", "No")
 REPLY_TOKENS, ATTEMPTS = 8, 3
 """Tokens of a reply, and how often at most it is asked for, where no setting says so."""
 
 _OF_THE_ANSWER = "".join(rf"(?<!\b{word} )" for word in ("gold", "golden", "reference", "expected", "true"))
-_LABEL = rf"{_OF_THE_ANSWER}\b(?<!not )(?:answer|verdict|judge?ment|decision|conclusion|correct|boxed)\b"
+_LABEL = rf"{_OF_THE_ANSWER}\b(?<!not )(?:answer|verdict|judge?ment|decision|conclusion|result|correct|boxed)\b"
 _ON = "as|because|but|he|i|it|its|she|since|that|the|these|they|this|you"
-_GOES_ON = rf"(?!-\w|\. *\d)(?= *(?:[^\w\s]|_|\s*\Z|\s*\n| (?:{_ON})\b))"
+_GOES_ON = rf"(?!-\w|\. *\d)(?= *(?:[^\w\s]|_|\s*\Z|\s*\n|\t| (?:{_ON})\b))"
 """After a verdict; another word makes a phrase or a title of it (*no idea*, *No Country for Old Men*, *No. 5*)."""
-_VERDICT = re.compile(rf"(?:\A|{_LABEL}(?:[^.?\n]{{0,40}}(?:\bis\b|[:={{>])|\s*\n))[\W_]*(yes|no)\b{_GOES_ON}")
+_VERDICT = re.compile(rf"(?:\A|{_LABEL}(?:[^.?\n]{{0,40}}(?:\bis\b|[:={{>]| [-–—] )|\s*\n))[\W_]*(yes|no)\b{_GOES_ON}")
 _ALONE = re.compile(r"\byes\b|\bno\b(?! +\w)")  # "there is no doubt" is no second verdict
 _EITHER = re.compile(r"\byes\b\W*(?:\b(?:or|and)\b|[/|&])\W*\bno\b")
 

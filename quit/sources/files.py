@@ -14,6 +14,13 @@ from quit.errors import InputError
 MAX_WHOLE = 1 << 31
 """Bytes of a file that is read whole, 2 GiB: it takes up to four times its size in memory. JSON Lines and arrays may be
 of any size."""
+_OTHERS = (
+    (b"version https://git-lfs", "a pointer of Git LFS, not the file itself: run git lfs pull where it comes from"),
+    (b"<!doctype html", "a web page, perhaps of a sign-in: download the file again"),
+    (b"<html", "a web page, perhaps of a sign-in: download the file again"),
+    (b"pk\x03\x04", "a zip archive or a spreadsheet: unpack it, or save it as CSV"),
+)
+"""First bytes of what is often there in place of data, in lower case, and what it is."""
 
 
 def check_file(path: Path, expected: str, *, folder: bool = False) -> None:
@@ -29,8 +36,11 @@ def check_file(path: Path, expected: str, *, folder: bool = False) -> None:
             raise InputError(
                 f"{path} is a pipe, a socket or a device: write what it gives into a file; expected {expected}."
             )
-        if not (any(path.iterdir()) if folder else _first_byte(path)):
+        if not (any(path.iterdir()) if folder else (begins := _beginning(path))):
             raise InputError(f"{path} is empty; expected {expected}.")
+        begins = b"" if folder else begins.lstrip().lower()
+        if other := next((what for mark, what in _OTHERS if begins.startswith(mark)), None):
+            raise InputError(f"{path} is {other}; expected {expected}.")
     except FileNotFoundError:
         raise InputError(
             f"{path} does not exist; expected {expected}. Check the path (working folder: {Path.cwd()})."
@@ -39,9 +49,9 @@ def check_file(path: Path, expected: str, *, folder: bool = False) -> None:
         raise InputError(f"{path} cannot be read ({error.strerror or error}); expected {expected}.") from None
 
 
-def _first_byte(path: Path) -> bytes:
+def _beginning(path: Path) -> bytes:
     with path.open("rb") as file:
-        return file.read(1)
+        return file.read(64)
 
 
 def read_bytes(path: Path, expected: str) -> bytes:

@@ -10,12 +10,22 @@ import warnings
 _QUOTED = r"(?:'[^'\\]*'|\"[^\"\\]*\")"
 _ARRAY = re.compile(rf"\[\s*{_QUOTED}(?:\s+{_QUOTED})+\s*\]")
 _STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_MONTH = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _LEFT = tuple(
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), meaning)
     for pattern, meaning in (
-        (r"#(?:REF|NAME|VALUE|DIV/0|NUM|NULL|SPILL|CALC|N/A)[!?]?|#{3,}", "an error cell of a spreadsheet"),
-        (r"nan|<na>|nat|none|null|undefined", "a missing value"),
+        (
+            r"#(?:REF|NAME|VALUE|DIV/0|NUM|NULL|SPILL|CALC|N/A|GETTING_DATA)[!?]?|#{3,}",
+            "an error cell of a spreadsheet",
+        ),
+        (r"(?-i:#[A-ZÀ-Þ/0]{2,}[!?])|err:\d{3}|loading\.{3}", "an error cell of a spreadsheet"),
+        (r"nan|<na>|n/a|nat|none|null|undefined", "a missing value"),
+        (r"no[ _]?answer|unanswerable", "what a reader says that knows none"),
         (r"[-+]?\d+\.0", "a whole number that became a decimal"),
+        (r"\d\.\d{3,}e\+\d\d", "a long number that lost its last digits"),
+        (rf"\d{{1,2}}-(?:{_MONTH})|(?:{_MONTH})-\d\d", "a text that became a date"),
+        (r".*_x000d_.*", "a text with a line end that a spreadsheet wrote as _x000D_"),
+        (r"'\d+", "a number that a spreadsheet was told to take as a text"),
         (r"\d{4}-\d\d-\d\d[ T]00:00(?::00(?:\.0+)?)?(?:Z|\+00:00)?", "a date with the time of midnight"),
         (r".*\ufffd.*", "a text with a character that could not be read (U+FFFD)"),
         (r"\[.*\]|(?:array|Index|Series)\(.*\)", "a list written as a text"),

@@ -24,6 +24,7 @@ LONG_HINT, LONG_ANSWER = 500, 100
 """Characters from which a hint or an answer is said to be long."""
 
 _MARKUP = re.compile(r"</?[a-zA-Z][^<>]*>")
+_SIGN = re.compile(r"\w[^\w\s]\w")
 _LIST = re.compile(r"[^,;|]+[,;|][^,;|]+")
 _URL = re.compile(r"\s*(?:https?://|www\.)\S+\s*", re.IGNORECASE)
 
@@ -47,7 +48,7 @@ def notes(question: RawQuestion) -> Iterator[str]:
         parts = words(answer)
         if not parts:
             yield f"The answer {quote(answer)} has no letter or digit: readers can hardly give it. Write it in words."
-        elif all(part.casefold() in STOP_WORDS for part in parts):
+        elif all(part.casefold() in STOP_WORDS for part in parts) and not _SIGN.search(answer):
             yield f"The answer {quote(answer)} is a common word, which most hints hold by chance. Write the full name."
         if _URL.fullmatch(answer):
             yield f"The answer {quote(answer)} is an address: readers can hardly give it. Write the name that is meant."

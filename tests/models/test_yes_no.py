@@ -7,10 +7,11 @@ from quit.models.yes_no import parse_verdict
 VERDICTS = {
     True: ["Yes", "yes.", '"Yes"', "**Yes**, it is.", "YES\n", "Yes, there is no doubt.", "Ｙｅｓ", "Verdict: Yes",
            "**Answer:** Yes", "<answer>Yes</answer>", '{"answer": "Yes"}', "### Answer\nYes", "The answer is: **yes**.",
-           "It names the lake. So my answer is yes", 'The answer to this question is "Yes'],
+           "Yes\tbecause",
+           "Result: Yes", "It names the lake. So my answer is yes", 'The answer to this question is "Yes'],
     False: ["No", " no, it is not", "No it is not", "[No]", "**No**", "Answer: No", r"$\boxed{\text{No}}$",
             "Answer:\n\nNo", 'No, the question "Is a postage', "The answer is no", "No because it is another",
-            "No - the lake is another", "No\n\nIt is another."],
+            "No - the lake is another", "Final verdict — No", "Judgment - No", "No\n\nIt is another."],
     None: ["Yes/No", "Yes or No?", "Yes and No", "[Yes/No]", "Yes|No", "Answer: Yes/No", "Yes or no answer", "Yes, no",
            "No. Yes.", "Yes\nNo", "Answer: No\nAnswer: Yes", "Neither Yes nor No", "Not sure", "Yesterday", "None",
            "No idea", "NO ANSWER", "The candidate is correct", "The answer is not yes", "The answer is no longer known",

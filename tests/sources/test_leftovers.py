@@ -72,7 +72,13 @@ def test_other_texts_are_no_list(text: str) -> None:
     ("text", "part"),
     [
         *((text, "error cell") for text in ("#REF!", "#NAME?", "#N/A", "#DIV/0!", "#VALUE!", "#NUM!", "########")),
-        *((text, "missing") for text in ("nan", "NaN", "<NA>", "NaT")),
+        *((text, "error cell") for text in ("#ERROR!", "#BEZUG!", "#NOM?", "#BLOCKED!", "#GETTING_DATA", "Err:502")),
+        *((text, "missing") for text in ("nan", "NaN", "<NA>", "NaT", "N/A")),
+        *((text, "knows none") for text in ("NO ANSWER", "No answer", "unanswerable")),
+        ("1.23457E+14", "last digits"),
+        *((text, "became a date") for text in ("Mar-01", "1-Sep")),
+        *((text, "_x000D_") for text in ("_x000D_Zan", "Zan_x000D_")),
+        ("'007", "take as a text"),
         *((text, "decimal") for text in ("1969.0", "-40.0")),
         *((text, "midnight") for text in ("1969-07-20 00:00:00", "1969-07-20T00:00:00.000Z", "1969-07-20 00:00")),
         *((text, "U+FFFD") for text in ("Gen\ufffdve", "\ufffd")),
@@ -83,7 +89,27 @@ def test_leftovers_are_named(text: str, part: str) -> None:
     assert part in (left_over(text) or "")
 
 
-@pytest.mark.parametrize("text", ["1969", "3.14", "9.05", "C#", "#1", "Nan Goldin", "1969-07-20", "[sic] transit"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1969",
+        "3.14",
+        "9.05",
+        "C#",
+        "#1",
+        "Nan Goldin",
+        "1969-07-20",
+        "[sic] transit",
+        "#MeToo",
+        "1-2",
+        "NA",
+        "Answer",
+        "May",
+        "Sep-tember",
+        "'97 election",
+        "6.022E+23 mol",
+    ],
+)
 def test_answers_that_are_meant_are_no_leftovers(text: str) -> None:
     assert left_over(text) is None
 

@@ -70,6 +70,12 @@ def test_a_path_that_cannot_be_read_is_a_fault_of_the_input(tmp_path):
     )
     cases |= {"triviahg:%s/empty.json": "is empty", "triviahg:%s/folder": "is a folder"}
     cases |= {"huggingface:%s/folder": "is empty", "huggingface:%s/empty.json": "is a file"}
+    others = {"lfs.jsonl": "version https://git-lfs.github.com/spec/v1\noid", "page.csv": "\n<!DOCTYPE html><html>"}
+    others |= {"page.json": "<html>", "book.csv": "PK\x03\x04"}
+    for name, text in others.items():
+        (tmp_path / name).write_text(text)
+    cases |= {"%s/lfs.jsonl": "git lfs pull", "%s/page.csv": "web page", "wikihint:%s/page.json": "web page"}
+    cases |= {"%s/book.csv": "zip archive or a spreadsheet"}
     for text, words in cases.items():
         with pytest.raises(InputError) as error:
             parse_source(text % tmp_path)

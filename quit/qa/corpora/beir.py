@@ -26,8 +26,12 @@ HOPS = range(1, 1 << 15)
 MAX_RELEVANCE = 2**15 - 1
 """Highest relevance that the table of judgements can hold."""
 EXPECTED = "a folder with corpus.jsonl, queries.jsonl and qrels/*.tsv (query-id, corpus-id, score)"
-_HEADING = frozenset("query queryid qid corpus corpusid doc docid docno pid score relevance rel label grade".split())
-"""Words of a heading of qrels, letters alone."""
+_HEADING = (
+    ("query", "queryid", "qid"),
+    ("corpus", "corpusid", "doc", "docid", "docno", "pid"),
+    ("score", "relevance", "rel", "label", "grade"),
+)
+"""Words for the columns of qrels in a heading, letters alone."""
 
 
 class _Judged(NamedTuple):
@@ -140,13 +144,16 @@ def _qrels(folder: Path) -> tuple[dict[str, list[_Judged]], list[CorpusRecord]]:
     grades: dict[tuple[str, str], int] = {}
     rejects: list[CorpusRecord] = []
     for path in files(folder)[2:]:
-        name = plain(path.name)
+        name, order = plain(path.name), [0, 1, 2]
         for number, line in enumerate(read_text(path, EXPECTED).split("\n"), start=1):
             columns = [column.strip() for column in line.split("\t")]
-            if not line.strip() or (number == 1 and _HEADING.issuperset(map(_letters, columns))):
+            if number == 1 and (heading := _order(columns)):
+                order = heading
+                continue
+            if not line.strip():
                 continue
             try:
-                query, document, score = map(clean_id, columns)
+                query, document, score = (text for _, text in sorted(zip(order, map(clean_id, columns), strict=True)))
                 relevance = int(float(score))
                 if relevance != float(score):
                     raise ValueError(score)
@@ -163,6 +170,12 @@ def _qrels(folder: Path) -> tuple[dict[str, list[_Judged]], list[CorpusRecord]]:
             elif relevance > 0:
                 judged.setdefault(query, []).append(_Judged(name, number, document, relevance))
     return judged, rejects
+
+
+def _order(heading: list[str]) -> list[int]:
+    """Return for each column of a heading whether it is query (0), document (1) or score (2); nothing for others."""
+    order = [kind for column in heading for kind, words in enumerate(_HEADING) if _letters(column) in words]
+    return order if sorted(order) == [0, 1, 2] and len(heading) == 3 else []
 
 
 def _letters(text: str) -> str:
