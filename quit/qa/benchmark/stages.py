@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from quit.common.files import write_json
+from quit.common.files import read_json, write_json
 from quit.common.ids import content_hash
 from quit.common.manifests import fault
 from quit.common.parquet import rows_of, write_parquet
@@ -68,7 +67,7 @@ class CheckpointedTables:
             if problem := fault(folder / MANIFEST):
                 raise WorkspaceError(f"{problem}. Delete {folder} and run the same command.")
             pieces.append(rows_of(folder / "rows.parquet").cast(contract.schema))
-            facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+            facts = read_json(folder / "facts.json")
             seconds += facts["seconds"]
             counts.update(facts["counts"])
         self.seconds[f"{stage} {label}"] = round(seconds, 3)

@@ -256,10 +256,9 @@ def _corpus_lines(manifest: CorpusManifest) -> list[str]:
         if counts_of["rejected"]:
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in counts_of["rejected"].items())
             lines.append(f"    left out: {reasons} (rejects.parquet says which and why)")
-    return [
-        *lines,
-        *(f"  {name}: {d['queries']:,} queries, {d['qrels']:,} qrels" for name, d in manifest["datasets"].items()),
-    ]
+    for name, sizes in manifest["datasets"].items():
+        lines.append(f"  {name}: {sizes['queries']:,} queries, {sizes['qrels']:,} qrels")
+    return lines
 
 
 def _graph_lines(facts: GraphFacts) -> list[str]:

@@ -89,10 +89,8 @@ class Additions:
             if row["hop"] is not None and not best:
                 self.counts["sub_questions_without_support"] += 1
             self.counts["qrels"] += len(best)
-            pairs = best.items()
-            self.rows["qrels"] += [
-                {"query_id": row["query_id"], "doc_id": name, "relevance": value} for name, value in pairs
-            ]
+            for name, value in best.items():
+                self.rows["qrels"].append({"query_id": row["query_id"], "doc_id": name, "relevance": value})
         return []
 
     def _new_parent(self, record: CorpusRecord, queries: Sequence[RawQuery]) -> str:

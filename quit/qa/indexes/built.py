@@ -91,9 +91,7 @@ class BuiltCorpus:
         path = Path(path)
         manifest = cls.read_manifest(path)
         if manifest is None:
-            unfinished = (
-                " (an unfinished build is there: run quit corpus build again)" if is_own(path, "corpus") else ""
-            )
+            unfinished = " (an unfinished build is there: run it again)" if is_own(path, "corpus") else ""
             raise InputError(
                 f"{path} holds no corpus{unfinished}. Make one: quit corpus build --source KIND:PATH --out "
                 f"{shell_word(path)}"

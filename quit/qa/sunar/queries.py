@@ -77,14 +77,12 @@ def _query(row: dict[str, Any], by_id: Mapping[str, Query], where: str) -> Query
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"{where}: the question {identity!r} has no text, and the corpus has no question of that id.")
     answers = row.get("answers", row.get("answer"))
-    answers = [answers] if isinstance(answers, str) else answers
+    answers, steps = [answers] if isinstance(answers, str) else answers, row.get("sub_questions")
     return replace(
         base,
         text=" ".join(text.split()),
         answers=base.answers if answers is None else _texts(answers, where, "answers"),
-        sub_questions=_texts(row["sub_questions"], where, "sub_questions")
-        if row.get("sub_questions") is not None
-        else base.sub_questions,
+        sub_questions=base.sub_questions if steps is None else _texts(steps, where, "sub_questions"),
     )
 
 
