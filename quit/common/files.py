@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import re
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager, suppress
@@ -17,44 +15,10 @@ from typing import Any
 
 from quit.errors import InputError, WorkspaceError
 
-LEFTOVER = re.compile(r"\..+\.\d+-\d+(-[0-9a-f]{8})?\.tmp")
+LEFTOVER = re.compile(r"\..+\.\d+-\d+-[0-9a-f]{8}\.tmp")
 """Names of the temporary files that :func:`replacing` makes; a killed run leaves some."""
 
 _PROCESS = uuid.uuid4().hex[:8]
-_COARSEST = 2_000_000_000  # ns; FAT counts in two seconds
-_CHECKSUMS: dict[tuple[Any, ...], str] = {}
-
-
-def file_checksum(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def file_mark(path: Path) -> tuple[Any, ...]:
-    """Return path, size, times and inode of a file: the same for as long as nobody writes to it.
-
-    ``ctime`` is among them because nobody can set it back, as a tool that restores a file does with the time of its
-    content.
-    """
-    state = path.stat()
-    return str(path), state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino
-
-
-def is_settled(mark: tuple[Any, ...]) -> bool:
-    """Whether a file's times are old enough for a later change to give it others, on any file system."""
-    return time.time_ns() - max(mark[2], mark[3]) > _COARSEST
-
-
-def known_checksum(path: Path) -> str:
-    """Return the SHA-256 of a file, hashed once a process for as long as its :func:`file_mark` stays the same."""
-    mark = file_mark(path)
-    if mark not in _CHECKSUMS:
-        checksum = file_checksum(path)
-        if not is_settled(mark) or file_mark(path) != mark:
-            return checksum
-        _CHECKSUMS[mark] = checksum
-    return _CHECKSUMS[mark]
 
 
 def sync(path: Path) -> None:
@@ -68,7 +32,8 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def writing(target: Path) -> Iterator[None]:
-    """Turn a full disk, no permission, no such folder into one clear line (:class:`WorkspaceError`)."""
+    """Turn a full disk, no permission, no such folder into one clear line (:class:`WorkspaceError`), which also names a
+    file elsewhere that is at fault."""
     try:
         yield
     except OSError as error:
@@ -77,9 +42,10 @@ def writing(target: Path) -> Iterator[None]:
                 f"The disk is full: could not write {target}. Free some space and run the same command again; what is "
                 "done stays done."
             ) from error
-        raise WorkspaceError(
-            f"Could not write {target}: {error.strerror or error}. Check the path and its permissions."
-        ) from error
+        culprit = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else target
+        is_here = culprit.parent == target.parent or culprit.is_relative_to(target) or target.is_relative_to(culprit)
+        reason = f"{'' if is_here else f'{culprit}: '}{error.strerror or error}"
+        raise WorkspaceError(f"Could not write {target}: {reason}. Check the path and its permissions.") from error
 
 
 def temporary_of(target: Path) -> Path:
@@ -102,8 +68,7 @@ def replacing(
         if private:
             os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
         yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
+        sync(temporary)
         place(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)

@@ -11,7 +11,8 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from quit.common.files import file_mark, is_settled, json_bytes, known_checksum, read_json, write_json
+from quit.common.checksums import file_mark, known_checksum
+from quit.common.files import json_bytes, read_json, write_json
 from quit.common.ids import content_hash
 from quit.errors import WorkspaceError
 
@@ -52,8 +53,8 @@ def write_manifest(path: Path, facts: Mapping[str, Any], files: Iterable[Path]) 
 def fault(path: Path) -> str | None:
     """Return which file is not what the manifest ``path`` was written with, itself included; None where all are.
 
-    A file is read once for as long as nobody writes to it (:func:`quit.common.files.file_mark`), which a hidden file
-    beside the manifest remembers.
+    A file is read once for as long as nobody writes to it (:class:`quit.common.checksums.FileMark`), which a hidden
+    file beside the manifest remembers.
     """
     manifest = as_written(read_json(path))
     if manifest is None:
@@ -68,7 +69,7 @@ def fault(path: Path) -> str | None:
                 return f"{file} was altered since it was written"
         except OSError as error:
             return f"{file} cannot be read ({error.strerror or error})"
-        if is_settled(mark):
+        if mark.is_settled:
             now[name] = state
     if now != before:
         with suppress(WorkspaceError):  # a folder that only reads: compared again each time

@@ -8,7 +8,8 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from quit.common.files import known_checksum, write_json
+from quit.common.checksums import known_checksum
+from quit.common.files import write_json
 from quit.common.state_files import Build, read_state
 from quit.errors import InputError
 from quit.settings import file_of

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from quit import contracts
+from quit.common.checksums import file_checksum, file_mark, known_checksum
 from quit.common.columns import plain, rows_hash
-from quit.common.files import file_checksum, file_mark, is_settled, known_checksum
 from quit.common.manifests import FileState
 from quit.common.parquet import UNREADABLE, Owner, opened, parquet_writer
 from quit.common.ranges import Range
@@ -91,7 +91,7 @@ def read_log_part(name: str, path: Path) -> pa.Table:
         if mark not in _WHOLE:
             if (rows.schema.metadata or {}).get(_HASH) != _hash(rows):
                 raise ValueError("its rows are not those that were written")
-            if is_settled(mark) and file_mark(path) == mark:
+            if mark.holds():
                 _WHOLE.add(mark)
         return rows.cast(schema)
 

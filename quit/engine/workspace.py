@@ -190,8 +190,8 @@ class Workspace(Location, TableReader):
         """Return the current files of a table that may hold rows of ``shard``; of a log, all.
 
         A stage's file was compared with its manifest, once per process
-        (:func:`quit.common.files.known_checksum`). ``current``: what :meth:`current` returns, for callers that ask for
-        several tables. Raises :class:`WorkspaceError` for the first file that is missing or was altered.
+        (:func:`quit.common.checksums.known_checksum`). ``current``: what :meth:`current` returns, for callers that ask
+        for several tables. Raises :class:`WorkspaceError` for the first file that is missing or was altered.
         """
         if contracts.table(name).log:  # people's work, not made by a stage
             return Log(self, name).files

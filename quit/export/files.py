@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from quit.common.files import file_checksum, read_json, sync
+from quit.common.checksums import file_checksum
+from quit.common.files import read_json, sync
 from quit.common.folders import aside, locked, put_in_place, restore
 from quit.common.progress import note
 from quit.dataset.release import Release, fingerprint_of

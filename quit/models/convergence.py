@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from quit.common.arithmetic import exp
-from quit.common.files import file_checksum
+from quit.common.checksums import file_checksum
 from quit.models.convergence_features import features, meanings, texts_of
 from quit.models.encoders.cache import CachingEncoder
 from quit.models.loading import once

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quit.common.cache import cache_folder, in_made_folder
+from quit.common.checksums import file_checksum
 from quit.common.children import SupervisedProcess
-from quit.common.files import file_checksum
 from quit.common.folders import aside, put_in_place
 from quit.errors import InputError, MissingDependency, check_known
 from quit.models.folders import folder_checksum

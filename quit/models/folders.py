@@ -8,8 +8,9 @@ from functools import cache
 from pathlib import Path
 
 from quit.common.cache import ContentStore, cache_folder, content_key
+from quit.common.checksums import file_checksum, file_mark
 from quit.common.extras import require
-from quit.common.files import file_checksum, file_mark, files_to_read, is_settled
+from quit.common.files import files_to_read
 from quit.errors import MissingDependency
 
 PUBLISHED = "all-MiniLM-L6-v2"
@@ -61,6 +62,6 @@ def _file_digest(path: Path, store: ContentStore) -> bytes:
         return digest
     with path.open("rb") as file:
         content = hashlib.file_digest(file, "sha256").digest()
-    if is_settled(mark) and file_mark(path.absolute()) == mark:
+    if mark.holds():
         store.write({key: content})
     return content

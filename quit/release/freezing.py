@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from quit.common.files import file_checksum, sync, write_json, writing
+from quit.common.checksums import file_checksum
+from quit.common.files import sync, write_json, writing
 from quit.common.folders import aside, locked, put_in_place
 from quit.dataset.description import Content, Counts, Description, TableEntry
 from quit.dataset.files import TableFiles

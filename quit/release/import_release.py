@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from quit.common.checksums import file_checksum
 from quit.common.columns import first_matches
-from quit.common.files import file_checksum
 from quit.common.ids import content_key, hint_id
 from quit.common.rows import tuples
 from quit.dataset.description import Content, Description, Source

@@ -15,7 +15,8 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from quit.common.files import file_mark, files_to_read, known_checksum
+from quit.common.checksums import FileMark, file_mark, known_checksum
+from quit.common.files import files_to_read
 from quit.common.opening import ending
 from quit.errors import InputError, QuitError, SettingsError, check_known
 from quit.sources.fields import plain
@@ -234,11 +235,11 @@ def read_sources(refs: Sequence[SourceRef], planned: Sequence[str] | None = None
             raise _changed(ref)
 
 
-def _marks(ref: SourceRef) -> list[tuple]:
+def _marks(ref: SourceRef) -> list[FileMark]:
     """Return what changes with every write to a source's files, even one that is taken back."""
     try:
         files = [ref.path] if ref.path.is_file() else sorted(files_to_read(ref.path))
-        return [file_mark(path) for path in files]
+        return [*map(file_mark, files)]
     except OSError as error:
         raise InputError(f"{ref.path} cannot be read ({error.strerror or error}).") from None
 

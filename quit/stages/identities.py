@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from quit.common.arithmetic import arithmetic
-from quit.common.files import file_checksum
+from quit.common.checksums import file_checksum
 from quit.models import convergence, convergence_scored, yes_no
 from quit.models.equivalence import embedded
 from quit.models.equivalence.bem import checkpoint_identity

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from quit import contracts
-from quit.common.files import file_checksum
+from quit.common.checksums import file_checksum
 from quit.common.ids import content_hash, draw
 from quit.common.parquet import rows_of
 from quit.common.rows import first_by, tuples

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from quit.common import files, manifests
+from quit.common import checksums, manifests
 from quit.common.manifests import fault, write_manifest
 
 
@@ -19,7 +19,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("a", "deep/b"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(f"content of {name}")
-    monkeypatch.setattr(files, "_COARSEST", -1)  # whatever was written counts as settled
+    monkeypatch.setattr(checksums, "_COARSEST", -1)  # whatever was written counts as settled
     write_manifest(tmp_path / "m.json", {"size": (3, 4)}, [tmp_path / "deep" / "b", tmp_path / "a"])
     return tmp_path
 
@@ -46,11 +46,11 @@ def test_every_change_of_a_manifest_is_found(folder: Path) -> None:
 
 def test_a_file_is_read_once_until_it_is_written_to(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    checksum = files.file_checksum
-    monkeypatch.setattr(files, "file_checksum", lambda path: read.append(path.name) or checksum(path))
+    checksum = checksums.file_checksum
+    monkeypatch.setattr(checksums, "file_checksum", lambda path: read.append(path.name) or checksum(path))
 
     def fault_of_a_new_process() -> str | None:
-        files._CHECKSUMS.clear()
+        checksums._CHECKSUMS.clear()
         read.clear()
         return fault(folder / "m.json")
 

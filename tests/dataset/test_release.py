@@ -8,7 +8,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
-from quit.common.files import file_checksum
+from quit.common.checksums import file_checksum
 from quit.dataset.dataset import Dataset
 from quit.dataset.release import newest_release, open_release, releases_of, verify
 from quit.engine.workspace import Workspace

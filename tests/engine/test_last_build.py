@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import quit
-from quit.common.files import file_checksum
+from quit.common.checksums import file_checksum
 from quit.engine.location import Location
 from quit.engine.planning import last_build
 from quit.engine.reading import settings_of

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quit.common.files import file_checksum
+from quit.common.checksums import file_checksum
 from quit.dataset.files import TABLES, TableFiles
 from quit.dataset.release import LAYOUT, ReaderInfo, Release, checksum_of, content_id_of, open_release
 from quit.release.gates import Subject

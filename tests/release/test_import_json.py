@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from quit import contracts
-from quit.common.files import file_checksum
+from quit.common.checksums import file_checksum
 from quit.errors import InputError
 from quit.release import import_json
 from quit.release.import_json import Numbered, ReleaseFiles

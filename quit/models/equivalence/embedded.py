@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quit.common.arithmetic import arithmetic, exp
-from quit.common.files import file_checksum
+from quit.common.checksums import file_checksum
 from quit.models import limits
 from quit.models.equivalence.features import NAMES, lexical
 from quit.models.equivalence.forms import clean, focus

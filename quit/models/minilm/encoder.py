@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from quit.common.arithmetic import arithmetic, unit
-from quit.common.files import known_checksum
+from quit.common.checksums import known_checksum
 from quit.models.folders import PUBLISHED, SHA256, minilm_folder
 
 if TYPE_CHECKING:

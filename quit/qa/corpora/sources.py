@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from quit.common.files import file_checksum
+from quit.common.checksums import file_checksum
 from quit.dataset.release import open_release
 from quit.errors import InputError, SettingsError, check_known
 from quit.qa.corpora import beir, musique, questions, release, twowiki

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from quit.common.files import file_checksum
+from quit.common.checksums import file_checksum
 from quit.errors import InputError
 from quit.qa.indexes.built import BuiltCorpus
 from quit.retrieval.protocols import Ranking
