@@ -16,7 +16,7 @@ from quit.errors import InputError
 from quit.retrieval.records import clean_id
 from quit.sources.fields import describe, quote
 from quit.sources.files import check_file, reading
-from quit.sources.json_text import read_json
+from quit.sources.json_text import each_once, read_json
 from quit.text.words import counted
 
 RUN = (
@@ -56,7 +56,7 @@ def read_run(path: Path) -> tuple[str, dict[str, dict[str, float]]]:
 
 
 def _json_scores(path: Path) -> dict[str, dict[str, float]]:
-    value = read_json(path, RUN)
+    value = read_json(path, RUN, each_once(path))
     if not isinstance(value, dict):
         raise InputError(f"{path} holds {describe(value)}; expected {RUN}.")
     scores: dict[str, dict[str, float]] = {}

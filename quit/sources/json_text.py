@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -26,12 +27,24 @@ def decoder(pairs: Pairs | None = None) -> json.JSONDecoder:
 DECODER = decoder()
 
 
-def read_json(path: Path, expected: str) -> Any:
+def each_once(path: Path) -> Pairs:
+    """Return what makes objects of keys that are there once. It raises ``InputError``, with the path, for others."""
+
+    def make(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        for key, count in Counter(key for key, _ in pairs).items():
+            if count > 1:
+                raise InputError(f"{path} has the key {key!r} {count} times in one object: leave one.")
+        return dict(pairs)
+
+    return make
+
+
+def read_json(path: Path, expected: str, pairs: Pairs | None = None) -> Any:
     """Return the value of a JSON file. Raises ``InputError`` for what is not JSON, with line and column."""
     text = read_text(path, expected)
     begin = _skip(text, 0)
     try:
-        value, end = DECODER.raw_decode(text, begin)
+        value, end = decoder(pairs).raw_decode(text, begin)
     except (ValueError, RecursionError) as error:
         raise _broken(text, *_fault_of(error, begin), path, expected, "in the file") from None
     if (rest := _skip(text, end)) < len(text):

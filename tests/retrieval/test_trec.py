@@ -45,6 +45,8 @@ def test_a_run_in_each_form(tmp_path: Path, text: str, expected: dict, packed: b
         ("q1 Q0 d1 1 1 x\nq1 Q0 d1 2 1 x\n", "line 2 has 'd1' a second time for 'q1'"),
         ('{"q1": {"d1": NaN}}', "'q1' has NaN or null for 'd1'"),
         ('{"q1": {"\u00e9": 1, "e\u0301": 2}}', "a second time"),
+        ('{"q1": {"d1": 1}, "q1": {"d2": 1}}', "has the key 'q1' 2 times"),
+        ('{"q1": {"d1": 0.5, "d1": 0.7}}', "has the key 'd1' 2 times"),
         ('{"q1": 3}', "'q1' has the number 3"),
         ("", "is empty"),
     ],

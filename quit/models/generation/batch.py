@@ -195,7 +195,10 @@ class BatchGenerator:
         try:
             entry = json.loads(line)
             key, response = bytes.fromhex(entry["custom_id"]), entry.get("response") or {}
-            status, body = int(response.get("status_code") or 0), json.dumps(response.get("body"))
+            reply = response if "choices" in response else response.get("body")
+            reply = json.loads(reply) if isinstance(reply, str) else reply
+            status = int(response.get("status_code") or 200 * ("choices" in (reply or ())))
+            body = json.dumps(reply)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
         if status == 200 or refusal_of(status, body.encode())[0] in ("withheld", "long"):

@@ -242,6 +242,26 @@ def test_a_line_that_cannot_be_read_costs_no_other_reply(notes: list[str]) -> No
         assert _once(server) == TEXTS and sorted(server.charged.values()) == [*[1] * (len(TEXTS) - 1), 2]
 
 
+@pytest.mark.parametrize("form", ["without a status", "without a body", "as a text"])
+def test_a_completion_in_a_row_of_another_form_is_taken(form: str) -> None:
+    with batch_server(lambda number, body: f"A to {_question(body)}") as server:
+        with pytest.raises(Waiting):
+            _once(server)
+        server.end_batches()
+        name = next(name for name in server.files if name.startswith("output"))
+        rows = [json.loads(line) for line in server.files[name].splitlines()]
+        for row in rows:
+            reply = row["response"]["body"]
+            forms = {
+                "without a status": {"body": reply},
+                "without a body": reply,
+                "as a text": {"body": json.dumps(reply)},
+            }
+            row["response"] = forms[form]
+        server.files[name] = "\n".join(map(json.dumps, rows)).encode()
+        assert _once(server) == TEXTS
+
+
 def test_thoughts_that_nobody_asked_for_hold_up_no_other_reply_and_are_asked_again_once() -> None:
     thinks = [True]
 
