@@ -38,7 +38,7 @@ from quit.flows.parameters import JOB_OF, fault_in
 from quit.flows.release import release
 from quit.flows.review import label_update, review_sync
 from quit.flows.server import check_health
-from quit.settings import Limits, Schedule, Settings
+from quit.settings import Limits, Schedule, ServeSettings, Settings
 
 FLOWS: dict[str, Flow[..., Any]] = {
     "build": build,
@@ -116,6 +116,19 @@ def schedule_settings(workspace: Workspace, profile: str | None, overrides: Sequ
             )
     last_build_options(workspace)
     return as_built(workspace, (), profile, overrides, files=["-p", "--set"]).settings
+
+
+def serving_of(
+    workspaces: Sequence[str | Path], profile: str | None = None, overrides: Sequence[str] | None = None
+) -> ServeSettings:
+    """Return how the runs of all these workspaces are served. Raises as :func:`plan`, and ``SettingsError`` where the
+    workspaces' settings differ."""
+    each_serving = {schedule_settings(Workspace(each), profile, overrides).serving for each in workspaces}
+    if len(each_serving) > 1:
+        raise SettingsError(
+            "The profiles of these workspaces differ in [serving]: name one profile for all of them (--profile FILE)."
+        )
+    return each_serving.pop()
 
 
 def _parameters(schedule: Schedule, workspace: Workspace) -> dict[str, Any]:

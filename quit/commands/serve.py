@@ -40,29 +40,29 @@ def serve(
     if api_url:
         os.environ["PREFECT_API_URL"] = api_url
     from quit.common.endpoints import address
-    from quit.engine.workspace import Workspace
     from quit.flows.calling import server_url
-    from quit.flows.serve import plan, reconcile, schedule_settings
+    from quit.flows.serve import plan, reconcile, serving_of
     from quit.flows.serve import serve as serve_flows
 
     planned = plan(folders, profile, set_)
-    only_list = list_ or as_json
-    deployments, differences = ([], []) if only_list else reconcile(planned)
-    _print([each.to_dict() for each in planned], as_json)
-    if only_list:
-        return
+    rows = [each.to_dict() for each in planned]
+    if list_ or as_json:
+        return _print(rows, as_json)
+    url, serving = server_url() or "", serving_of(folders, profile, set_)
+    deployments, differences = reconcile(planned)
+    _print(rows)
     for line in differences:
         echo(f"Attention: {line}", err=True)
-    echo(f"\nPrefect's pages: {address(str(server_url())).removesuffix('/api')}", err=True)
+    echo(f"\nPrefect's pages: {address(url).removesuffix('/api')}", err=True)
     echo("Serving; Ctrl-C stops it. Runs that are due meanwhile begin at the next start.", err=True)
-    serving = schedule_settings(Workspace(folders[0]), profile, set_).serving
     serve_flows(deployments, serving.limit, serving.poll_seconds)
 
 
-def _print(rows: list[dict[str, Any]], as_json: bool) -> None:
+def _print(rows: list[dict[str, Any]], as_json: bool = False) -> None:
     width = max((len(row["deployment"]) for row in rows), default=0)
     lines = []
     for row in rows:
-        when = f"{row['cron']} {row['timezone']}, " + (f"next {row['next']}" if row["next"] else "paused")
-        lines.append(f"{row['deployment']:<{width}}  {when if row['cron'] else 'when asked'}")
+        next_run = f"next {row['next']}" if row["next"] else "paused"
+        schedule = f"{row['cron']} {row['timezone']}, {next_run}" if row["cron"] else "when asked"
+        lines.append(f"{row['deployment']:<{width}}  {schedule}")
     show(rows, as_json, lines)
