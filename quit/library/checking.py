@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from quit.common.progress import advance
 from quit.common.rows import first_by
-from quit.sources.fields import quote, shown_file, unit
+from quit.sources.fields import quote
+from quit.sources.files import shown_file, unit
 
 if TYPE_CHECKING:
     from quit.models.factory import Models

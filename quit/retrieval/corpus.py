@@ -20,7 +20,8 @@ from quit.common.opening import GZIP, PACKED, PARQUET, ZSTD, begins_with, open_b
 from quit.errors import InputError
 from quit.retrieval.records import STAGE, CorpusRecord, RawDocument, clean, clean_id, whole
 from quit.sources.drafts import Item
-from quit.sources.fields import plain, quote
+from quit.sources.fields import quote
+from quit.sources.files import plain_name
 from quit.sources.items import is_array
 from quit.sources.lines import objects
 from quit.sources.records import Reject
@@ -53,7 +54,7 @@ class Corpus:
             if line.fault:
                 reason, detail = line.fault
                 reason = "missing_field" if reason == "no_text" else reason
-                name = plain(self._files[line.file].name)
+                name = plain_name(self._files[line.file].name)
                 where = (name, line.item.position, line.record_id)
                 self.rejects.append(Reject("describe", "document", reason, detail, "corpus", *where))
             elif (content := _digest(whole(line.title, line.text))) not in texts:
@@ -160,7 +161,7 @@ def read(path: Path, source: str = "jsonl") -> Iterator[CorpusRecord]:
     """
     files = corpus_files(path)
     for line in _lines(path, files):
-        name, position, identity = plain(files[line.file].name), line.item.position, line.record_id or ""
+        name, position, identity = plain_name(files[line.file].name), line.item.position, line.record_id or ""
         if line.fault:
             detail = f"{line.item.where}: {line.fault[1]}"
             reject = Reject(STAGE, "document", line.fault[0], detail, source, name, position, line.record_id)

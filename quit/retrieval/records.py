@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from quit.common.ids import content_hash
-from quit.sources.fields import plain
+from quit.sources.files import plain_name
 from quit.sources.records import Reject
 
 STAGE = "corpus"
@@ -69,7 +69,7 @@ def clean(text: str) -> str:
 
 def clean_id(text: str) -> str:
     """Return an id in NFC, in which all files compare, as tables can hold it."""
-    return unicodedata.normalize("NFC", plain(text))
+    return unicodedata.normalize("NFC", plain_name(text))
 
 
 def whole(title: str, text: str) -> str:

@@ -19,8 +19,7 @@ from quit.common.checksums import FileMark, file_mark, known_checksum
 from quit.common.files import files_to_read
 from quit.common.opening import ending
 from quit.errors import InputError, QuitError, SettingsError, check_known
-from quit.sources.fields import plain
-from quit.sources.files import check_file, read_text
+from quit.sources.files import check_file, plain_name, read_text
 from quit.sources.json_text import DECODER
 from quit.sources.records import SourceRecord
 
@@ -230,7 +229,7 @@ def read_sources(refs: Sequence[SourceRef], planned: Sequence[str] | None = None
         if checksum is not None and source_checksum(ref) != checksum:
             raise _changed(ref)
         for record in read_source(ref):
-            yield record if label == plain(ref.path.name) else _renamed(record, len(ref.path.name), label)
+            yield record if label == plain_name(ref.path.name) else _renamed(record, len(ref.path.name), label)
         if checksum is not None and _marks(ref) != marks:
             raise _changed(ref)
 
@@ -256,7 +255,7 @@ def _label(ref: SourceRef, refs: Sequence[SourceRef]) -> str:
     depth = 1
     while depth < len(path.parts) and any(other.parts[-depth:] == path.parts[-depth:] for other in others):
         depth += 1
-    return plain("/".join(path.parts[-depth:]))
+    return plain_name("/".join(path.parts[-depth:]))
 
 
 def _renamed(record: SourceRecord, cut: int, label: str) -> SourceRecord:

@@ -15,7 +15,8 @@ from typing import Any
 from quit.common.rows import first_by
 from quit.errors import InputError
 from quit.sources import fields
-from quit.sources.fields import BadRecord, describe, plain, quote
+from quit.sources.fields import BadRecord, describe, quote
+from quit.sources.files import is_given, plain_name
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.sources.text import clean_hint, is_boilerplate, repair
 from quit.text.answers import answer_key
@@ -105,7 +106,7 @@ def records(
 
 def unusable(path: Path, expected: str, reasons: Counter[str], first: Iterable[str]) -> InputError:
     """Return the error of a file without a usable record: its faults by ``reasons``, the ``first`` of them in words."""
-    subject = "Your records hold" if fields.is_given(path.name) else f"{path} holds"
+    subject = "Your records hold" if is_given(path.name) else f"{path} holds"
     if not reasons:
         return InputError(f"{subject} no record. Expected {expected}.")
     counts = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
@@ -130,23 +131,15 @@ def _finish(draft: DraftRecord, source: str, item: Item) -> SourceRecord:
     hints: list[RawHint] = []
     rejects: list[Reject] = []
     for number, hint in enumerate(draft.hints, 1):
-        fault = _hint_fault(hint.text)
-        text = "" if fault else repair(hint.text) if draft.given else clean_hint(hint.text)
-        if not fault and not text:
-            fault = ("empty_hint", "is empty")
-        elif not fault and not draft.given and is_boilerplate(text):
-            fault = ("boilerplate_hint", f"says nothing about the answer: {quote(text)}")
-        if fault:
-            detail = f"{hint.where or f'{what.capitalize()} {number} of the record'} {fault[1]}."
-            rejects.append(reject(item, source, STAGE, "hint", fault[0], detail, draft.record_id))
-            continue
-        scores = [(clean(candidate), score) for candidate, score in (hint.scores or {}).items() if clean(candidate)]
-        name = (hint.passage_id or "") if draft.given else None
-        hints.append(RawHint(text, hint.rank, hint.convergence, hint.url, fields.gold_last(scores) or None, name))
+        try:
+            hints.append(_hint(hint, draft.given, clean))
+        except BadRecord as fault:
+            detail = f"{hint.where or f'{what.capitalize()} {number} of the record'} {fault.detail}."
+            rejects.append(reject(item, source, STAGE, "hint", fault.reason, detail, draft.record_id))
     return SourceRecord(
         RawQuestion(
             source=source,
-            file=plain(item.file),
+            file=plain_name(item.file),
             position=item.position,
             record_id=draft.record_id,
             question=question,
@@ -167,19 +160,27 @@ def _scored(hints: list[DraftHint]) -> list[str]:
     return list(dict.fromkeys(candidate for hint in hints for candidate in hint.scores or {}))
 
 
-def _hint_fault(text: Any) -> tuple[str, str] | None:
-    if text is None:
-        return ("empty_hint", "is empty")
+def _hint(hint: DraftHint, given: bool, clean: Callable[[str], str]) -> RawHint:
+    """Return a hint repaired. Raises ``BadRecord``, whose detail says what is wrong with it alone."""
+    text = "" if hint.text is None else hint.text
     if not isinstance(text, str):
-        return ("wrong_type", f"must be a text, but it is {describe(text)}")
+        raise BadRecord("wrong_type", f"must be a text, but it is {describe(text)}")
     if len(text) > fields.MAX_TEXT:
-        return ("too_long", fields.too_long(text))
-    return None
+        raise BadRecord("too_long", fields.too_long(text))
+    text = repair(text) if given else clean_hint(text)
+    if not text:
+        raise BadRecord("empty_hint", "is empty")
+    if not given and is_boilerplate(text):
+        raise BadRecord("boilerplate_hint", f"says nothing about the answer: {quote(text)}")
+    scores = [(clean(candidate), score) for candidate, score in (hint.scores or {}).items() if clean(candidate)]
+    name = (hint.passage_id or "") if given else None
+    return RawHint(text, hint.rank, hint.convergence, hint.url, fields.gold_last(scores) or None, name)
 
 
 def reject(item: Item, source: str, stage: str, kind: str, reason: str, detail: str, record_id: str | None) -> Reject:
     """Return the reject of an item or of a part of it; its detail begins with the place in the file."""
-    return Reject(stage, kind, reason, f"{item.where}: {detail}", source, plain(item.file), item.position, record_id)
+    where = plain_name(item.file), item.position
+    return Reject(stage, kind, reason, f"{item.where}: {detail}", source, *where, record_id)
 
 
 def _own_id(item: Item) -> str | None:

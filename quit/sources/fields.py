@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
-from quit.common.opening import ending
 from quit.common.rows import first_by
 from quit.sources.leftovers import listed
 from quit.sources.text import repair
@@ -69,27 +66,6 @@ def describe(value: Any) -> str:
         case date():  # Arrow reads such texts of a JSON file so
             return "a date, which is no text (a JSON Lines file can be read as jsonl:FILE)"
     return f"a {type(value).__name__}"
-
-
-_GIVEN = re.compile(r"records-[0-9a-f]{16}\.jsonl")
-
-
-def is_given(file: str) -> bool:
-    """Return whether a file holds records that were given from Python: :mod:`quit.library.arguments` names it."""
-    return _GIVEN.fullmatch(Path(file).name) is not None
-
-
-def shown_file(file: str) -> str:
-    """Return a file's name for messages: that of records given from Python means nothing to their author."""
-    return "your records" if is_given(file) else file
-
-
-def unit(kind: str, file: str) -> str:
-    """Return what positions in a file of a source kind count: its lines, rows or records."""
-    suffix = ending(file)
-    if kind in ("csv", "huggingface") or (kind == "jsonl" and suffix == ".parquet"):
-        return "row"
-    return "line" if kind == "jsonl" and suffix == ".jsonl" and not is_given(file) else "record"
 
 
 def wrong_type(name: str, expected: str, value: Any) -> BadRecord:
@@ -305,8 +281,3 @@ def gold_last(scores: Sequence[tuple[str, int]]) -> dict[str, int]:
         del score_of[candidate]
         score_of[candidate] = score
     return score_of
-
-
-def plain(name: str) -> str:
-    """Return a file's name as tables can hold it: each odd byte, which is no Unicode, becomes one ``?``."""
-    return name.encode("utf-8", "replace").decode()

@@ -1,14 +1,15 @@
-"""Files of sources: whether they can be read, and their whole bytes or text."""
+"""Files of sources: their names, whether they can be read, and their whole bytes or text."""
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from quit.common.opening import open_bytes
+from quit.common.opening import ending, open_bytes
 from quit.errors import InputError
 
 MAX_WHOLE = 1 << 31
@@ -21,6 +22,7 @@ _OTHERS = (
     (b"pk\x03\x04", "a zip archive or a spreadsheet: unpack it, or save it as CSV"),
 )
 """First bytes of what is often there in place of data, in lower case, and what it is."""
+_GIVEN = re.compile(r"records-[0-9a-f]{16}\.jsonl")
 
 
 def check_file(path: Path, expected: str, *, folder: bool = False) -> None:
@@ -91,3 +93,26 @@ def read_text(path: Path, expected: str) -> str:
 def not_utf8(path: Path, byte: int, expected: str) -> InputError:
     """Return the error for a file whose byte at this place begins no character of UTF-8."""
     return InputError(f"{path} is not UTF-8 text (byte {byte}): save it in the encoding UTF-8; expected {expected}.")
+
+
+def is_given(file: str) -> bool:
+    """Return whether a file holds records that were given from Python: :mod:`quit.library.arguments` names it."""
+    return _GIVEN.fullmatch(Path(file).name) is not None
+
+
+def shown_file(file: str) -> str:
+    """Return a file's name for messages: that of records given from Python means nothing to their author."""
+    return "your records" if is_given(file) else file
+
+
+def unit(kind: str, file: str) -> str:
+    """Return what positions in a file of a source kind count: its lines, rows or records."""
+    suffix = ending(file)
+    if kind in ("csv", "huggingface") or (kind == "jsonl" and suffix == ".parquet"):
+        return "row"
+    return "line" if kind == "jsonl" and suffix == ".jsonl" and not is_given(file) else "record"
+
+
+def plain_name(name: str) -> str:
+    """Return a file's name as tables can hold it: each odd byte, which is no Unicode, becomes one ``?``."""
+    return name.encode("utf-8", "replace").decode()

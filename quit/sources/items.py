@@ -16,8 +16,8 @@ from quit.common.opening import PARQUET, begins_with
 from quit.errors import InputError
 from quit.sources import json_text
 from quit.sources.drafts import Item
-from quit.sources.fields import MAX_QUOTE, BadRecord, describe, is_given
-from quit.sources.files import check_file, reading
+from quit.sources.fields import MAX_QUOTE, BadRecord, describe
+from quit.sources.files import check_file, is_given, reading
 from quit.sources.json_text import read_json
 
 MAX_LINE = 1 << 24

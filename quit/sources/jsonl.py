@@ -14,7 +14,7 @@ from quit.errors import InputError
 from quit.sources import drafts, fields
 from quit.sources.drafts import DraftHint, DraftRecord, Item
 from quit.sources.fields import BadRecord
-from quit.sources.files import check_file
+from quit.sources.files import check_file, is_given
 from quit.sources.items import line_items, row_items
 from quit.sources.records import SourceRecord
 
@@ -36,7 +36,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
     One bad line rejects that line alone, with its number. Unknown keys are left out; where a required key is missing, a
     near miss among them is named. Raises ``InputError`` for a file that cannot be read or holds no usable record.
     """
-    expected = _GIVEN if fields.is_given(path.name) else EXPECTED
+    expected = _GIVEN if is_given(path.name) else EXPECTED
     items = _parquet(path) if begins_with(path, PARQUET) else line_items(path, expected)
     return drafts.records(items, "jsonl", parse, path, expected)
 

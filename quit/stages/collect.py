@@ -21,7 +21,8 @@ from quit.errors import InputError
 from quit.models.convergence_scored import source_convergence
 from quit.settings import Collect, Convergence
 from quit.settings.construction import MAX_GIVEN
-from quit.sources.fields import quote, shown_file, unit
+from quit.sources.fields import quote
+from quit.sources.files import shown_file, unit
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.stages.stage import Context, Tables, stage
 from quit.text.answers import answer_key

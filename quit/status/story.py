@@ -15,7 +15,7 @@ from quit.errors import InputError, QuitError
 from quit.release.view import embedded_labels, shown_readers
 from quit.render.table import plain_name
 from quit.review.overrides import listed
-from quit.sources.fields import shown_file, unit
+from quit.sources.files import shown_file, unit
 from quit.stages.labelling.passages import passage_hints, permutation_name
 
 _MINE = "WHERE question_id IN $ids"

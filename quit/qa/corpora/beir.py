@@ -16,8 +16,7 @@ from quit.common.opening import PACKED
 from quit.errors import InputError
 from quit.retrieval import corpus
 from quit.retrieval.records import STAGE, CorpusRecord, RawDocument, RawQuery, clean, clean_id
-from quit.sources.fields import plain
-from quit.sources.files import read_text
+from quit.sources.files import plain_name, read_text
 from quit.sources.lines import json_lines
 from quit.sources.records import Reject
 
@@ -144,7 +143,7 @@ def _qrels(folder: Path) -> tuple[dict[str, list[_Judged]], list[CorpusRecord]]:
     grades: dict[tuple[str, str], int] = {}
     rejects: list[CorpusRecord] = []
     for path in files(folder)[2:]:
-        name, order = plain(path.name), [0, 1, 2]
+        name, order = plain_name(path.name), [0, 1, 2]
         for number, line in enumerate(read_text(path, EXPECTED).split("\n"), start=1):
             columns = [column.strip() for column in line.split("\t")]
             if number == 1 and (heading := _order(columns)):

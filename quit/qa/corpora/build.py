@@ -38,7 +38,7 @@ from quit.qa.folders import building, check_target
 from quit.qa.indexes.built import ARROW, LAYOUT, MADE_BY, MANIFEST, BuiltCorpus, CorpusManifest, SourceFile, query_set
 from quit.qa.settings import Corpora
 from quit.retrieval.records import CorpusRecord
-from quit.sources.fields import plain
+from quit.sources.files import plain_name
 from quit.version import __version__
 
 VERSION = 7
@@ -76,7 +76,7 @@ def build(refs: Sequence[CorpusRef], out: Path, settings: Corpora) -> tuple[Buil
     _check_target(out, refs)
     # Hashed once: a file that changes while it is read is the user's to answer for.
     sources: list[SourceFile] = [
-        {"kind": ref.kind, "file": plain(ref.path.name), "checksum": ref.checksum()} for ref in refs
+        {"kind": ref.kind, "file": plain_name(ref.path.name), "checksum": ref.checksum()} for ref in refs
     ]
     made_of = settings.model_dump()
     plan = {"version": VERSION, "sources": sources, "settings": made_of}
@@ -98,7 +98,7 @@ def build(refs: Sequence[CorpusRef], out: Path, settings: Corpora) -> tuple[Buil
 def _check_target(out: Path, refs: Sequence[CorpusRef]) -> None:
     check_target(out, "corpus")
     manifest = BuiltCorpus.read_manifest(out)
-    names = {f"{ref.kind}:{plain(ref.path.name)}" for ref in refs}
+    names = {f"{ref.kind}:{plain_name(ref.path.name)}" for ref in refs}
     sources = manifest.get("sources", ()) if manifest else ()
     earlier = {f"{source.get('kind')}:{source.get('file')}" for source in sources}
     if absent := sorted(earlier - names):

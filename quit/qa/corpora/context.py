@@ -10,7 +10,8 @@ from typing import Any
 
 from quit.retrieval.records import STAGE, CorpusRecord, RawDocument, RawQuery, clean
 from quit.sources.drafts import as_record, reject, unusable
-from quit.sources.fields import BadRecord, plain
+from quit.sources.fields import BadRecord
+from quit.sources.files import plain_name
 from quit.sources.items import line_items
 from quit.sources.lines import once_each
 from quit.sources.records import Reject
@@ -80,7 +81,7 @@ def corpus_records(
         usable += bool(filled.documents if documents else filled.queries)
         yield CorpusRecord(
             source,
-            plain(item.file),
+            plain_name(item.file),
             item.position,
             filled.record_id,
             tuple(filled.documents),

@@ -15,7 +15,7 @@ from quit.qa.corpora.neighbours import Neighbours
 from quit.qa.indexes.built import BuiltCorpus
 from quit.qa.indexes.rankings import read_rankings
 from quit.retrieval.protocols import Ranking
-from quit.sources.fields import plain
+from quit.sources.files import plain_name
 from quit.text.words import counted
 
 HIGHEST_HALF = 65504.0
@@ -46,7 +46,7 @@ def read_neighbours(corpus: BuiltCorpus, path: Path, encoder: str) -> Neighbours
         "cross_question_only": False,
         **({"weights_divided_by": divisor} if divisor != 1 else {}),
         "method": "imported",
-        "file": plain(path.name),
+        "file": plain_name(path.name),
         "checksum": rankings.checksum,
         "file_documents": len(documents),
         "unknown_documents": len(documents - rows.keys()),
