@@ -16,13 +16,13 @@ from quit.common.cache import cache_folder, in_made_folder, open_wal, select_key
 from quit.models.generation.ledger import Amount
 
 _DAY = 90_000.0  # seconds until a batch has ended, at most
-_BATCHES = """CREATE TABLE IF NOT EXISTS batches (
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS batches (
     tag TEXT PRIMARY KEY, id TEXT, submitted REAL, cost REAL, tokens REAL, ledger TEXT, model TEXT, size REAL
-)"""
-_REQUESTS = (
-    "CREATE TABLE IF NOT EXISTS requests (key BLOB PRIMARY KEY, tag TEXT, failures INTEGER, reply TEXT, fault TEXT)"
-)
-_LIMITS = "CREATE TABLE IF NOT EXISTS limits (model TEXT PRIMARY KEY, tokens REAL)"
+);
+CREATE TABLE IF NOT EXISTS requests (key BLOB PRIMARY KEY, tag TEXT, failures INTEGER, reply TEXT, fault TEXT);
+CREATE TABLE IF NOT EXISTS limits (model TEXT PRIMARY KEY, tokens REAL);
+"""
 _ROWS = "SELECT key, tag, failures, reply, fault FROM requests WHERE key IN ({keys})"
 _SIZE = "SELECT size, count(*) FROM batches JOIN requests USING (tag) WHERE tag = ?"
 
@@ -132,7 +132,6 @@ def batch_notes(model: str) -> Iterator[BatchNotes]:
     """
     path = in_made_folder(cache_folder("batches.sqlite"))
     lock = FileLock(path.with_suffix(".lock"))
-    with usable(path, "for the notes of batches"), lock, closing(open_wal(path, "FULL", _BATCHES)) as database:
-        database.execute(_REQUESTS)
-        database.execute(_LIMITS)
+    with usable(path, "for the notes of batches"), lock, closing(open_wal(path, "FULL")) as database:
+        database.executescript(_SCHEMA)
         yield BatchNotes(database, model)
