@@ -46,10 +46,10 @@ def rank_relevance(requests: Sequence[Request]) -> RankRelevance:
 
 
 def _point(request: Request) -> RankPoint:
-    there = request.documents >= 0
-    ranks = np.broadcast_to(np.arange(1.0, there.shape[1] + 1), there.shape)
+    is_document = request.documents >= 0
+    ranks = np.broadcast_to(np.arange(1.0, is_document.shape[1] + 1), is_document.shape)
     first = np.where(request.relevant, 1 / ranks, 0.0).max(axis=1, initial=0.0)
-    rank, relevant = ranks[there], request.relevant[there].astype(np.float64)
+    rank, relevant = ranks[is_document], request.relevant[is_document].astype(np.float64)
     spread = float(((rank - rank.mean()) ** 2).sum()) if len(rank) else 0.0
     slope = float(((rank - rank.mean()) * relevant).sum()) / spread if spread else None
     names = (request.request_id, request.decomposition)

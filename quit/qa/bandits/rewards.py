@@ -58,9 +58,9 @@ def concave_novelty(nearest: np.ndarray, a: float, b: float) -> np.ndarray:
 
 def normalised(scores: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Return scores scaled to 0..1 within the request; all 1 where all are equal, 0 past a list's end."""
-    there = np.arange(scores.shape[1]) < lengths[:, None]
-    if not there.any():
+    is_document = np.arange(scores.shape[1]) < lengths[:, None]
+    if not is_document.any():
         return np.zeros_like(scores)
-    low, high = scores[there].min(), scores[there].max()
+    low, high = scores[is_document].min(), scores[is_document].max()
     values = (scores - low) / (high - low) if high > low else np.ones_like(scores)
-    return np.where(there, values, 0.0)
+    return np.where(is_document, values, 0.0)

@@ -61,8 +61,8 @@ class _Runs:
         self.places = np.broadcast_to(np.arange(self.ranks), (runs, self.arms, self.ranks))
         """Which rank each pull of an arm observes."""
         if not policy.in_order:
-            there = np.arange(self.ranks) < request.lengths[:, None]
-            self.places = np.where(there, self.rng.random(self.places.shape), 2.0).argsort(axis=2)
+            is_document = np.arange(self.ranks) < request.lengths[:, None]
+            self.places = np.where(is_document, self.rng.random(self.places.shape), 2.0).argsort(axis=2)
         self.belief = (policy.belief or BetaBelief)()
         self.reward = policy.reward(request)
         self.bonus = policy.bonus(self.ranks)

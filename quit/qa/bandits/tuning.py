@@ -40,8 +40,8 @@ def trials_of(requests: Sequence[Request], policy: Policy, settings: Bandits) ->
         n, tau = int(rng.integers(1, settings.documents + 1)), round(rng.uniform(), 3)
         sample = n, tau, max(0.001, round(1.0 - rng.uniform(), 3))  # a child's prior has no parameter that is 0
         n, tau, share = sample if number else own
-        tried = settings.model_copy(update={"expand_after": n, "expand_above": tau, "inheritance": share})
-        grid = evaluate(requests, [policy], tried, hierarchical=True)
+        changed = settings.model_copy(update={"expand_after": n, "expand_above": tau, "inheritance": share})
+        grid = evaluate(requests, [policy], changed, hierarchical=True)
         budget = min(settings.budgets)
         flat, tree = (float(grid.value(policy.name, budget, structure=name).mean()) for name in grid.structures)
         trials.append(Trial(n, tau, share, tree, tree - flat))

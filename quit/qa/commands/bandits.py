@@ -121,8 +121,8 @@ def run(
         trees = any((request.parents >= 0).any() for request in requests)
         grid = evaluate(requests, selected, settings.bandits, hierarchical=trees)
         relevance_by_rank = rank_relevance(requests)
-        tried = {"tuned": {"policy": tuned.name, "trials": [trial._asdict() for trial in trials]}} if tuned else {}
-        summary = files.write(grid, out, {**measured.about, **tried, "rank_relevance": relevance_by_rank})
+        tuning = {"tuned": {"policy": tuned.name, "trials": [trial._asdict() for trial in trials]}} if tuned else {}
+        summary = files.write(grid, out, {**measured.about, **tuning, "rank_relevance": relevance_by_rank})
         names = [files.TABLE, files.SUMMARY]
         try:
             for metric in files.CURVES:

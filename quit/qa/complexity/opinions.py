@@ -66,8 +66,8 @@ def own_answers(generator: CachedGenerator, judge: Judge, questions: Sequence[Co
         "cut": sum(reply.finish_reason == "length" for reply in replies),
         "unread_verdicts": verdicts.count(None),
     }
-    asked = "|".join((generator.identity, prompt.identity, f"{ANSWER_TOKENS} tokens"))
-    return Opinion(verdicts, {"answers": asked, "answers_judged_by": judge.identity, "answer_replies": counts})
+    identity = "|".join((generator.identity, prompt.identity, f"{ANSWER_TOKENS} tokens"))
+    return Opinion(verdicts, {"answers": identity, "answers_judged_by": judge.identity, "answer_replies": counts})
 
 
 def opinion_models(models: Models, settings: QaSettings) -> dict[str, Ask]:

@@ -228,7 +228,7 @@ def _finish(
     edges, weights = _mapped(out, len(corpus), neighbours.k)
     # The sample is drawn by a keyed hash of the ids: the same documents whatever their order.
     ids = corpus.all_ids()
-    size = min(neighbours.most_sampled or RECALL_SAMPLE, len(corpus))
+    size = min(neighbours.max_sampled or RECALL_SAMPLE, len(corpus))
     sample = np.sort(np.argsort([draw(identity, RECALL_SEED) for identity in ids], kind="stable")[:size])
     stored = np.array(edges[sample], dtype=np.int64)
     recall = search.recall(sample, np.where(stored == sample[:, None], -1, stored))

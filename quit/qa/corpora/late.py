@@ -109,8 +109,8 @@ class LateSearch:
             others = np.setdiff1d(np.arange(len(self._tokens.lengths)), banned)
             scores = self._maxsim(row, others)
             count = min(self._k, len(others))
-            least = np.sort(scores)[len(scores) - count :].min(initial=np.inf) - 1e-6
-            hits.append(np.isin(others[scores >= least], named).sum() / count if count else 1.0)
+            threshold = np.sort(scores)[len(scores) - count :].min(initial=np.inf) - 1e-6
+            hits.append(np.isin(others[scores >= threshold], named).sum() / count if count else 1.0)
         return float(np.mean(hits)) if hits else 1.0
 
 

@@ -44,7 +44,7 @@ class Neighbours:
 
     ``facts``: what the results depend on; ``first_stages``: those of these settings that they may depend on.
     ``prepare`` encodes what is not encoded yet and returns the search; it raises :class:`quit.errors.InputError` for
-    NaN. ``truth``: what :meth:`Search.recall` compares with; ``most_sampled``: for how many documents at most (None: no
+    NaN. ``truth``: what :meth:`Search.recall` compares with; ``max_sampled``: for how many documents at most (None: no
     bound).
     """
 
@@ -54,7 +54,7 @@ class Neighbours:
     first_stages: Mapping[str, Any]
     prepare: Callable[[], Search]
     truth: str
-    most_sampled: int | None = None
+    max_sampled: int | None = None
 
 
 def make_neighbours(
@@ -127,7 +127,7 @@ class _DeepSearch:
     @property
     def depth(self) -> int:
         """How many documents to search for."""
-        return self.k + (self.excluded.most if self.excluded else 1)
+        return self.k + (self.excluded.max_excluded if self.excluded else 1)
 
     def allowed(self, neighbours: np.ndarray, weights: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the first k neighbours of rows from ``start`` that are not the document itself nor excluded.

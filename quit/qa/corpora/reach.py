@@ -37,12 +37,12 @@ def reach(
     """Return one row per query set: mean nDCG at 10, recall at 10 and at :data:`DEPTH`, after one and two hops, and
     what hops cost. ``kind``: only queries of this type of the source; ``count``: the first so many of each set.
 
-    A row has ``dataset``, ``stage``, ``queries``, ``nDCG@10``, ``recall@10``, ``recall@depth``, ``all@depth`` (the
-    share of queries with every relevant document in the list) and, with a graph, ``recall@depth+1``,
-    ``recall@depth+2``, ``all@depth+1``, ``all@depth+2``, ``pool@depth+1``, ``pool@depth+2`` (mean documents that one
-    and two hops make reachable, the list included) and the control ``recall@same+1``, ``recall@same+2``: the first
-    stage's own recall when its list is as long as those pools. Queries without a relevant document are left out, and of
-    BEIR's data (ArguAna) the document that has the query's own id, as its tools do.
+    A row has ``dataset``, ``stage``, ``queries``, ``nDCG@10``, and of each pool of documents ``recall@``, ``all@`` (the
+    share of queries with every relevant document in it) and ``pool@`` (its mean size). Pools are the first documents of
+    the list, ``10`` and ``depth``; with a graph what one and two hops make reachable from these, the list included,
+    ``depth+1`` and ``depth+2``, and the control ``same+1`` and ``same+2``: the first stage's own lists of that length.
+    Queries without a relevant document are left out, and of BEIR's data (ArguAna) the document that has the query's own
+    id, as its tools do.
     Raises :class:`InputError` where no query is of the ``kind``.
     """
     relevant = corpus.relevant_rows()

@@ -39,7 +39,7 @@ class Exclusions:
         for number, group in enumerate(groups):
             for row in group:
                 self._of[row].append(number)
-        self.most = max((len(self.of(row)) for row in range(documents)), default=0)
+        self.max_excluded = max((len(self.of(row)) for row in range(documents)), default=0)
 
     def of(self, row: int) -> np.ndarray:
         """Return the rows in a group with ``row``, itself among them; empty for a row without a group."""
@@ -149,9 +149,9 @@ class ExactSearch:
                 if not count:
                     hits += 1
                     continue
-                least = torch.topk(scores, count).values[-1] - 1e-6
+                threshold = torch.topk(scores, count).values[-1] - 1e-6
                 columns = torch.from_numpy(columns[columns >= 0].astype(np.int64)).to(self._device)
-                hits += float((scores[columns] >= least).sum().clamp(max=count)) / count
+                hits += float((scores[columns] >= threshold).sum().clamp(max=count)) / count
         return hits / len(rows) if len(rows) else 1.0
 
 

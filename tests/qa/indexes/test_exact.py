@@ -71,7 +71,7 @@ def test_groups_are_left_out_also_overlapping_ones() -> None:
     groups = [list(range(0, 20)), list(range(20, 41)), [5, 50, 51]]
     excluded = Exclusions(groups, 60)
     assert excluded.of(5).tolist() == [*range(20), 50, 51] and excluded.of(59).tolist() == []
-    assert excluded.most == 22
+    assert excluded.max_excluded == 22
 
     def banned(row: int) -> set[int]:
         return set().union(*[set(group) for group in groups if row in group])
