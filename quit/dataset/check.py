@@ -148,7 +148,7 @@ class _Chunk:
         """Yield the rows of a table whose columns are not names of their sets, or not what they follow from."""
         both_known = ' AND "{0}" IS NOT NULL AND "expected {0}" IS NOT NULL' if self.files.imported else ""
         rules = [
-            (SCHEMA, column.name, f'"{column.name}" NOT IN {column.values}', "NULL")
+            (SCHEMA, column.name, f'"{column.name}" NOT IN ({", ".join(map(repr, column.values))})', "NULL")
             for column in table.columns
             if column.values
         ]

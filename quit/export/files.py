@@ -74,13 +74,6 @@ class Publication:
     overwrite: bool = False
     renew: bool = False
 
-    def check(self, formats: Sequence[str]) -> None:
-        """Refuse targets that must not be replaced, before anything is written. Raises as
-        :func:`quit.export.formats.export`."""
-        for name in formats:
-            restore(self.out / name)
-            self._check_target(self.out / name)
-
     def write(
         self,
         formats: Sequence[str],
@@ -89,8 +82,12 @@ class Publication:
     ) -> list[Manifest]:
         """Write each format that can be written: ``write`` gets its name and folder and returns the manifest's facts.
 
-        Raises ``WorkspaceError`` when the disk refuses, and what ``write`` raises; both say what was written.
+        Raises ``SettingsError`` for a target that must not be replaced, before anything is written;
+        ``WorkspaceError`` when the disk refuses, and what ``write`` raises: both say what was written.
         """
+        for name in formats:
+            restore(self.out / name)
+            self._check_target(self.out / name)
         manifests: list[Manifest] = []
         refused: dict[str, QuitError] = {}
         for name in formats:

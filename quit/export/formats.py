@@ -109,7 +109,6 @@ def export(
     options = Options(**fields)
     names = check_request(formats, options)
     publication = Publication(Path(out), dataset.fingerprint, dataset.embedded, overwrite, renew)
-    publication.check(names)
 
     def write(name: str, folder: ExportFolder) -> FormatFacts:
         _check_labels(dataset, FORMATS[name])

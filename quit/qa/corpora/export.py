@@ -30,7 +30,6 @@ def export_corpus(corpus: BuiltCorpus, formats: Sequence[str], out: Path, *, ove
     """
     names = requested_formats(formats, FORMATS)
     publication = Publication(out, corpus.identity, overwrite=overwrite)
-    publication.check(names)
 
     def write(name: str, folder: ExportFolder) -> dict[str, Any]:
         about = {key: corpus.manifest[key] for key in ("counts", "datasets", "sources")}
