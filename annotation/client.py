@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import httpx
 
 from quit.annotation.server import stored_account
-from quit.common.endpoints import UNTRUSTED, is_local, secret_of
+from quit.common.endpoints import UNTRUSTED, address, is_local, secret_of, secrets_in
 from quit.common.extras import importing
 from quit.common.retries import with_retries
 from quit.errors import InputError, ServerError, SettingsError
@@ -180,6 +180,8 @@ def connect(workspace: Path, settings: Review, url: str | None = None) -> Server
         url = account.url
     if not url.startswith(("http://", "https://")):
         raise SettingsError(f"--url {url!r} is not an address. Write it as https://labels.example.org.")
+    if secrets_in(url):  # it is kept with the project
+        raise SettingsError(f"--url {address(url)} holds a password or a key. Set {TOKEN} to your token instead.")
     token = account.token if local and account else secret_of(TOKEN)
     if not token:
         raise SettingsError(f"{url} needs a token. Copy one from {url}/user/account and set the variable {TOKEN}.")

@@ -135,6 +135,9 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("LABEL_STUDIO_API_KEY", raising=False)
     with pytest.raises(SettingsError, match="quit review serve"):
         connect(tmp_path, QUICK)
+    for secret in ("http://me:password@127.0.0.1:9", "http://127.0.0.1:9?token=abcdef"):
+        with pytest.raises(SettingsError, match="http://127.0.0.1:9 holds a password or a key"):
+            connect(tmp_path, QUICK, secret)
     with pytest.raises(SettingsError, match="is not an address"):
         connect(tmp_path, QUICK, "labels.example.org")
     with pytest.raises(SettingsError, match="LABEL_STUDIO_API_KEY"):
