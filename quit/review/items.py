@@ -28,6 +28,28 @@ Audit = Mapping[str, Set[str]]
 """Question id -> the keys of the answers that the audit needs."""
 _Second = dict[tuple[str, str], list[tuple[bool | None, float | None]]]
 """Question id and answer's key -> verdict and probability of each other judge."""
+_ANSWERS = """
+    WITH counted AS (
+        SELECT a.question_id, d.answer_key, d.answer, a.reader, count(*) AS given, a.permutation
+        FROM answers a SEMI JOIN asked USING (question_id)
+        JOIN distinct_answers d USING (question_id, reader, number)
+        WHERE d.answer_key <> '' AND d.answer <> 'NO ANSWER'
+        GROUP BY ALL
+    ), forms AS (
+        SELECT question_id, answer_key, list(answer ORDER BY given DESC, answer) AS forms
+        FROM (SELECT question_id, answer_key, answer, sum(given) AS given FROM counted GROUP BY ALL)
+        GROUP BY ALL
+    ), totals AS (
+        SELECT question_id, answer_key, count(DISTINCT permutation) AS passages,
+               list(DISTINCT reader ORDER BY reader) AS readers
+        FROM counted GROUP BY ALL
+    )
+    SELECT t.*, f.forms, v.correct, v.probability FROM totals t JOIN forms f USING (question_id, answer_key)
+    LEFT JOIN the_verdicts v USING (question_id, answer_key)
+    ORDER BY question_id, passages DESC, answer_key
+"""
+"""Each distinct answer to the questions ``asked``: how many passages readers gave it from, their names, its forms and the
+judge's verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,28 +110,7 @@ def review_items(
             f"""CREATE TEMP TABLE asked AS SELECT question_id, split FROM the_splits
                 WHERE split IN ({splits}) OR question_id IN (SELECT question_id FROM controls)"""
         )
-        answers = connection.sql(
-            """
-            WITH counted AS (
-                SELECT a.question_id, d.answer_key, d.answer, a.reader, count(*) AS given, a.permutation
-                FROM answers a SEMI JOIN asked USING (question_id)
-                JOIN distinct_answers d USING (question_id, reader, number)
-                WHERE d.answer_key <> '' AND d.answer <> 'NO ANSWER'
-                GROUP BY ALL
-            ), forms AS (
-                SELECT question_id, answer_key, list(answer ORDER BY given DESC, answer) AS forms
-                FROM (SELECT question_id, answer_key, answer, sum(given) AS given FROM counted GROUP BY ALL)
-                GROUP BY ALL
-            ), totals AS (
-                SELECT question_id, answer_key, count(DISTINCT permutation) AS passages,
-                       list(DISTINCT reader ORDER BY reader) AS readers
-                FROM counted GROUP BY ALL
-            )
-            SELECT t.*, f.forms, v.correct, v.probability FROM totals t JOIN forms f USING (question_id, answer_key)
-            LEFT JOIN the_verdicts v USING (question_id, answer_key)
-            ORDER BY question_id, passages DESC, answer_key
-            """
-        ).to_arrow_table()
+        answers = connection.sql(_ANSWERS).to_arrow_table()
         questions = connection.sql(
             "SELECT question_id, split, question, answers FROM asked JOIN questions USING (question_id) "
             "ORDER BY question_id"

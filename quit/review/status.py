@@ -13,7 +13,7 @@ from quit.engine.questions import decision_counts, fitting_rows
 from quit.engine.workspace import Workspace
 from quit.review.apply import Changes, change_counts
 from quit.review.audit import AuditFigures, audit_figures
-from quit.review.controls import ControlScore, control_scores, controls_of
+from quit.review.controls import Controls, ControlScore, control_scores, controls_of
 from quit.review.figures import AnswerAgreement, FlagRow, KindRow, agreement, flags, kinds
 from quit.review.people import absent_people, without_absent
 from quit.review.store import ReviewStore
@@ -105,32 +105,11 @@ def review_status(workspace: Workspace, settings: Review) -> ReviewStatus:
     live = fitting_rows(workspace, every)
     decisions = decide(live, settings)
     controls = controls_of(settings)
-    headers = annotations_of(live)
-    fits = pc.is_in(every["review_id"], live["review_id"].combine_chunks())
-    set_aside = every.filter(pc.invert(fits))
-    ids = set_aside["question_id"].unique().to_pylist()
-    changed_questions = workspace.read("questions", columns=["question_id"], question_ids=ids)
-    seconds = grouped((name, value or 0.0) for name, value in tuples(headers, "annotator", "lead_seconds"))
-    project, sync = store.project, store.sync
-    tasks = project.get("tasks", ())
+    seconds = grouped((name, value or 0.0) for name, value in tuples(annotations_of(live), "annotator", "lead_seconds"))
     decided, undecided = decision_counts(workspace, decisions, settings)
     return {
-        "project": {
-            "id": project.get("id"),
-            "url": project.get("url"),
-            "tasks": len(tasks) or sync.get("tasks", 0),
-            "controls": len(controls.questions & {*tasks}) if controls else 0,
-            "done": sync.get("done", 0) if sync.get("project") == [project.get("key"), project.get("id")] else 0,
-        },
-        "reviews": {
-            "pulls": len(store.parts),
-            "rows": len(reviews),
-            "annotations": len(headers),
-            "questions": len(headers["question_id"].unique()),
-            "set_aside": len(set_aside["review_id"].unique()),
-            "set_aside_questions": sorted(changed_questions["question_id"].to_pylist()),
-            "set_aside_flags": len(every.filter(fits)) - len(live),
-        },
+        "project": _project(store, controls),
+        "reviews": _counts(workspace, store, reviews, every, live),
         "annotators": [
             {"annotator": name, "questions": len(values), "seconds": sum_in_order(values)}
             for name, values in sorted(seconds.items())
@@ -149,8 +128,40 @@ def review_status(workspace: Workspace, settings: Review) -> ReviewStatus:
             "waiting": len(set(store.parts) - set(store.applied)) if store.applied else len(store.parts),
             **change_counts(workspace),
         },
-        "problems": [*(sync.get("problems") or ()), *absent_people(settings, {*seconds})],
+        "problems": [*(store.sync.get("problems") or ()), *absent_people(settings, {*seconds})],
         **audit_figures(workspace, settings, live),
+    }
+
+
+def _project(store: ReviewStore, controls: Controls | None) -> ProjectStatus:
+    project, sync = store.project, store.sync
+    tasks = project.get("tasks", ())
+    return {
+        "id": project.get("id"),
+        "url": project.get("url"),
+        "tasks": len(tasks) or sync.get("tasks", 0),
+        "controls": len(controls.questions & {*tasks}) if controls else 0,
+        "done": sync.get("done", 0) if sync.get("project") == [project.get("key"), project.get("id")] else 0,
+    }
+
+
+def _counts(
+    workspace: Workspace, store: ReviewStore, reviews: pa.Table, every: pa.Table, live: pa.Table
+) -> ReviewCounts:
+    """Return what was pulled; ``every``: rows of ``reviews`` that would count; ``live``: of these, those that fit."""
+    headers = annotations_of(live)
+    fits = pc.is_in(every["review_id"], live["review_id"].combine_chunks())
+    set_aside = every.filter(pc.invert(fits))
+    ids = set_aside["question_id"].unique().to_pylist()
+    changed_questions = workspace.read("questions", columns=["question_id"], question_ids=ids)
+    return {
+        "pulls": len(store.parts),
+        "rows": len(reviews),
+        "annotations": len(headers),
+        "questions": len(headers["question_id"].unique()),
+        "set_aside": len(set_aside["review_id"].unique()),
+        "set_aside_questions": sorted(changed_questions["question_id"].to_pylist()),
+        "set_aside_flags": len(every.filter(fits)) - len(live),
     }
 
 
