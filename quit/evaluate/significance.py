@@ -22,7 +22,7 @@ _AT_ONCE = 1_000
 class Comparison:
     """System a against b: mean difference a - b, its interval, two-sided p values (``holm``: corrected).
 
-    ``p_t`` is None where there is no t: all questions differ by the same amount, or there is one question.
+    ``p_t`` is None where there is no t: all questions differ by the same amount other than 0.
     """
 
     difference: float

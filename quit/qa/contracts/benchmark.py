@@ -94,7 +94,7 @@ COMPARISONS = TableContract(
         Nullable(
             "p_t",
             REAL,
-            "Two-sided p of the paired t test; null for one question, and where all differ by the same amount.",
+            "Two-sided p of the paired t test; null where all questions differ by the same amount other than 0.",
         ),
         Column(
             "p_holm", REAL, "p_randomisation after Holm's correction for all comparisons of this corpus and metric."
