@@ -29,7 +29,8 @@ RetrieverOption = Annotated[
 RerankerOption = Annotated[
     list[str] | None,
     typer.Option(
-        help="late, cross-encoder:MODEL, monot5:MODEL, upr:MODEL, listwise:NAME or a plugin. Repeat for several."
+        help="late, cross-encoder:MODEL, monot5:MODEL, rankt5:MODEL, upr:MODEL, listwise:NAME or a plugin. Repeat for "
+        "several."
     ),
 ]
 ReaderOption = Annotated[

@@ -13,6 +13,7 @@ from quit.qa.benchmark import plugins
 from quit.qa.benchmark.benchmark import BenchmarkRequest, run_benchmark
 from quit.qa.settings import load
 from tests.answers import Reads
+from tests.rows import write_lines
 
 QUICK = ["benchmark.resamples=200"]
 
@@ -81,6 +82,19 @@ def test_another_run_leaves_its_own_run_files_and_without_bounds_no_oracle(run, 
     assert [path.name for path in (tmp_path / "out" / "runs").iterdir()] == ["release-bm25.run"]
     assert {*results["retriever"].to_pylist()} == {"bm25"} and {*results["reranker"].to_pylist()} == {""}
     assert "any" not in results["strategy"].to_pylist()
+
+
+def test_another_corpus_has_hits_at_label_2_and_its_own_facts(run, tmp_path: Path) -> None:
+    texts = ["Lima is the capital of Peru.", "Bread is baked."]
+    corpus = write_lines(tmp_path / "wiki.jsonl", ({"id": str(at), "text": text} for at, text in enumerate(texts)))
+    rows = run(corpora=(corpus,), bounds=False, readers=()).results.to_pylist()
+    beside = {row["metric"]: row["value"] for row in rows if row["corpus"] == "wiki"}
+    assert all(name.startswith(("Hit(rel=2)@", "MRR(rel=2)@")) for name in beside) and beside["Hit(rel=2)@10"] > 0
+    described = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert described["runs"] == {"release-bm25.run": "release: bm25", "wiki-bm25.run": "wiki: bm25"}
+    facts = described["facts"]
+    assert facts["other corpora"].startswith("wiki; retrieved passages labelled by minilm-vector, ")
+    assert facts["mean words of a passage"].endswith(", wiki 4.50") and facts["passages"] == "12"
 
 
 def test_metrics_deeper_than_retrievers_look_are_named(run, notes: list[str]) -> None:
