@@ -48,8 +48,8 @@ _ANSWERS = """
     LEFT JOIN the_verdicts v USING (question_id, answer_key)
     ORDER BY question_id, passages DESC, answer_key
 """
-"""Each distinct answer to the questions ``asked``: how many passages readers gave it from, their names, its forms and the
-judge's verdict."""
+"""Each distinct answer to the questions ``asked``: how many passages readers gave it from, their names, its forms and
+the judge's verdict."""
 
 
 @dataclass(frozen=True, slots=True)
