@@ -276,17 +276,24 @@ def reader(source: SourceRef, name: str, models: Models) -> Figures:
     background = [hint.text for question in questions for hint in question.hints]
     # Every question gets a guess here: how often a reader would rather say NO ANSWER is counted separately.
     pool = AnswerPool.build(entries, background)
-    guesser = embedded_reader(name, models.encoder, pool, no_answer_margin=0.0, thin_evidence=0.0)
+    guess = {"no_answer_margin": 0.0, "thin_evidence": 0.0}
+    of_pool = embedded_reader(name, models.encoder, pool, **guess)
     careful = embedded_reader(name, models.encoder, pool)
+    of_candidates = [
+        embedded_reader(name, models.encoder, AnswerPool.build(entries, pool.background), **guess)
+        for entries in ([(answer, None, None) for answer in (*row.candidates, *row.answers[:1])] for row in questions)
+    ]
     figures: Figures = {"reader": name, "n": len(questions)}
     for closed in ("candidates", "pool"):
         for shown in ("with_hints", "question_only"):
             prompts = []
             for question, (coarse, fine) in zip(questions, types, strict=True):
                 best = _best_hints(question) if shown == "with_hints" else ()
-                choices = (*question.candidates, *question.answers[:1]) if closed == "candidates" else None
-                prompts.append(Prompt(question.record_id, question.question, best, coarse, fine, choices))
-            replies = guesser.answer(prompts)
+                prompts.append(Prompt(question.record_id, question.question, best, coarse, fine))
+            if closed == "pool":
+                replies = of_pool.answer(prompts)
+            else:
+                replies = [each.answer([prompt])[0] for each, prompt in zip(of_candidates, prompts, strict=True)]
             right = [exact_match(reply.answer, row.answers) for row, reply in zip(questions, replies, strict=True)]
             figures[f"{closed}_{shown}"] = float(np.mean(right))
             if closed == "pool":

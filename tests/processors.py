@@ -22,7 +22,7 @@ from quit.models.minilm.encoder import MiniLM
 from quit.models.minilm.layers import Body
 from quit.models.protocols import HintSet, Pair, Prompt
 from quit.models.question_type import QuestionTypeClassifier
-from quit.models.readers.embedded import AnswerSet, embedded_reader
+from quit.models.readers.embedded import embedded_reader
 from quit.models.readers.methods import EMBEDDED_READERS
 from quit.models.readers.pool import AnswerPool
 from quit.qa.indexes.scorers import LateScorer
@@ -77,7 +77,7 @@ def _results(lines: list[str], most_hints: int, most_words: int, others: int) ->
     prompts = [Prompt("q", questions[0], tuple(hints[:count])) for count in range(1, 6)]
     for name in EMBEDDED_READERS:
         reader = embedded_reader(name, encoder, pool)
-        scores = reader.score_parts([questions[0], *hints[:5]], AnswerSet(pool.answers, pool.rows(None, None)))
+        scores = reader.score_parts([questions[0], *hints[:5]], pool.rows(None, None))
         replies = reader.answer(prompts)
         yield name, np.concatenate([np.stack(scores).ravel().view(np.uint8), _bytes([reply.raw for reply in replies])])
     complexity = RetrievalComplexity.over_hints(hints, encoder, Difficulty())

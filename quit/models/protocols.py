@@ -72,8 +72,7 @@ class Equivalence(Protocol):
 class Prompt:
     """The input of a reader: a question, and the hints of a passage in reading order (none in the parametric probe).
 
-    ``coarse`` and ``fine`` are the question's type, as the sources write it. ``choices``, where given, closes the set
-    of answers to these (multiple choice, used by ``benchmarks/instruments.py``).
+    ``coarse`` and ``fine`` are the question's type, as the sources write it.
     """
 
     question_id: str
@@ -81,7 +80,6 @@ class Prompt:
     hints: tuple[str, ...] = ()
     coarse: str | None = None
     fine: str | None = None
-    choices: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

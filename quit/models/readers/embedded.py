@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -19,12 +19,9 @@ import numpy as np
 
 from quit.common.arithmetic import on_grid, products
 from quit.common.rows import grouped
-from quit.errors import InputError
-from quit.models.answer_vectors import template_vectors, token_vectors
 from quit.models.protocols import NO_ANSWER, Encoder, Prompt, Reply
 from quit.models.readers.methods import Late, Method, embedded_method
 from quit.models.readers.pool import AnswerPool
-from quit.text.answers import answer_key
 from quit.text.names import names_in
 from quit.text.tokens import STOP_WORDS, words
 
@@ -35,20 +32,11 @@ ANSWERS_AT_ONCE = 2000
 
 
 class Key(NamedTuple):
-    """What prompts that share their answers and scores have in common: question, its types and its choices."""
+    """What prompts that share their answers and scores have in common: a question and its type."""
 
     question: str
     coarse: str | None
     fine: str | None
-    choices: tuple[str, ...] | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AnswerSet:
-    """The answers a question is scored against: surfaces, and their rows in the pool (None for choices)."""
-
-    surfaces: tuple[str, ...]
-    rows: np.ndarray | None
 
 
 class EmbeddedReader:
@@ -68,16 +56,12 @@ class EmbeddedReader:
 
     def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
         """Return one reply per prompt, in order. ``sample`` is ignored: the same prompt always gets the same reply."""
-        groups = grouped(
-            (Key(prompt.question, prompt.coarse, prompt.fine, prompt.choices), row)
-            for row, prompt in enumerate(prompts)
-        )
+        groups = grouped((Key(prompt.question, prompt.coarse, prompt.fine), row) for row, prompt in enumerate(prompts))
         replies: list[Reply | None] = [None] * len(prompts)
         keys = list(groups)
         for start in range(0, len(keys), QUESTIONS_AT_ONCE):
             part = keys[start : start + QUESTIONS_AT_ONCE]
             self._warm([text for key in part for text in _parts(key, [prompts[row].hints for row in groups[key]])])
-            self._choice_vectors([choice for key in part if key.choices for choice in self._answers(key).surfaces])
             for key in part:
                 passages = [prompts[row].hints for row in groups[key]]
                 for row, reply in zip(groups[key], self._replies(key, passages), strict=True):
@@ -93,12 +77,12 @@ class EmbeddedReader:
     def _names(self, text: str) -> list[str]:
         return [] if self.method.names is None else names_in(text)
 
-    def score_parts(self, texts: Sequence[str], answers: AnswerSet) -> list[np.ndarray]:
-        """Return how well each answer goes with each part, shapes (answers,), float32.
+    def score_parts(self, texts: Sequence[str], rows: np.ndarray) -> list[np.ndarray]:
+        """Return how well each answer at ``rows`` of the pool goes with each part, shapes (answers,), float32.
 
         A part's scores depend on its text and the answers alone, bit for bit.
         """
-        method, vectors = self.method, self._answer_vectors(answers)
+        method, vectors = self.method, self.pool.vectors(self.encoder, self.method.templates)[rows]
         usual = None if method.contrast is None else products(vectors, self.pool.background_mean(self.encoder))
         scores = []
         for text in texts:
@@ -113,19 +97,15 @@ class EmbeddedReader:
                 relative = np.float32(1 - softmax.doubt) * (weight / weight.sum()) * np.float32(len(score))
                 score = np.log(relative + np.float32(softmax.doubt))
             scores.append(score)
-        return scores if method.late is None else self._late(method.late, scores, texts, answers)
+        return scores if method.late is None else self._late(method.late, scores, texts, rows)
 
     def _late(
-        self, late: Late, scores: Sequence[np.ndarray], texts: Sequence[str], answers: AnswerSet
+        self, late: Late, scores: Sequence[np.ndarray], texts: Sequence[str], rows: np.ndarray
     ) -> list[np.ndarray]:
         """Return ``late.whole`` times the scores, plus the mean of each answer token's best cosine with a token of
         the part and the mean of the reverse."""
         scores = [np.float32(late.whole) * score for score in scores]
-        if answers.rows is None:
-            tokens = token_vectors(self.encoder, answers.surfaces, late.longest)
-            flat, starts, rows = np.concatenate(tokens), np.cumsum([0, *map(len, tokens)]), np.arange(len(tokens))
-        else:
-            (flat, starts), rows = self.pool.tokens(self.encoder, late.longest), answers.rows
+        flat, starts = self.pool.tokens(self.encoder, late.longest)
         of_parts = self.encoder.encode_tokens(texts)
         ends = np.cumsum([len(of_part) for of_part in of_parts])
         for start in range(0, len(rows), ANSWERS_AT_ONCE):
@@ -142,35 +122,12 @@ class EmbeddedReader:
                 score[start : start + ANSWERS_AT_ONCE] += of_tokens + coverage
         return scores
 
-    def _answer_vectors(self, answers: AnswerSet) -> np.ndarray:
-        """Return one unit vector per answer, shape (answers, dimension), float32."""
-        if answers.rows is None:
-            return self._choice_vectors(answers.surfaces)
-        return self.pool.vectors(self.encoder, self.method.templates)[answers.rows]
-
-    def _choice_vectors(self, choices: Sequence[str]) -> np.ndarray:
-        return template_vectors(self.encoder, choices, self.method.templates)
-
-    def _answers(self, key: Key) -> AnswerSet:
-        if key.choices is None:
-            rows = self.pool.rows(key.coarse, key.fine)
-            return AnswerSet(tuple(self.pool.answers[row] for row in rows), rows)
-        surfaces: dict[str, str] = {}
-        for choice in key.choices:
-            form = answer_key(choice)
-            surfaces[form] = min(choice, surfaces.get(form, choice))
-        surfaces.pop("", None)
-        if not surfaces:
-            raise InputError(f"The question {key.question!r} has no choice to pick from: expected at least one answer.")
-        return AnswerSet(tuple(surfaces[form] for form in sorted(surfaces)), None)
-
     def _replies(self, key: Key, passages: Sequence[tuple[str, ...]]) -> list[Reply]:
-        answers = self._answers(key)
+        rows = self.pool.rows(key.coarse, key.fine)
         question, *hints = _parts(key, passages)
         column = {hint: index + 1 for index, hint in enumerate(hints)}
-        scores = np.stack(self.score_parts((question, *hints), answers))
-        names = _AnswerWords(answers.surfaces) if answers.rows is None else self._pool_words
-        shares = np.stack([names.share_in(text, answers.rows) for text in (question, *hints)])
+        scores = np.stack(self.score_parts((question, *hints), rows))
+        shares = np.stack([self._pool_words.share_in(text)[rows] for text in (question, *hints)])
         penalties = np.float32(self.method.named_penalty) * shares**2
         columns_of = [tuple(column[hint] for hint in passage) for passage in passages]
         replies: dict[tuple[int, ...], Reply] = {}
@@ -178,7 +135,7 @@ class EmbeddedReader:
             # An answer is set back by the part that names most of it.
             highest = {part: penalties[[0, *part]].max(axis=0) for part in {frozenset(each) for each in columns}}
             totals = totals - np.stack([highest[frozenset(each)] for each in columns])
-            replies.update(zip(columns, self._chosen(totals, answers, len(columns[0]), key), strict=True))
+            replies.update(zip(columns, self._chosen(totals, rows, len(columns[0])), strict=True))
         return [replies[columns] for columns in columns_of]
 
     def _totals(
@@ -211,11 +168,11 @@ class EmbeddedReader:
         """Return the relative weights of a passage's hints in reading order, shape (hints,), float32, first 1."""
         return (self.method.position_decay ** np.arange(hints, dtype=np.float64)).astype(np.float32)
 
-    def _chosen(self, scores: np.ndarray, answers: AnswerSet, hints: int, key: Key) -> Iterator[Reply]:
+    def _chosen(self, scores: np.ndarray, rows: np.ndarray, hints: int) -> Iterator[Reply]:
         """Yield the reply to each passage; ``scores``: shape (passages, answers); ``hints``: of each passage."""
         best = scores.argmax(axis=1)
-        surfaces = [answers.surfaces[row] for row in best.tolist()]
-        if key.choices is not None or len(answers.surfaces) == 1:
+        surfaces = [self.pool.answers[row] for row in rows[best].tolist()]
+        if len(rows) == 1:
             yield from (Reply(raw=answer, answer=answer) for answer in surfaces)
             return
         least = self.method.no_answer_margin + self.method.thin_evidence * max(0, 5 - hints)
@@ -269,16 +226,12 @@ class _AnswerWords:
             for word in content:
                 self._answers_with.setdefault(word, []).append(row)
 
-    def share_in(self, text: str, rows: np.ndarray | None = None) -> np.ndarray:
-        """Return the share of each answer's content words that ``text`` names, shape (answers,), float32.
-
-        ``rows``: the answers wanted, in order (None: all).
-        """
+    def share_in(self, text: str) -> np.ndarray:
+        """Return the share of each answer's content words that ``text`` names, shape (answers,), float32."""
         counts = np.zeros(self._count, dtype=np.float32)
         for word in content_words(text):
             counts[self._answers_with.get(word, [])] += 1
-        share = counts / self._lengths
-        return share if rows is None else share[rows]
+        return counts / self._lengths
 
 
 def _parts(key: Key, passages: Sequence[tuple[str, ...]]) -> list[str]:

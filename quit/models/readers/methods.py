@@ -50,8 +50,7 @@ class Method:
     squared share of its words found there. Hints do not leak answers, and an embedding likes repeated words too well.
 
     ``no_answer_margin``: the reply is NO ANSWER when the best score leads the runner-up's by less, in standard
-    deviations of the scores. ``thin_evidence`` adds to that margin for each hint short of five. A closed choice is
-    always answered.
+    deviations of the scores. ``thin_evidence`` adds to that margin for each hint short of five.
 
     ``templates``: an answer's vector is the mean over these sentences.
 
