@@ -5,22 +5,20 @@ What gives an answer away is found by :mod:`quit.stages.leaks.find`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from quit import contracts
 from quit.common.cache import ContentStore, leak_store
-from quit.common.rows import Row, grouped
+from quit.common.rows import tuples
 from quit.models.protocols import Encoder, Equivalence
 from quit.settings import Leakage
 from quit.stages.stage import Context, Tables, stage
 
 if TYPE_CHECKING:
-    from quit.stages.leaks.find import Finding, LeakItem
+    from quit.stages.leaks.find import Finding
 
 
 @stage(
@@ -67,23 +65,21 @@ def filter_leaks(
     go, and the question only when fewer than ``keep`` remain. ``given``: hints are passages, which may contain an
     answer (as whole words: findings say so), and all stay.
     """
-    from quit.stages.leaks.find import overrides_by_hint
+    from quit.stages.leaks.find import leak_items, overrides_by_hint
     from quit.stages.leaks.kept import cached_leaks_of
 
     if given:
         settings = settings.model_copy(update={"method": "full", "contained": False})
-    rows, by_question = questions.to_pylist(), grouped((hint["question_id"], hint) for hint in hints.to_pylist())
-    items = _items(rows, by_question, overrides_by_hint(overrides, hints))
-    findings = chain.from_iterable(cached_leaks_of(items, equivalence, encoder, settings, store))
-    findings_of = dict(zip((hint_id for item in items for hint_id in item.hint_ids), findings, strict=True))
+    texts = tuples(questions, "question_id", "question", "answers")
+    items = leak_items(texts, hints, overrides_by_hint(overrides, hints))
+    findings = cached_leaks_of(items, equivalence, encoder, settings, store)
     finding_rows, usable, rejects = [], [], []
-    for question in rows:
-        own_hints = by_question.get(question["question_id"], [])
+    for question, item, findings_by_hint in zip(questions.to_pylist(), items, findings, strict=True):
         leaking: dict[str, Finding] = {}
-        for hint_id in (hint["hint_id"] for hint in own_hints):
+        for hint_id, leaks in zip(item.hint_ids, findings_by_hint, strict=True):
             place = {"hint_id": hint_id, "question_id": question["question_id"]}
-            finding_rows += [place | asdict(leak) for leak in findings_of[hint_id]]
-            standing = [leak for leak in findings_of[hint_id] if not leak.overridden]
+            finding_rows += [place | asdict(leak) for leak in leaks]
+            standing = [leak for leak in leaks if not leak.overridden]
             if standing and not given:
                 leaking[hint_id] = standing[0]
         identity = {"stage": "filter", "question_id": question["question_id"], "source": question["source"]}
@@ -92,31 +88,16 @@ def filter_leaks(
                 {**identity, "kind": "hint", "reason": "answer_leak", "detail": leak.words, "hint_id": hint_id}
                 for hint_id, leak in leaking.items()
             ]
-        if leaking and (settings.mode == "question" or len(own_hints) - len(leaking) < keep):
+        if leaking and (settings.mode == "question" or len(item.hints) - len(leaking) < keep):
             hint_id, leak = next(iter(leaking.items()))
-            detail = f"{len(leaking)} of {len(own_hints)} hints leak; {hint_id}: {leak.words}"
+            detail = f"{len(leaking)} of {len(item.hints)} hints leak; {hint_id}: {leak.words}"
             reason = "answer_leak" if settings.mode == "question" else "too_few_hints_left"
             rejects.append({**identity, "kind": "question", "reason": reason, "detail": detail})
         else:
-            usable += [hint for hint in own_hints if hint["hint_id"] not in leaking]
+            clean = (hint_id for hint_id in item.hint_ids if hint_id not in leaking)
+            usable += [{"hint_id": hint_id, "question_id": question["question_id"]} for hint_id in clean]
     return {
         "leak_findings": contracts.table("leak_findings").from_rows(finding_rows),
         "usable_hints": contracts.table("usable_hints").from_rows(usable),
         "rejects": contracts.table("rejects").from_rows(rejects),
     }
-
-
-def _items(
-    questions: Sequence[Row], by_question: Mapping[str, Sequence[Row]], overrides: Mapping[str, bool]
-) -> list[LeakItem]:
-    """Return each question to check, with the overrides of its hints (hint id -> whether it leaks)."""
-    from quit.stages.leaks.find import LeakItem
-
-    items = []
-    for question in questions:
-        hints = by_question.get(question["question_id"], ())
-        hint_ids, texts = [hint["hint_id"] for hint in hints], [hint["hint"] for hint in hints]
-        items.append(
-            LeakItem(question["question"], question["answers"], texts, [*map(overrides.get, hint_ids)], hint_ids)
-        )
-    return items

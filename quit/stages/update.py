@@ -241,16 +241,11 @@ def _leaks(
     tables: LabelTables, check: Mapping[str, Sequence[str]], leaks: LeakCheck
 ) -> Iterable[tuple[str, str, Finding]]:
     """Yield (question id, hint id, finding) for the answers to ``check``, question by question."""
-    from quit.stages.leaks.find import LeakItem
+    from quit.stages.leaks.find import leak_items
 
     rows = tables.ranked_hints.filter(tables.ranked_hints.column("selected"))
-    ids_of: dict[str, list[str]] = grouped(tuples(rows, "question_id", "hint_id"))
-    hints_of: dict[str, list[str]] = grouped(tuples(rows, "question_id", "hint"))
     texts = dict(tuples(tables.questions, "question_id", "question"))
-    items = [
-        LeakItem(texts[question], answers, hints_of.get(question, []), hint_ids=ids_of.get(question, []))
-        for question, answers in check.items()
-    ]
+    items = leak_items(((question, texts[question], answers) for question, answers in check.items()), rows, {})
     for question, item, findings in zip(check, items, leaks(items), strict=True):
         for hint, these in zip(item.hint_ids, findings, strict=True):
             for leak in these:

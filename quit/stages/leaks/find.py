@@ -8,7 +8,7 @@ probability and rule, so that a person can see why, and overrule it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from quit.common.arithmetic import products
-from quit.common.rows import tuples
+from quit.common.rows import grouped, tuples
 from quit.models.protocols import Encoder, Equivalence, Pair
 from quit.settings import Leakage
 from quit.stages.leaks import RULES_IDENTITY, WORDS_IDENTITY
@@ -94,6 +94,20 @@ class LeakItem:
     def rulings(self) -> Sequence[bool | None]:
         """Return the override of each hint."""
         return self.overrides or [None] * len(self.hints)
+
+
+def leak_items(
+    questions: Iterable[tuple[str, str, Sequence[str]]], hints: pa.Table, overrides: Mapping[str, bool]
+) -> list[LeakItem]:
+    """Return an item for each of some questions (id, question, answers). ``hints``: columns question_id, hint_id,
+    hint; ``overrides``: of :func:`overrides_by_hint`."""
+    rows = tuples(hints, "question_id", "hint_id", "hint")
+    hints_of = grouped((question_id, (hint_id, hint)) for question_id, hint_id, hint in rows)
+    items = []
+    for question_id, question, answers in questions:
+        texts = dict(hints_of.get(question_id, ()))
+        items.append(LeakItem(question, answers, [*texts.values()], [*map(overrides.get, texts)], [*texts]))
+    return items
 
 
 def find_leaks(
