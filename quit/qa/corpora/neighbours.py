@@ -70,10 +70,8 @@ def make_neighbours(
     facts: dict[str, Any] = {"encoder": encoder, "cross_question_only": settings.cross_question_only}
     if kind in ("bm25", "sparse"):
         bm25 = {"k1": stages.bm25_k1, "b": stages.bm25_b}
-        facts |= {
-            "method": "first stage",
-            **(bm25 if kind == "bm25" else {"identity": encoder_identity(encoder, stages)}),
-        }
+        facts["method"] = "first stage"
+        facts |= bm25 if kind == "bm25" else {"identity": encoder_identity(encoder, stages)}
 
         def by_documents() -> Search:
             stage = build_first_stage(corpus, encoder, out / "index", stages)

@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -125,26 +126,24 @@ def _item(item_id: str, paper: Mapping[str, Any], values: Mapping[str, Any]) -> 
         heads, *lines = csv.reader(file)
     words, count = {**paper["words"], **values.get("words", {})}, values.get("labels", 1)
 
+    def name(head: str, label: str) -> dict[str, str]:
+        return {head.lower(): label} if head.lower() in paper.get("keys", ()) else {}
+
     def row(labels: list[str], cells: list[str]) -> Row:
         of_all = words.get(BETWEEN.join(labels))
-        of_each = [words.get(label, _name(head, label)) for head, label in zip(heads, labels, strict=False)]
+        of_each = [words.get(label, name(head, label)) for head, label in zip(heads, labels, strict=False)]
         meanings = [values.get("where", {}), *([of_all] if of_all else of_each)]
         why = next((text for text in (values.get("why"), *meanings) if isinstance(text, str)), "")
         return Row(tuple(labels), tuple(cells), () if why else _selector(meanings), why)
-
-    def _name(head: str, label: str) -> dict[str, str]:
-        return {head.lower(): label} if head.lower() in paper.get("keys", ()) else {}
 
     rows = tuple(row(line[:count], line[count:]) for line in lines)
     where = () if lines else (values.get("where", {}),)
     columns = tuple(
         _selector([*where, *(words.get(part, {}) for part in head.split(BETWEEN))]) for head in heads[count:]
     )
-    labels = [
-        part for text in (*heads, *(text for each in rows for text in each.labels)) for part in text.split(BETWEEN)
-    ]
-    parts = tuple(label for label in dict.fromkeys(labels) if "part" in words.get(label, ()))
-    return Item(*facts, tuple(heads), columns, rows, parts, values.get("counted", False))
+    labels = chain(heads, *(each.labels for each in rows))
+    parts = dict.fromkeys(part for label in labels for part in label.split(BETWEEN) if "part" in words.get(part, ()))
+    return Item(*facts, tuple(heads), columns, rows, (*parts,), values.get("counted", False))
 
 
 def _selector(meanings: list[Mapping[str, Any]]) -> Selector:
