@@ -24,7 +24,7 @@ from quit.contracts.tables import HARD_FROM, MEDIUM_FROM
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.engine.planning import checked_build
-from quit.engine.reading import Request
+from quit.engine.request import Request
 from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
 from quit.stages.labelling.answers import number_answers

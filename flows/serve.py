@@ -29,7 +29,7 @@ from prefect.settings import PREFECT_API_URL
 
 from quit.common.ids import content_hash
 from quit.engine.planning import last_build_options
-from quit.engine.reading import as_built
+from quit.engine.request import as_built
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError, SettingsError, did_you_mean
 from quit.flows.build import build

@@ -7,7 +7,7 @@ import pytest
 
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import checked_build
-from quit.engine.reading import Request
+from quit.engine.request import Request
 from quit.engine.workspace import Workspace
 from quit.models.factory import Models
 from tests.once import once

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from quit.common.rows import Row
-from quit.engine.reading import settings_of
+from quit.engine.request import settings_of
 from quit.engine.usage import origin_lines, origins
 from quit.release.view import embedded_labels
 from quit.render import terminal

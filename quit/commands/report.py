@@ -56,7 +56,7 @@ def browse(
     Args:
         port: Port on this machine; 0 takes a free one.
     """
-    from quit.engine.reading import settings_of
+    from quit.engine.request import settings_of
     from quit.release.view import open_to_read
     from quit.report.browse import serve
 

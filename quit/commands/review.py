@@ -90,7 +90,7 @@ def _pull(workspace: Workspace, studio: Server, last_problems: Sequence[str] = (
     """Pull beside a running server and return the problems, of which those are said that the last pull had not; what is
     in the way is tried again later."""
     from quit.annotation.sync import pull
-    from quit.engine.reading import settings_of
+    from quit.engine.request import settings_of
     from quit.review.store import ReviewStore
 
     try:
@@ -261,7 +261,7 @@ def run(workspace: options.Workspace = Path("workspace"), url: UrlOption = None)
 
 def _open(place: Path) -> tuple[Workspace, Review]:
     """Return a workspace, and the settings of its review."""
-    from quit.engine.reading import settings_of
+    from quit.engine.request import settings_of
 
     workspace = open_workspace(place)
     return workspace, settings_of(workspace).review

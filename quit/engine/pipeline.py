@@ -20,8 +20,8 @@ from quit.common.ranges import WHOLE, Range, ranges
 from quit.common.retries import with_retries
 from quit.engine.plan import BuildPlan, StageRun
 from quit.engine.questions import check_questions
-from quit.engine.reading import Request
 from quit.engine.repair import clear_damage_marker, discard_damaged, rebuilt_identically
+from quit.engine.request import Request
 from quit.engine.usage import record
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError

@@ -14,7 +14,7 @@ from quit.common.progress import note
 from quit.common.state_files import Build
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import check_labelers
-from quit.engine.reading import as_built, settings_of
+from quit.engine.request import as_built, settings_of
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.models.user_classes import as_recorded
@@ -43,7 +43,7 @@ def locked_build(
     """Hold a workspace and plan its build; parts that are damaged are removed first. The workspace is created where
     there is none.
 
-    ``sources``, ``profile``, ``overrides``, ``add``: as of :func:`quit.engine.reading.as_built`. ``replace``: questions
+    ``sources``, ``profile``, ``overrides``, ``add``: as of :func:`quit.engine.request.as_built`. ``replace``: questions
     that people reviewed may leave the workspace. ``keep_labels``: settings that give other labels than those of the
     last build are refused.
 

@@ -10,7 +10,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from quit.common.files import replacing, writing
-from quit.engine import reading
+from quit.engine.request import GIVEN, OPTIONS, Request
+from quit.engine.request import as_built as requested_build
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError, SettingsError
 from quit.library.arguments import Overrides, Runner, Sources, WriteFile, named_source, override_texts, source_texts
@@ -97,7 +98,7 @@ def build(
 def source_names(
     workspace: Workspace,
     sources: Sequence[str],
-    request: Callable[..., reading.Request],
+    request: Callable[..., Request],
     corpus: Path | None = None,
     questions: Path | None = None,
     top: int | None = None,
@@ -194,7 +195,7 @@ def plan(
         effective, refs = checked_build(*request)
         pipeline = Pipeline(opened, as_looked_at(opened, effective), refs)
         costs = plan_costs(pipeline, throughput=throughput)
-    remembered = [text for text in request.overrides if text not in (*new, reading.GIVEN)]
+    remembered = [text for text in request.overrides if text not in (*new, GIVEN)]
     if opened.build and not profile:
         remembered.insert(0, f"profile={request.profile}")
     return dataclasses.replace(costs, remembered=tuple(remembered))
@@ -229,7 +230,7 @@ def check(
 
     with temporary_sources(sources) as source_names:
         refs = [*dict.fromkeys(map(parse_source, source_names))]
-        given = [reading.GIVEN] if any(map(has_passages, refs)) else []
+        given = [GIVEN] if any(map(has_passages, refs)) else []
         effective = load(profile, [*override_texts(settings), *given]).settings
         with working("check", not progress):
             return examine(refs, effective, Models(effective) if models else None)
@@ -242,14 +243,14 @@ def as_built(
     options: Mapping[str, Any],
     sources: Sequence[str] = (),
     **more: Any,
-) -> reading.Request:
-    """Return what :func:`quit.engine.reading.as_built` does, of settings as Python and the command line take them.
+) -> Request:
+    """Return what :func:`quit.engine.request.as_built` does, of settings as Python and the command line take them.
 
-    ``options``: those of :data:`quit.engine.reading.OPTIONS`. None keeps that of the last build. ``more``: its
+    ``options``: those of :data:`quit.engine.request.OPTIONS`. None keeps that of the last build. ``more``: its
     ``add`` and ``files``.
     """
     if (options.get("questions") or 0) < 0:
         raise SettingsError(f"questions is {options['questions']}: give a number from 1, or 0 for all.")
     texts = None if settings is None else override_texts(settings)
-    new = [f"{reading.OPTIONS[name]}={value}" for name, value in options.items() if value is not None]
-    return reading.as_built(workspace, sources, str(profile) if profile else None, texts, new, **more)
+    new = [f"{OPTIONS[name]}={value}" for name, value in options.items() if value is not None]
+    return requested_build(workspace, sources, str(profile) if profile else None, texts, new, **more)

@@ -306,7 +306,7 @@ class Tables:
         return {**self._facts()}
 
     def _facts(self) -> Facts:
-        from quit.engine.reading import settings_of
+        from quit.engine.request import settings_of
         from quit.report.data import gather
 
         return gather(self._opened, settings_of(self._opened))
@@ -373,7 +373,7 @@ class Tables:
 
     def review_status(self) -> ReviewStatus:
         """Return how far the review is, as ``quit review status --json`` prints it. Asks no server."""
-        from quit.engine.reading import settings_of
+        from quit.engine.request import settings_of
         from quit.review.status import review_status
 
         return review_status(self._workspace, settings_of(self._workspace).review)

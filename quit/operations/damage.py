@@ -10,7 +10,7 @@ from quit.dataset.files import current_files, names_of
 from quit.dataset.release import DESCRIPTION, FOLDER, ReaderInfo
 from quit.engine.logs import Log, applied_reviews
 from quit.engine.parts import log_number, read_log_part
-from quit.engine.reading import settings_of
+from quit.engine.request import settings_of
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError
 from quit.release.verify import verify_tables

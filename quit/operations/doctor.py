@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from quit.common.extras import missing_extra
-from quit.engine.reading import as_built
+from quit.engine.request import as_built
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError
 from quit.models.generation.serving import check, servings

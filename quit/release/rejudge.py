@@ -28,7 +28,7 @@ from quit.dataset.release import Release
 from quit.dataset.workspace import without_folder
 from quit.dataset.writing import write_table
 from quit.engine.parts import describe
-from quit.engine.reading import as_built
+from quit.engine.request import as_built
 from quit.engine.usage import capped, record
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError, WorkspaceError

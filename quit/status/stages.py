@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from quit.common.files import files_below
 from quit.common.rows import grouped, tuples
-from quit.engine.reading import TableReader, settings_of
+from quit.engine.reading import TableReader
+from quit.engine.request import settings_of
 from quit.engine.workspace import Workspace, parts_of
 from quit.errors import QuitError
 from quit.render.table import Table, plain_name

@@ -10,7 +10,8 @@ import duckdb
 from quit.common.ids import is_given, own_id, passage_id
 from quit.common.rows import Row, grouped, sql_rows
 from quit.engine.questions import counting_reviews
-from quit.engine.reading import TableReader, settings_of
+from quit.engine.reading import TableReader
+from quit.engine.request import settings_of
 from quit.errors import InputError, QuitError
 from quit.release.view import embedded_labels, shown_readers
 from quit.render.table import plain_name

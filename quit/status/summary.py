@@ -6,7 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from quit.common.rows import Row, sql_rows
-from quit.engine.reading import TableReader, settings_of
+from quit.engine.reading import TableReader
+from quit.engine.request import settings_of
 from quit.engine.usage import origins, totals
 from quit.engine.workspace import Workspace
 from quit.release.view import embedded_labels

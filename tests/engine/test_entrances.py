@@ -10,8 +10,8 @@ from quit import cli
 from quit.annotation.server import LocalServer
 from quit.commands.build import build
 from quit.engine.pipeline import Pipeline
-from quit.engine.reading import OPTIONS as OPTIONS_OF_BUILD
-from quit.engine.reading import as_built
+from quit.engine.request import OPTIONS as OPTIONS_OF_BUILD
+from quit.engine.request import as_built
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, QuitError
 from quit.flows.parameters import JOB_OF

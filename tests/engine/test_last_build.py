@@ -10,7 +10,7 @@ import quit
 from quit.common.checksums import file_checksum
 from quit.engine.location import Location
 from quit.engine.planning import last_build
-from quit.engine.reading import settings_of
+from quit.engine.request import settings_of
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.review.store import ReviewStore

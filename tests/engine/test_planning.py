@@ -12,7 +12,7 @@ from quit.common.arithmetic import ARITHMETIC, OWN
 from quit.common.progress import listening
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import check_buildable, last_build, locked_build, locked_last_build
-from quit.engine.reading import as_built
+from quit.engine.request import as_built
 from quit.engine.usage import record
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError, WorkspaceError

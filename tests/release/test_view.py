@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from quit.dataset.release import Release
-from quit.engine.reading import settings_of
+from quit.engine.request import settings_of
 from quit.release.import_release import import_release
 from quit.release.view import embedded_labels, open_to_read, shown_readers
 from quit.report.data import gather

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quit.engine.planning import locked_build, locked_last_build
-from quit.engine.reading import settings_of
+from quit.engine.request import settings_of
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
 from quit.library import reviewing

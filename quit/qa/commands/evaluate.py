@@ -101,7 +101,7 @@ def judges(
     Args:
         limit: Disagreements to list; 0 for all.
     """
-    from quit.engine.reading import settings_of
+    from quit.engine.request import settings_of
     from quit.release.view import open_to_read
     from quit.status.judges import JudgeAgreement, agreement_tables, disagreement_table, disagreements, judge_figures
 

@@ -45,8 +45,8 @@ def load_settings(profile: str, overrides: Sequence[str] | None) -> QaSettings:
 
 def settings_for(place: Path, profile: str | None, overrides: Sequence[str] | None) -> QaSettings:
     """Return the settings for work on a release or a workspace: of a workspace, those of its last build where the
-    caller names no others (:func:`quit.engine.reading.as_built`)."""
-    from quit.engine.reading import as_built
+    caller names no others (:func:`quit.engine.request.as_built`)."""
+    from quit.engine.request import as_built
     from quit.engine.workspace import Workspace as Folder
 
     request = as_built(Folder(place), (), profile, None, overrides or (), files=["-p"])
