@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import httpx
 
 from quit.annotation.server import stored_account
-from quit.common.endpoints import UNTRUSTED, address, is_local, secret_of, secrets_in
+from quit.common.endpoints import UNTRUSTED, address, is_address, is_local, secret_of, secrets_in
 from quit.common.extras import importing
 from quit.common.retries import with_retries
 from quit.errors import InputError, ServerError, SettingsError
@@ -178,7 +178,7 @@ def connect(workspace: Path, settings: Review, url: str | None = None) -> Server
                 f"There is no local server yet. Start one in another terminal ({start}), or name a server: --url URL."
             )
         url = account.url
-    if not url.startswith(("http://", "https://")):
+    if not is_address(url):
         raise SettingsError(f"--url {url!r} is not an address. Write it as https://labels.example.org.")
     if secrets_in(url):  # it is kept with the project
         raise SettingsError(f"--url {address(url)} holds a password or a key. Set {TOKEN} to your token instead.")

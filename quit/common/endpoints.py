@@ -25,8 +25,17 @@ def address(url: str) -> str:
     return f"{parts.scheme}://{host}{parts.path}".rstrip("/")
 
 
+def is_address(url: str) -> bool:
+    """Return whether a text is the URL of a web server."""
+    try:
+        return url.startswith(("http://", "https://")) and urlsplit(url).port != 0
+    except ValueError:  # a port beyond 65535, or none that is a number
+        return False
+
+
 def secrets_in(url: str) -> list[str]:
-    """Return what only its owner may read of a URL: user or password, and values of a query that sound like keys."""
+    """Return what only its owner may read of a URL: user or password, and values of a query that sound like keys.
+    Raises ``ValueError`` for what is no URL."""
     parts = urlsplit(url)
     values = [value for name, value in parse_qsl(parts.query) if _SECRET.search(name)]
     return [value for value in (parts.password or parts.username, *values) if value]

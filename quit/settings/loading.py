@@ -246,7 +246,8 @@ def _explain(path: Sequence[str], problems: Sequence[Mapping[str, Any]], model: 
     """Return what is wrong with a key, of which any one of ``problems`` would have to be gone."""
     key, problem = ".".join(path), problems[0]
     if problem["type"] == "extra_forbidden":
-        names = [".".join([*path[:-1], name]) for name in _known_keys(model, path[:-1])]
+        names = [f"{section}.{path[-1]}" for section in model.model_fields if path[-1] in _known_keys(model, [section])]
+        names = names or [".".join([*path[:-1], name]) for name in _known_keys(model, path[:-1])]
         return f"There is no setting {key!r}.{did_you_mean(key, names)}"
     is_short = isinstance(problem["input"], str | int | float | bool | None) and not key.endswith("_env")
     shown = problem["input"] if is_short else "..."  # in place of a variable's name may stand the secret itself

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import re
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 
-from quit.common.endpoints import UNTRUSTED, secret_of, secrets_in
+from quit.common.endpoints import UNTRUSTED, is_address, secret_of, secrets_in
 from quit.errors import SettingsError
 from quit.settings.section import File, Prompt, Section, Variable
 from quit.text.secrets import register_secret
@@ -20,13 +19,6 @@ LANGUAGE_MODELS = ("server", "vllm", "transformers")
 
 
 Omittable = Literal["temperature", "top_p", "seed", "stop", "frequency_penalty", "presence_penalty"]
-
-
-def _is_address(url: str) -> bool:
-    try:
-        return url.startswith(("http://", "https://")) and urlsplit(url).port != 0
-    except ValueError:  # a port beyond 65535, or none that is a number
-        return False
 
 
 class LanguageModel(Section):
@@ -226,7 +218,7 @@ class ServerSettings(Section):
     def urls(self) -> list[str]:
         """Return the replicas' base URLs. Raises :class:`SettingsError` where there is none."""
         urls = list(self.base_urls)
-        if any(map(secrets_in, filter(_is_address, urls))):
+        if any(map(secrets_in, filter(is_address, urls))):
             raise SettingsError(
                 f"Server {self.name!r}: an address in base_urls holds a password or a key, and settings are published "
                 "with a dataset. Put the whole address into an environment variable, and name that in base_url_env."
@@ -238,7 +230,7 @@ class ServerSettings(Section):
             raise SettingsError(f"Server {self.name!r} has no address: {where}give base_urls in the profile.")
         urls = [re.sub(r"(?:/chat/completions)?/?(?=$|\?)", "", url.strip(), count=1) for url in urls]
         for url in urls:
-            if not _is_address(url):
+            if not is_address(url):
                 raise SettingsError(
                     f"Server {self.name!r}: {url!r} is not an address; write it as http://127.0.0.1:8000/v1."
                 )
