@@ -76,16 +76,17 @@ def column_notes(path: Path) -> Iterator[str]:
 
 
 def _parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
-    hints = [DraftHint(text, where=where, passage_id=name) for text, where, name in record["hints"]]
-    parts = record["id"], record["question"], record["answers"], hints
-    return DraftRecord(*parts, candidates=record["candidates"], given=record["given"])
+    rows: _CsvQuestion = record["rows"]
+    hints = [DraftHint(text, where=where, passage_id=name) for text, where, name in rows.hints]
+    parts = rows.record_id, rows.question, rows.answers, hints, rows.candidates
+    return DraftRecord(*parts, given=rows.given)
 
 
 def _items(path: Path) -> Iterator[Item]:
     text = _text(path)
     first, header, mark = _header(path, text)
     columns, last_named = [_column(name) for name in header], max(at for at, name in enumerate(header, 1) if name)
-    items: list[Item | _CsvQuestion] = []
+    items: list[Item] = []
     questions: dict[str, _CsvQuestion] = {}
     faults: dict[str, tuple[int, BadRecord]] = {}  # of questions whose first row could not be taken
     last = ""
@@ -111,24 +112,14 @@ def _items(path: Path) -> Iterator[Item]:
                     fields.as_text(cell, name)
             if last not in questions:
                 questions[last] = _CsvQuestion(last, number, given="passage" in columns)
-                items.append(questions[last])
+                value = {"id": last, "rows": questions[last]}  # to which later rows may be added
+                items.append(Item(value, number - 1, path.name, f"row {number}"))
             _add(questions[last], cells, number)
         except BadRecord as fault:
             if last and last not in questions:
                 faults.setdefault(last, (number, fault))
             items.append(Item(None, number - 1, path.name, f"row {number}", fault=fault))
-    for item in items:
-        if isinstance(item, _CsvQuestion):
-            value = {
-                "id": item.record_id,
-                "question": item.question,
-                "answers": item.answers,
-                "hints": item.hints,
-                "candidates": item.candidates,
-                "given": item.given,
-            }
-            item = Item(value, item.row - 1, path.name, f"row {item.row}")
-        yield item
+    yield from items
 
 
 def _id(cells: list[tuple[str, str, str]], last: str) -> str:
