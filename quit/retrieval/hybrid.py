@@ -5,7 +5,6 @@ Indexes on disk over a built corpus are :mod:`quit.qa.indexes.first_stage`.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from quit.common.arrays import stored_array
+from quit.common.ids import content_hash
 from quit.models.protocols import Encoder
 from quit.retrieval.lexical import Bm25
 from quit.retrieval.protocols import FirstStage, Ranking
@@ -115,10 +115,8 @@ class HybridIndex:
     def _encoded(self, part: list[str], cache: Path | None) -> np.ndarray:
         if cache is None:
             return self._encoder.encode(part)
-        digest = hashlib.sha256(self._encoder.identity.encode())
-        for text in part:
-            digest.update(hashlib.sha256(text.encode()).digest())
-        return stored_array(cache / f"{digest.hexdigest()[:32]}.npy", lambda: self._encoder.encode(part))
+        name = content_hash(self._encoder.identity, part)
+        return stored_array(cache / f"{name}.npy", lambda: self._encoder.encode(part))
 
 
 def _chunks(texts: Iterable[str], size: int) -> Iterator[list[str]]:
