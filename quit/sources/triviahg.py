@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from quit.sources import drafts, fields
+from quit.sources import SOURCES, drafts, fields
 from quit.sources.drafts import DraftHint, DraftRecord
 from quit.sources.fields import BadRecord
 from quit.sources.items import json_items
 from quit.sources.records import SourceRecord
 
 EXPECTED = "a TriviaHG file: a JSON array of objects with Q_ID, Question, Hints and ExactAnswer"
-_MARKS = frozenset({"Q_ID", "Question", "Hints", "ExactAnswer"})
 _TEXTS = "a list of texts"
 
 
@@ -28,7 +27,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
     ``Hints`` where they are there; types and candidates are optional. Raises ``InputError`` for what is not JSON or
     holds no usable record.
     """
-    return drafts.records(json_items(path, EXPECTED, _MARKS), "triviahg", parse, path, EXPECTED)
+    return drafts.records(json_items(path, EXPECTED, SOURCES["triviahg"].marks), "triviahg", parse, path, EXPECTED)
 
 
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:

@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from quit.sources import drafts, fields
+from quit.sources import SOURCES, drafts, fields
 from quit.sources.drafts import DraftHint, DraftRecord
 from quit.sources.items import json_items
 from quit.sources.records import SourceRecord
 
 EXPECTED = "a WikiHint file: a JSON array of objects with id, question, answer and hints"
-_MARKS = frozenset({"question", "hints", "answer"})
 _HINTS = "a list of objects with 'hint'"
 
 
@@ -25,7 +24,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
     ``id``, ``question``, ``answer`` and ``hints`` are required; question, answer and hint may be objects or plain
     texts. Raises ``InputError`` for what is not JSON or holds no usable record.
     """
-    return drafts.records(json_items(path, EXPECTED, _MARKS), "wikihint", parse, path, EXPECTED)
+    return drafts.records(json_items(path, EXPECTED, SOURCES["wikihint"].marks), "wikihint", parse, path, EXPECTED)
 
 
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
