@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from quit.common.rows import first_by
 from quit.errors import InputError
 from quit.retrieval.records import clean_id
 from quit.sources.fields import describe, quote
-from quit.sources.files import check_file, reading
+from quit.sources.files import check_file, first_mark, reading
 from quit.sources.json_text import each_once, read_json
 from quit.text.words import counted
 
@@ -36,9 +35,8 @@ def read_run(path: Path) -> tuple[str, dict[str, dict[str, float]]]:
     """
     check_file(path, RUN)
     tag, ranked, columns = "", dict[str, dict[str, float]](), 0
-    with reading(path, RUN) as file:
-        if file.read(4096).removeprefix(codecs.BOM_UTF8).lstrip().startswith((b"{", b"[")):
-            return tag, _json_scores(path)
+    if first_mark(path, RUN) in (b"{", b"["):
+        return tag, _json_scores(path)
     for number, fields in _lines(path, RUN, (6, 3)):
         where = f"{path}, line {number}"
         if len(fields) != (columns := columns or len(fields)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import stat
 from collections.abc import Iterator
@@ -79,6 +80,15 @@ def reading(path: Path, expected: str) -> Iterator[IO[bytes]]:
             yield file
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror or error}); expected {expected}.") from None
+
+
+def first_mark(path: Path, expected: str) -> bytes:
+    """Return the first byte of a file, unpacked, that is no white space; empty where there is none."""
+    with reading(path, expected) as file:
+        piece = file.read(4096).removeprefix(codecs.BOM_UTF8)
+        while piece.isspace():
+            piece = file.read(4096)
+    return piece.lstrip()[:1]
 
 
 def read_text(path: Path, expected: str) -> str:

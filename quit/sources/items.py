@@ -17,7 +17,7 @@ from quit.errors import InputError
 from quit.sources import json_text
 from quit.sources.drafts import Item
 from quit.sources.fields import MAX_QUOTE, BadRecord, describe
-from quit.sources.files import check_file, is_given, reading
+from quit.sources.files import check_file, first_mark, is_given, reading
 from quit.sources.json_text import read_json
 
 MAX_LINE = 1 << 24
@@ -30,11 +30,7 @@ _ROWS_AT_ONCE = 1000
 
 def is_array(path: Path) -> bool:
     """Return whether a file is a JSON array, whatever its name: it begins with ``[``, and is not JSON Lines."""
-    with reading(path, "JSON") as file:
-        begins = file.read(4096).removeprefix(codecs.BOM_UTF8).lstrip()
-        while not begins and (piece := file.read(4096)):
-            begins = piece.lstrip()
-    return begins.startswith(b"[") and not _is_lines(path)
+    return first_mark(path, "JSON") == b"[" and not _is_lines(path)
 
 
 def _is_lines(path: Path) -> bool:

@@ -22,7 +22,7 @@ RANKS = {"q1": {"caf\u00e9": 1.0, "b": 0.5}, "q2": {"a": 1.0}}
         (TREC.replace("caf\u00e9", "cafe\u0301"), SCORES),
         ("q1\tcaf\u00e9\t1\nq1\tb\t2\nq2\ta\t1\n", RANKS),
         (' {"q1": {"cafe\u0301": 2.5, "b": 1}, "q2": {"a": -3e2}}', SCORES),
-        ('{"q1": ["caf\u00e9", "b"], "q2": ["a"]}', RANKS),
+        ("\n" * 5000 + '{"q1": ["caf\u00e9", "b"], "q2": ["a"]}', RANKS),
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
