@@ -17,7 +17,7 @@ from quit.qa.benchmark.finetune import Tuned, TuningRequest, finetune, run_finet
 from quit.qa.benchmark.plugins import make_reranker
 from quit.qa.benchmark.train import train
 from quit.qa.contracts.benchmark import RESULTS
-from quit.qa.indexes.encoders import SentenceEncoder
+from quit.qa.indexes.encoders import ColbertEncoder, SentenceEncoder
 from quit.qa.settings import FineTune, FirstStages, QaSettings, load
 from tests.qa.benchmark import tiny
 from tests.release import small
@@ -112,6 +112,22 @@ def test_encoders_learn_what_they_are_shown(tmp_path: Path, kind: str, similarit
     queries, documents = encoder.queries(["red"]), encoder.documents(["red"])
     assert min(np.abs(before - queries).max(), np.abs(before - documents).max()) > 0.05
     assert (np.abs(queries - documents).max() > 0.05) == (kind == "two-tower")
+
+
+@pytest.mark.slow
+def test_a_multi_vector_model_learns_what_it_is_shown(tmp_path: Path) -> None:
+    tiny.model(tmp_path / "bert", "BertModel", WORDS)
+    tiny.late(tmp_path / "base", tmp_path / "bert")
+    settings = _settings(epochs=60, batch=4, learning_rate=0.01)
+    train("multi-vector", str(tmp_path / "base"), flowers(), settings, tmp_path / "tuned")
+
+    def best(folder: Path) -> list[int]:
+        encoder = ColbertEncoder(str(folder), FirstStages(device="cpu"))
+        colours = encoder.documents([*FLOWERS.values()])
+        queries = encoder.queries([question for question, _, _ in flowers()])
+        return [int(np.argmax([(query @ colour.T).max(axis=1).sum() for colour in colours])) for query in queries]
+
+    assert best(tmp_path / "tuned") == [0, 1, 2, 3] != best(tmp_path / "base")
 
 
 @pytest.mark.parametrize(
