@@ -8,7 +8,7 @@ None, too, where one of the two always says the same: it would be 0 whatever the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from operator import eq
@@ -77,13 +77,9 @@ def kappas(cells: np.ndarray, resamples: int) -> list[list[float | None]]:
     return rows
 
 
-def krippendorff_alpha(units: Iterable[Sequence[Hashable]]) -> float | None:
-    """Return alpha for nominal values, as :func:`alpha_of_counts`; a unit holds the values that it was given."""
-    return alpha_of_counts((Counter(values), count) for values, count in Counter(map(tuple, units)).items())
-
-
 def alpha_of_counts(units: Iterable[tuple[Counter[Any], int]]) -> float | None:
-    """Return alpha for nominal values; ``units``: value -> how often it was given, and how many units have these.
+    """Return Krippendorff's alpha for nominal values; ``units``: value -> how often it was given, and how many units
+    have these.
 
     It does not matter who gave a value (gaps are left out). Units with fewer than two values say nothing about
     agreement. None where fewer than two values are in use.
@@ -114,4 +110,4 @@ def pair_agreements(judged: Mapping[str, Mapping[Hashable, Hashable]]) -> list[P
 def alpha_of(judged: Mapping[str, Mapping[Hashable, Hashable]]) -> float | None:
     """Return Krippendorff's alpha of all annotators; ``judged``: annotator -> item -> value."""
     units = grouped(pair for values in judged.values() for pair in values.items())
-    return krippendorff_alpha(units.values())
+    return alpha_of_counts((Counter(values), 1) for values in units.values())

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 import pytrec_eval
 
-from quit.evaluate.agreement import cohen_kappa, krippendorff_alpha
+from quit.evaluate.agreement import alpha_of_counts, cohen_kappa
 from quit.evaluate.labels import labels_by_split, of_readers, reader_agreement, shared_answers
 
 SPLITS = pa.table({"question_id": ["a", "b", "c", "d"], "split": ["test", "test", "train", "test"]})
@@ -40,7 +40,7 @@ def test_agreement_of_readers_is_that_of_their_values_one_by_one():
     units = [[bool(right & 1 << bit) for bit in range(3)] for _, right in patterns.elements()]
     agreement = reader_agreement(("x", "y", "z"), patterns)
     assert agreement.passages == 21 and agreement.correct == {"x": 15 / 21, "y": 11 / 21, "z": 8 / 21}
-    assert agreement.alpha == pytest.approx(krippendorff_alpha(units))
+    assert agreement.alpha == pytest.approx(alpha_of_counts((Counter(values), 1) for values in units))
     for pair in agreement.pairs:
         first, second = ([unit["xyz".index(name)] for unit in units] for name in (pair.first, pair.second))
         assert pair.kappa == pytest.approx(cohen_kappa(Counter(zip(first, second, strict=True))))
@@ -62,7 +62,7 @@ def test_a_reader_that_was_not_asked_everything_is_compared_with_none():
     assert agreement.asked == {"x": 10, "y": 4, "z": 10} and agreement.correct == {"x": 0.6, "y": 0.25, "z": 0.8}
     assert agreement.compared == ("x", "z") and [(pair.first, pair.second) for pair in agreement.pairs] == [("x", "z")]
     units = [[True, True]] * 5 + [[True, False]] + [[False, False]] + [[False, True]] * 3
-    assert agreement.alpha == pytest.approx(krippendorff_alpha(units))
+    assert agreement.alpha == pytest.approx(alpha_of_counts((Counter(values), 1) for values in units))
     assert agreement.pairs[0].kappa == pytest.approx(cohen_kappa(Counter(map(tuple, units))))
     assert of_readers(patterns, [1, 2]) == {(0b10, 0b10): 5, (0b10, 0): 1, (0b11, 0b01): 1, (0b11, 0b10): 3}
 
