@@ -67,10 +67,6 @@ def numbers_in(text: str) -> Sequence[tuple[float, int, int]]:
     return numbers
 
 
-def _scale_after(tokens: list[tuple[str, int, int]], position: int) -> bool:
-    return position + 1 < len(tokens) and tokens[position + 1][0].casefold() in SCALES
-
-
 def is_ordinal_word(text: str) -> bool:
     """Whether a number in words ends in an ordinal (``eighteenth``, ``twenty-first``)."""
     words = re.findall(r"[A-Za-z]+", text.casefold())
@@ -85,6 +81,7 @@ def _read_number(text: str, tokens: list[tuple[str, int, int]], start: int) -> t
     while position < len(tokens):
         token, begin, _ = tokens[position]
         word = token.casefold()
+        next_word = tokens[position + 1][0].casefold() if position + 1 < len(tokens) else ""
         if last == "digits" and begin == tokens[position - 1][2]:
             short = _SHORT_OF_MONEY if re.search(r"[$€£¥]\s?$", text[: tokens[start][1]]) else _SHORT
             return (group or 0.0) * short.get(token, 1), position + (token in short)
@@ -100,7 +97,7 @@ def _read_number(text: str, tokens: list[tuple[str, int, int]], start: int) -> t
             else:
                 total, group = total + group * SCALES[word], 0.0
             last = "scale"
-        elif word in ("a", "one") and position == start and _scale_after(tokens, position):
+        elif word in ("a", "one") and position == start and next_word in SCALES:
             group, last = 1.0, "units"
         elif token in _ROMAN_CAPITALS and position == start:
             group, last = float(_ROMAN_CAPITALS[token]), "digits"
@@ -111,16 +108,10 @@ def _read_number(text: str, tokens: list[tuple[str, int, int]], start: int) -> t
             if position == start + 1 and 10 <= (group or 0) <= 20 <= value:  # nineteen forty-five
                 group, last, position = 100 * (group or 0) + value, "tens", position + 1
                 continue
-            fits = last is None or last == "scale" or last == "and" or (last == "tens" and value < 10)
-            if not fits:
+            if not (last in (None, "scale", "and") or (last == "tens" and value < 10)):
                 break
             group, last = (group or 0.0) + value, "tens" if word in TENS else "units"
-        elif (
-            word == "and"
-            and last == "scale"
-            and position + 1 < len(tokens)
-            and tokens[position + 1][0].casefold() in _WORDS
-        ):
+        elif word == "and" and last == "scale" and next_word in _WORDS:
             last = "and"
         else:
             break
