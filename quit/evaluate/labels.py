@@ -130,15 +130,10 @@ def reader_agreement(readers: Sequence[str], patterns: Patterns) -> ReaderAgreem
         {reader: number / max(1, count) for reader, number, count in zip(readers, right, asked, strict=True)},
         tuple(readers[position] for position in compared),
         tuple(pairs),
-        _alpha(len(compared), of_readers(patterns, compared)),
-    )
-
-
-def _alpha(readers: int, patterns: Patterns) -> float | None:
-    """Return Krippendorff's alpha of the readers' being right."""
-    return alpha_of_counts(
-        (Counter({True: right.bit_count(), False: readers - right.bit_count()}), number)
-        for (_, right), number in patterns.items()
+        alpha_of_counts(
+            (Counter({True: bits.bit_count(), False: len(compared) - bits.bit_count()}), number)
+            for (_, bits), number in of_readers(patterns, compared).items()
+        ),
     )
 
 
