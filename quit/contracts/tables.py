@@ -268,7 +268,7 @@ TABLES: dict[str, TableContract] = {
             references=(Reference(("question_id", "reader", "number"), "distinct_answers"),),
             follows={
                 "reader": "file",
-                "producer": "(SELECT mode(producer) FROM answers AS a WHERE a.file = this.file)",
+                "producer": "(SELECT mode(producer ORDER BY producer DESC) FROM answers AS a WHERE a.file = this.file)",
                 "asked": "asked OR ended IS NOT NULL OR says",
             },
         ),
