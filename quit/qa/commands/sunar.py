@@ -18,6 +18,9 @@ from quit.text.words import split_names
 app = Group("Answer complex questions with SUNAR, and compare it with its ablations.")
 
 OutOption = Annotated[Path, typer.Option("-o", help="Folder of the runs, one below it a variant.")]
+_EFFECTIVE = "retrieval planner reading asu mer first c feedback_documents".split()
+_COLUMNS = "cover_em nDCG@10 Recall@1 Recall@10 Recall@100 pool_recall pool_size sub_questions".split()
+_REPLIES = "calls prompt_tokens completion_tokens cut empty unread unread_plans unread_mer".split()
 
 
 @app.command()
@@ -147,11 +150,6 @@ def variants(
     rows = [(name, VARIANTS[name].title, *(values[key] for key in _EFFECTIVE)) for name, values in by_name.items()]
     described = {name: {"what": VARIANTS[name].title, "settings": values} for name, values in by_name.items()}
     show(described, as_json, [Table("", ("variant", "system", *_EFFECTIVE), rows, text=(1, 2, 3, 4))])
-
-
-_EFFECTIVE = "retrieval planner reading asu mer first c feedback_documents".split()
-_COLUMNS = "cover_em nDCG@10 Recall@1 Recall@10 Recall@100 pool_recall pool_size sub_questions".split()
-_REPLIES = "calls prompt_tokens completion_tokens cut empty unread unread_plans unread_mer".split()
 
 
 def _pieces(figures: dict[str, dict[str, Any]]) -> list[Table | str]:
