@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from quit.common.manifests import FileState
-from quit.review.people import Verification
-from quit.stages.labelling.verdicts import Coverage
+
+if TYPE_CHECKING:
+    from quit.review.people import Verification
+    from quit.stages.labelling.verdicts import Coverage
 
 SettingsBySection = dict[str, Any]
 """Section of the settings -> their values; ``readers``: a list of such."""
