@@ -117,8 +117,9 @@ def last_changed(workspace: TableReader) -> str | None:
 def _funnel(workspace: Workspace, releases: Sequence[Release]) -> list[tuple[str, int]]:
     """Questions from the sources to the releases; the splits, which part them, as one step."""
     steps = funnel(workspace)
-    releases_sizes = [(f"in release {release.name}", _size(release)) for release in releases]
-    return [*steps[:-3], ("in train, dev or test", sum(count for _, count in steps[-3:])), *releases_sizes]
+    sizes = ((release.name, release.facts["counts"]["questions"]["all"]) for release in releases)
+    in_releases = ((f"in release {name}", size) for name, size in sizes)
+    return [*steps[:-3], ("in train, dev or test", sum(count for _, count in steps[-3:])), *in_releases]
 
 
 def _counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
@@ -283,7 +284,3 @@ def _usage(workspace: TableReader, settings: Settings) -> ModelRequests:
         })  # fmt: skip
     table = usage_table(workspace)
     return {"heads": list(table.heads), "rows": [list(row) for row in table.rows], "costs": costs}
-
-
-def _size(release: Release) -> int:
-    return int(release.facts["counts"]["questions"]["all"])
