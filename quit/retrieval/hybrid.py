@@ -97,7 +97,8 @@ class HybridIndex:
     def __init__(self, texts: Texts, encoder: Encoder, cache: Path | None = None) -> None:
         self.texts = texts
         self._encoder = encoder
-        self._chunks = [self._encoded(part, cache) for part in _chunks(texts, CHUNK)]
+        source = iter(texts)
+        self._chunks = [self._encoded(part, cache) for part in iter(lambda: list(islice(source, CHUNK)), [])]
         self._stage = FusedStage([Bm25Stage(Bm25.of(texts), "bm25"), _Nearest(encoder, self._chunks)])
 
     def __len__(self) -> int:
@@ -117,9 +118,3 @@ class HybridIndex:
             return self._encoder.encode(part)
         name = content_hash(self._encoder.identity, part)
         return stored_array(cache / f"{name}.npy", lambda: self._encoder.encode(part))
-
-
-def _chunks(texts: Iterable[str], size: int) -> Iterator[list[str]]:
-    source = iter(texts)
-    while part := list(islice(source, size)):
-        yield part

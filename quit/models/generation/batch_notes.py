@@ -63,8 +63,7 @@ class BatchNotes:
 
     def size(self, tag: str) -> tuple[float, int]:
         """Return the estimated tokens of a batch, and its requests."""
-        [(tokens, count)] = self._database.execute(_SIZE, (tag,))
-        return tokens, count
+        return self._database.execute(_SIZE, (tag,)).fetchone()
 
     def waiting(self) -> float:
         """Return the estimated tokens of the model's batches that may still wait."""

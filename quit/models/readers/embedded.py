@@ -217,18 +217,13 @@ class _AnswerWords:
     """Which share of each answer's content words a text names."""
 
     def __init__(self, surfaces: Sequence[str]) -> None:
-        self._count = len(surfaces)
-        self._lengths = np.ones(self._count, dtype=np.float32)
-        self._answers_with: dict[str, list[int]] = {}
-        for row, surface in enumerate(surfaces):
-            content = content_words(surface)
-            self._lengths[row] = max(1, len(content))
-            for word in content:
-                self._answers_with.setdefault(word, []).append(row)
+        contents = [content_words(surface) for surface in surfaces]
+        self._lengths = np.array([max(1, len(content)) for content in contents], dtype=np.float32)
+        self._answers_with = grouped((word, row) for row, content in enumerate(contents) for word in content)
 
     def share_in(self, text: str) -> np.ndarray:
         """Return the share of each answer's content words that ``text`` names, shape (answers,), float32."""
-        counts = np.zeros(self._count, dtype=np.float32)
+        counts = np.zeros_like(self._lengths)
         for word in content_words(text):
             counts[self._answers_with.get(word, [])] += 1
         return counts / self._lengths
