@@ -21,10 +21,9 @@ from quit.annotation.reports import PullReport
 from quit.annotation.tasks import TaskData, intact
 from quit.annotation.versions import Versions
 from quit.annotation.words import about_deleted, about_deleted_tasks, about_uncounted, questions_to_annotators
-from quit.common.state_files import PullState
 from quit.contracts.people import ReviewState
 from quit.errors import ServerError
-from quit.review.store import ReviewStore
+from quit.review.store import PullState, ReviewStore
 from quit.settings import Settings
 from quit.stages.labelling.verdicts import unclear_annotations
 

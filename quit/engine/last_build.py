@@ -6,16 +6,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NotRequired
+
+from typing_extensions import TypedDict
 
 from quit.common.checksums import known_checksum
 from quit.common.files import write_json
-from quit.common.state_files import Build, read_state
+from quit.common.state_files import StateFile
 from quit.errors import InputError
 from quit.settings import file_of
 from quit.text.words import shell_word
 
-FILE = "build.json"
+
+class Build(TypedDict):
+    """What the last build took; ``checksums``: of files outside the workspace."""
+
+    profile: str
+    overrides: list[str]
+    sources: list[str]
+    checksums: NotRequired[dict[str, str]]
+
+
+_FILE: StateFile[Build] = StateFile(
+    "build.json", Build, "Delete it and name profile and sources again: quit build --source KIND:PATH."
+)
 
 
 class _Text(NamedTuple):
@@ -30,7 +44,7 @@ class _Text(NamedTuple):
 def read_build(folder: Path) -> Build | None:
     """Return what the last build of the workspace in a folder took, files by their whole paths; None where there was
     none. Raises ``WorkspaceError`` for a file that is damaged."""
-    build = read_state(folder / FILE)
+    build = _FILE.read(folder)
     return build and _with_paths(build, lambda path: str(folder.resolve() / path))
 
 
@@ -47,8 +61,8 @@ def write_build(folder: Path, build: Build) -> None:
         return str(path)
 
     stored_build: Build = {**_with_paths(build, stored), "checksums": checksums}
-    if stored_build != read_state(folder / FILE):
-        write_json(folder / FILE, stored_build)
+    if stored_build != _FILE.read(folder):
+        write_json(folder / _FILE.name, stored_build)
 
 
 def check_files(workspace: object, build: Build, *options: str) -> None:

@@ -18,19 +18,32 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from pydantic import PositiveInt
+from typing_extensions import TypedDict
+
 from quit import contracts
 from quit.common.files import files_below, remove_leftovers, write_json
-from quit.common.state_files import Build, read_state
-from quit.engine.last_build import FILE, read_build, write_build
+from quit.common.state_files import StateFile
+from quit.engine.last_build import Build, read_build, write_build
 from quit.errors import WorkspaceError, refuse_newer
 from quit.text.words import shell_word
 
 MARKER = "workspace.json"
 CHANGING = (
-    *(MARKER, FILE, "state.json", "usage.jsonl"),
+    *(MARKER, "build.json", "state.json", "usage.jsonl"),
     *("reviews/applied.json", "reviews/audit.json", "reviews/project.json", "reviews/sync.json"),
 )
 """The small files of a workspace that are written more than once."""
+
+
+class _Marker(TypedDict):
+    format: PositiveInt
+
+
+_MARKER: StateFile[_Marker] = StateFile(
+    MARKER, _Marker, "Take it from a copy of the workspace, or build into a new folder."
+)
+_LOCK: StateFile[dict[str, Any]] = StateFile("lock.json", dict[str, Any], "Delete it.")
 
 
 class Location:
@@ -82,7 +95,8 @@ class Location:
             raise WorkspaceError(
                 f"{self} {what}.{others} Name another folder, or build it: quit build -w {path} --source starter"
             )
-        refuse_newer(f"The workspace {self}", read_state(self.path / MARKER)["format"], contracts.WORKSPACE_FORMAT)
+        if marker := _MARKER.read(self.path):
+            refuse_newer(f"The workspace {self}", marker["format"], contracts.WORKSPACE_FORMAT)
 
     @property
     def address(self) -> str:
@@ -139,7 +153,7 @@ class Location:
     def holder(self) -> str:
         """Who holds the workspace: process, host and time; empty where nobody does."""
         try:
-            holder = read_state(self.path / "lock.json", {})
+            holder = _LOCK.read(self.path) or {}
         except WorkspaceError:  # half a line, of a machine that went down
             return ""
         facts = (holder.get(key, "?") for key in ("pid", "host", "since"))

@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pyarrow as pa
+from typing_extensions import TypedDict
 
 from quit import contracts
 from quit.common.files import remove_leftovers, replacing, writing
 from quit.common.parquet import joined
-from quit.common.state_files import read_state
+from quit.common.state_files import StateFile
 from quit.engine.location import Location
 from quit.engine.parts import log_number, read_log_part, write_log_part
 from quit.errors import WorkspaceError
@@ -26,6 +27,15 @@ from quit.errors import WorkspaceError
 KEY = ("kind", "question_id", "hint")
 """Columns that say what an override is about."""
 WITHDRAWN = "withdrawn"
+
+
+class _Applied(TypedDict):
+    parts: list[str]
+
+
+_APPLIED: StateFile[_Applied] = StateFile(
+    "applied.json", _Applied, "Delete it and apply the reviews again: quit review apply."
+)
 
 
 class Log:
@@ -110,4 +120,5 @@ def contents(rows: pa.Table) -> list[list[str | None]]:
 def applied_reviews(location: Location) -> list[Path]:
     """Return the parts of the log of reviews that labels rest on (none: people's verdicts are not applied)."""
     folder = location.path / "reviews"
-    return [folder / name for name in read_state(folder / "applied.json", {"parts": []})["parts"]]
+    applied = _APPLIED.read(folder)
+    return [folder / name for name in applied["parts"]] if applied else []

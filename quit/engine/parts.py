@@ -4,11 +4,12 @@ trusted."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NotRequired, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from typing_extensions import TypedDict
 
 from quit import contracts
 from quit.common.checksums import file_checksum, file_mark, known_checksum
@@ -16,7 +17,7 @@ from quit.common.columns import plain, rows_hash
 from quit.common.manifests import FileState
 from quit.common.parquet import UNREADABLE, Owner, opened, parquet_writer
 from quit.common.ranges import Range
-from quit.common.state_files import Part
+from quit.common.state_files import StateFile
 from quit.errors import WorkspaceError
 
 _HASH = b"quit.rows"
@@ -25,6 +26,38 @@ _GROUP = 1 << 15  # rows; 64 questions have 20,800 passages
 _ROWS = 1 << 17  # read at a time where only their checksums are of interest
 _NEW = Owner(WorkspaceError, "Run the same build again: that writes it again.")
 _OF_PEOPLE = Owner(WorkspaceError, "What people wrote cannot be rebuilt: take it from a copy of the workspace.")
+
+
+class Part(FileState):
+    """A Parquet part of a table; ``first`` and ``last`` bound its questions."""
+
+    file: str
+    rows: int
+    first: NotRequired[str | None]
+    last: NotRequired[str | None]
+
+
+class PartedTable(TypedDict):
+    """A table of a stage run."""
+
+    rows: int
+    parts: list[Part]
+
+
+class Manifest(TypedDict):
+    """A complete stage run: its tables, and what they were made from. ``inputs``: earlier stage run -> hash of its
+    tables; ``sources``: of the stage that reads them."""
+
+    tables: dict[str, PartedTable]
+    supersedes: NotRequired[list[str]]
+    inputs: NotRequired[dict[str, str]]
+    models: NotRequired[list[str]]
+    settings: NotRequired[dict[str, Any]]
+    sources: NotRequired[list[dict[str, str]]]
+
+
+BUILD_AGAIN = "Delete it and build again: quit build."
+MANIFEST: StateFile[Manifest] = StateFile("manifest.json", Manifest, BUILD_AGAIN)
 
 
 def part_name(shard: Range) -> str:

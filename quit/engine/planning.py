@@ -11,7 +11,7 @@ from typing import Any
 
 from quit.common.arithmetic import ARITHMETIC, arithmetic
 from quit.common.progress import note
-from quit.common.state_files import Build
+from quit.engine.last_build import Build
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import check_labelers
 from quit.engine.request import as_built, settings_of

@@ -15,8 +15,8 @@ from quit.common.files import read_json
 from quit.common.parquet import ALL, KEYS, Owner, Questions, joined, pieces
 from quit.common.ranges import WHOLE, Range
 from quit.common.rows import cursor
-from quit.common.state_files import Build, Manifest
-from quit.engine.parts import fault_of, read_log_part
+from quit.engine.last_build import Build
+from quit.engine.parts import Manifest, fault_of, read_log_part
 from quit.errors import InputError
 
 if TYPE_CHECKING:

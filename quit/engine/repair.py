@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from quit.common.files import files_below, read_json, write_json
-from quit.common.state_files import Manifest, Part, read_state
-from quit.engine.parts import fault_of
+from quit.common.state_files import StateFile
+from quit.engine.parts import BUILD_AGAIN, Manifest, Part, fault_of
 from quit.engine.workspace import Workspace, parts_of
 from quit.errors import WorkspaceError
 
-DAMAGED_MANIFEST = "damaged.json"
+_DAMAGED: StateFile[Manifest] = StateFile("damaged.json", Manifest, BUILD_AGAIN)
 """The manifest of a complete stage run while a part of it is built again."""
 
 
@@ -54,7 +54,7 @@ def discard_to_compare(workspace: Workspace, folder: Path) -> None:
 
 def _set_aside(workspace: Workspace, folder: Path, manifest: Manifest) -> None:
     workspace.refuse_links(folder)
-    write_json(folder / DAMAGED_MANIFEST, manifest)
+    write_json(folder / _DAMAGED.name, manifest)
     workspace.remove(folder, [folder / "manifest.json"])
 
 
@@ -63,10 +63,10 @@ def rebuilt_identically(workspace: Workspace, folder: Path) -> bool:
 
     Not so where a language model was asked again, or shards are cut otherwise.
     """
-    before, now = read_state(folder / DAMAGED_MANIFEST), workspace.manifest(folder)
+    before, now = _DAMAGED.read(folder), workspace.manifest(folder)
     return before is None or now is None or before["tables"] == now["tables"]
 
 
 def clear_damage_marker(folder: Path) -> None:
     """Forget what a run was before it was damaged."""
-    (folder / DAMAGED_MANIFEST).unlink(missing_ok=True)
+    (folder / _DAMAGED.name).unlink(missing_ok=True)

@@ -27,13 +27,25 @@ from quit.common.manifests import as_written, with_checksum
 from quit.common.parquet import Owner
 from quit.common.ranges import WHOLE, Range
 from quit.common.rows import grouped
-from quit.common.state_files import Manifest, Part, PartedTable, read_state
+from quit.common.state_files import StateFile
 from quit.engine.location import Location
 from quit.engine.logs import Log
-from quit.engine.parts import describe, fault_of, part_name, write_part
+from quit.engine.parts import (
+    BUILD_AGAIN,
+    MANIFEST,
+    Manifest,
+    Part,
+    PartedTable,
+    describe,
+    fault_of,
+    part_name,
+    write_part,
+)
 from quit.engine.reading import CurrentRun, CurrentRuns, TableReader
 from quit.errors import WorkspaceError
 from quit.text.words import shell_word
+
+_STATE: StateFile[dict[str, str]] = StateFile("state.json", dict[str, str], BUILD_AGAIN)
 
 
 class StageRun(NamedTuple):
@@ -64,7 +76,7 @@ class Workspace(Location, TableReader):
     @property
     def state(self) -> dict[str, str]:
         """Stage run (``rank``, ``read:minilm-late``) to the fingerprint of its current tables, in pipeline order."""
-        return read_state(self.path / "state.json", {})
+        return _STATE.read(self.path) or {}
 
     @property
     def owner(self) -> Owner:
@@ -99,7 +111,7 @@ class Workspace(Location, TableReader):
             return None
         stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
         if path not in self._manifests or self._manifests[path].stamp != stamp:
-            value = read_state(path)
+            value = MANIFEST.read(folder)
             if value is None:  # removed by another process meanwhile
                 return None
             if value.get("fingerprint", folder.name) != folder.name:

@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 
 from quit.common.columns import first_matches, positions_in
 from quit.common.ids import content_hash
-from quit.common.state_files import AuditDraw, AuditPassage, read_state
 from quit.engine.questions import counting_reviews
 from quit.engine.workspace import Workspace
 from quit.evaluate.labels import SPLITS
 from quit.evaluate.proportions import weighted_sum
 from quit.models.protocols import NO_ANSWER
+from quit.review.store import AUDIT, AuditDraw, AuditPassage
 from quit.settings import Review, Settings
 from quit.stages.labelling.answers import answers_of
 from quit.stages.labelling.verdicts import decide, settled_rows
@@ -31,7 +31,6 @@ from quit.text.words import counted
 
 EVEN = 0.25
 """Share of the sample that is spread evenly over the strata; the rest follows their sizes."""
-_FILE = "reviews/audit.json"
 _OPEN, _WRONG, _RIGHT = 0, 1, 2
 """State of a passage by people's verdicts: not decided, no labeler is right (label 1), one is (label 2)."""
 _SIGN = np.array([1, -1])
@@ -101,7 +100,7 @@ def draw_audit(workspace: Workspace, settings: Settings) -> dict[str, set[str]]:
         return {}
     if audit is None or audit["size"] != size:
         audit = _draw(workspace, settings, size, versions)
-        workspace.put_json(_FILE, audit)
+        workspace.put_json(f"reviews/{AUDIT.name}", audit)
     answers: dict[str, set[str]] = {}
     for row in audit["sample"]:
         answers.setdefault(row["question_id"], set()).update(row["answers"])
@@ -114,7 +113,7 @@ def _versions(workspace: Workspace) -> dict[str, str | None]:
 
 
 def _stored(workspace: Workspace) -> AuditDraw | None:
-    return read_state(workspace.path / _FILE)
+    return AUDIT.read(workspace.path / "reviews")
 
 
 def _draw(workspace: Workspace, settings: Settings, size: int, versions: dict[str, str | None]) -> AuditDraw:

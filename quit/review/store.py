@@ -17,17 +17,76 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NotRequired
 
 import pyarrow as pa
+from typing_extensions import TypedDict
 
 from quit import contracts
 from quit.common.files import read_json
 from quit.common.rows import Row
-from quit.common.state_files import PullState, ReviewProject, read_state
+from quit.common.state_files import StateFile
 from quit.engine.logs import Log, applied_reviews
 from quit.engine.parts import log_number
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
+
+
+class ReviewProject(TypedDict):
+    """The project of a review, and where it was last seen. ``folder``: the workspace whose it is; ``tasks``: the
+    questions that have one."""
+
+    key: str
+    url: NotRequired[str]
+    id: NotRequired[int | None]
+    folder: NotRequired[str]
+    tasks: NotRequired[list[str]]
+
+
+class PullState(TypedDict, total=False):
+    """How far the last pull of a ``project`` (key and number) got. ``seen``: task -> when it was last changed, and its
+    annotations."""
+
+    project: list[str | int]
+    seen: dict[str, list[str]]
+    tasks: int
+    done: int
+    problems: list[str]
+
+
+class AuditPassage(TypedDict):
+    """A passage that was drawn for an audit. ``split``: its place in ``SPLITS``; ``whole``: every labeler was asked;
+    ``answers``: whether the judge accepts each."""
+
+    question_id: str
+    permutation: str
+    label: int
+    hints: int
+    split: int
+    whole: bool
+    answers: dict[str, bool]
+
+
+class AuditDraw(TypedDict):
+    """An audit of a ``size``. ``versions``: of labels and splits; ``numbers``: of passages by split, judge's label,
+    number of hints and state."""
+
+    size: int
+    versions: dict[str, str | None]
+    labelers: list[str]
+    numbers: list[list[list[list[int]]]]
+    sample: list[AuditPassage]
+
+
+_PROJECT: StateFile[ReviewProject] = StateFile(
+    "project.json",
+    ReviewProject,
+    "Take it from a copy of the workspace. Or, if people's work was pulled from the project, delete it: its key is in "
+    "`reviews`. "
+    'Or write {"key": "..."} into it: the key from [quit-review ...] in the project\'s description on the server.',
+)
+_SYNC: StateFile[PullState] = StateFile("sync.json", PullState, "Delete it; the next pull reads everything again.")
+AUDIT: StateFile[AuditDraw] = StateFile("audit.json", AuditDraw, "Delete it; the next push draws the audit again.")
 
 
 class ReviewStore:
@@ -83,10 +142,11 @@ class ReviewStore:
     @property
     def project(self) -> ReviewProject:
         """The project, empty before the first push. Without its file, the key of the newest review and no ``id``."""
-        project = read_state(self.folder / "project.json", {})
-        if not project and self.parts:
+        if project := _PROJECT.read(self.folder):
+            return project
+        if self.parts:
             return {"key": self.read(self.parts[-1:]).column("project")[-1].as_py(), "id": None}
-        return project
+        return {}  # type: ignore[typeddict-item]  # nothing is known of it
 
     def set_project(self, project: ReviewProject) -> None:
         """Remember the project, and that it is this folder's."""
@@ -105,7 +165,7 @@ class ReviewStore:
     @property
     def sync(self) -> PullState:
         """How far the last pull got; empty before the first."""
-        return read_state(self.folder / "sync.json", {})
+        return _SYNC.read(self.folder) or {}
 
     def set_sync(self, state: PullState) -> None:
         """Remember how far a pull got."""

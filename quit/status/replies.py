@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from quit.common.ids import content_hash
 from quit.common.parquet import KEYS
 from quit.common.ranges import Range, ranges
 from quit.common.rows import grouped
-from quit.common.state_files import read_state
+from quit.common.state_files import StateFile
 from quit.dataset.files import QUESTIONS_A_CHUNK, questions_at_once
 from quit.engine.reading import TableReader
 from quit.errors import WorkspaceError
@@ -34,6 +34,9 @@ from quit.stages.labelling.answers import Answers, accepted_answers, is_cut
 from quit.stages.labelling.passages import PassageRows
 from quit.version import __version__
 
+_FILE: StateFile[dict[str, Any]] = StateFile(
+    "replies.json", dict[str, Any], "Delete it; the replies are counted again."
+)
 CUT_SHARE = 0.1
 """Share of a reader's replies that ran into the token limit, above which a build says so."""
 
@@ -89,10 +92,10 @@ def reply_counts(workspace: TableReader, readers: Sequence[str] | None = None) -
 def _cached_counts(workspace: TableReader) -> ReplyCounts:
     """Return the counts of all readers; counted again when a workspace's tables have changed."""
     versions = workspace.versions
-    path, key = workspace.path / "replies.json", content_hash(versions, [*workspace.state], __version__)
+    path, key = workspace.path / _FILE.name, content_hash(versions, [*workspace.state], __version__)
     if versions:
         with suppress(WorkspaceError, ValueError):  # a file with other values
-            if (cached := read_state(path, {})).get("key") == key:
+            if (cached := _FILE.read(workspace.path) or {}).get("key") == key:
                 return TypeAdapter(ReplyCounts).validate_python(cached)
     counts = _all_counts(workspace)
     if versions and workspace.versions == versions:  # not while another process builds

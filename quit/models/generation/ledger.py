@@ -10,13 +10,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from pydantic import Field
 
 from quit.common.files import replacing
-from quit.common.state_files import read_state
+from quit.common.state_files import StateFile
 from quit.errors import CapReached, Stopped
 from quit.models.generation.base import Completion
 
+_SPENT: StateFile[list[float]] = StateFile(
+    "spent.json",
+    Annotated[list[float], Field(min_length=2, max_length=2)],
+    "Delete it; what is spent is then read from usage.jsonl.",
+)
 _STEPS = 100  # the file is ahead of what is spent by a hundredth of the cap at most: that is what a kill costs
 
 
@@ -66,7 +73,7 @@ class Ledger:
         """Go on from what the file says, or from ``spent`` where that is more; ``assumed`` of it was not counted by a
         server. Without a cap there is no file."""
         if self.is_capped:
-            on_disk = Amount(*read_state(path, ()))
+            on_disk = Amount(*(_SPENT.read(path.parent) or ()))
             with self._lock:
                 self._path, self.spent = path, Amount(*map(max, on_disk, spent))
                 self.assumed = self.spent.plus(spent, -1).plus(assumed or Amount())
