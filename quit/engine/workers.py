@@ -103,15 +103,13 @@ class RequestsTask(Task):
 def may_work_on(run: StageRun, settings: Settings) -> bool:
     """Whether a worker may run the function of a stage run: it asks models of this program, no language model, and
     gets nothing but tables. Requests to a language model of this program are tasks of their own."""
-    specs: list[ReaderSettings | JudgeSettings] = []
     if run.reader:
-        specs += [reader for reader in settings.readers if reader.name == run.reader]
+        replies = any(spec.name == run.reader for spec in settings.replying_models if spec is not settings.judge)
     elif "judge" in run.stage.models:
-        specs.append(settings.judge)
-    elif "convergence" in run.stage.models and settings.convergence.method == "llm":
-        specs.append(settings.language_models[settings.convergence.language_model or ""])
-    generates = any(spec.kind not in ("embedded", "equivalence") for spec in specs)
-    return bool({*run.stage.models} - {"labelers"}) and run.stage.takes_tables_alone and not generates
+        replies = settings.judge in settings.replying_models
+    else:
+        replies = "convergence" in run.stage.models and settings.convergence.method == "llm"
+    return bool({*run.stage.models} - {"labelers"}) and run.stage.takes_tables_alone and not replies
 
 
 class LostWorker(Exception):
