@@ -82,7 +82,9 @@ TABLES: dict[str, TableContract] = {
                 Column("hint", TEXT, "The hint, repaired and without citation marks."),
                 Column("source", TEXT, "Source kind of the record that gave it."),
                 Column("file", TEXT, "File of the record that gave it."),
-                Nullable("rank", SMALL, "The source's own (human) rank, 1 is best; or a passage's by its retriever."),
+                Nullable(
+                    "rank", SMALL, "The source's own (human) rank, lowest is best; or a passage's by its retriever."
+                ),
                 Nullable("convergence", REAL, "The source's own, 0 to 1; of a given passage, its relevance, from 0."),
                 Nullable("url", TEXT, "Where the hint's author found it."),
             ),

@@ -142,19 +142,26 @@ class TableReader(ABC):
         ``question_ids``: open only the parts that may hold these questions, and all rejects and logs.
         ``tables``: only these.
         """
-        connection, current = connection or cursor(), self.current()
+        of_many, current = connection is None, self.current()
+        connection = connection or cursor()
+
+        def put(name: str, rows: pa.Table) -> None:
+            connection.register(name if of_many else f"rows_of_{name}", rows)
+            if not of_many:  # cursors of a connection do not see what is registered, nor temporary views
+                connection.execute(f"CREATE TABLE {name} AS FROM rows_of_{name}").unregister(f"rows_of_{name}")
+
         bounds = [WHOLE] if question_ids is None else [Range(0, 1, name, name + "\0") for name in question_ids]
         for name in contracts.TABLES if tables is None else tables:
             contract = contracts.table(name)
             if contract.log:
-                connection.register(name, self.read(name))  # parts may be of several versions
+                put(name, self.read(name))  # parts may be of several versions
                 continue
             ranges = [WHOLE] if name == "rejects" else bounds
             files = dict.fromkeys(path for each in ranges for path in self.all_files(name, each, None, current))
             if files:
-                connection.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM {parquet_sql(files)}")
+                connection.execute(f"CREATE {'TEMP' * of_many} VIEW {name} AS SELECT * FROM {parquet_sql(files)}")
             else:
-                connection.register(name, self.schema(name).empty_table())
+                put(name, self.schema(name).empty_table())
         return connection
 
     def rows(self, sql: str, tables: Sequence[str]) -> list[tuple[Any, ...]]:

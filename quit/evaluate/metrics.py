@@ -94,16 +94,17 @@ def ndcg(
     ranked: Sequence[int] | np.ndarray, judged: Sequence[int] | np.ndarray, depth: int, *, exponential: bool = False
 ) -> float:
     """Return DCG over the ideal DCG of the same depth; 0 where no passage has a gain. See :func:`dcg`."""
-    ideal = dcg(np.sort(np.asarray(judged))[::-1], depth, exponential=exponential)
-    return dcg(ranked, depth, exponential=exponential) / ideal if ideal else 0.0
+    highest = float(np.max(judged, initial=0)) if exponential else 0.0
+    ideal = dcg(np.sort(np.asarray(judged))[::-1], depth, exponential=exponential, highest=highest)
+    return dcg(ranked, depth, exponential=exponential, highest=highest) / ideal if ideal else 0.0
 
 
-def dcg(ranked: Sequence[int] | np.ndarray, depth: int, *, exponential: bool = False) -> float:
+def dcg(ranked: Sequence[int] | np.ndarray, depth: int, *, exponential: bool = False, highest: float = 0.0) -> float:
     """Return the sum over ranks r of gain / log2(r + 1). Gain: the label (0 for a negative one, as in trec_eval), or
-    2^label - 1."""
+    (2^label - 1) / 2^highest, which does not overflow where no label is higher."""
     gains = np.maximum(np.asarray(ranked, dtype=np.float64)[:depth], 0.0)
     if exponential:
-        gains = np.exp2(gains) - 1.0
+        gains = np.exp2(gains - highest) - np.exp2(-highest)
     return math.fsum(gains / [math.log2(rank) for rank in range(2, len(gains) + 2)])
 
 

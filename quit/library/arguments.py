@@ -49,6 +49,20 @@ def as_list(values: _Text | Iterable[_Text]) -> list[_Text]:
     return [values] if isinstance(values, (str, Path)) else [*values]
 
 
+def as_texts(values: Any, name: str) -> list[str]:
+    """Return texts as a list, also those of Arrow, NumPy and pandas; one is a list of one.
+
+    ``name``: of the argument. Raises ``InputError`` for anything else.
+    """
+    if not isinstance(values, Iterable):
+        raise InputError(f"{name} is {values!r}; expected a text.")
+    texts = values.to_pylist() if isinstance(values, pa.Array | pa.ChunkedArray) else as_list(values)
+    for position, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"{name}, entry {position}, is {text!r}; expected a text.")
+    return texts
+
+
 def override_texts(settings: Overrides | None) -> list[str]:
     """Return settings as ``key=value``, the value in TOML; those that are None are left out."""
     if not isinstance(settings, Mapping):

@@ -18,7 +18,7 @@ import numpy as np
 
 from quit.errors import InputError
 from quit.evaluate.metrics import Measure, mean, run_values
-from quit.library.arguments import as_list
+from quit.library.arguments import as_list, as_texts
 from quit.models.factory import Models
 from quit.models.judges import Ruling, rule
 from quit.models.protocols import HintSet, JudgeItem
@@ -76,7 +76,9 @@ def find_leaks(
     """
     models = _models(profile)
     settings = load(profile).settings.leakage
-    return find_leaks_in_hints(question, as_list(answers), as_list(hints), models.equivalence, models.encoder, settings)
+    [question] = as_texts(question, "question")
+    texts = as_texts(answers, "answers"), as_texts(hints, "hints")
+    return find_leaks_in_hints(question, *texts, models.equivalence, models.encoder, settings)
 
 
 def convergence(
@@ -98,7 +100,9 @@ def convergence(
         SettingsError: There is no such profile, or it is wrong.
     """
     cap = load(profile).settings.convergence.candidate_cap
-    item = HintSet(question, tuple(as_list(hints)), answer, distinct(as_list(candidates))[: cap - 1])
+    wrong = distinct(as_texts(candidates, "candidates"))[: cap - 1]
+    [question], [answer] = as_texts(question, "question"), as_texts(answer, "answer")
+    item = HintSet(question, tuple(as_texts(hints, "hints")), answer, wrong)
     return _models(profile).convergence.values([item])[0]
 
 
@@ -112,7 +116,7 @@ def passages(hints: Sequence[str]) -> dict[str, str]:
         Permutation -> text, in the pipeline's order. Five hints make 325 passages; ``"402"`` is the fifth hint, then
         the first, then the third.
     """
-    ranked = as_list(hints)
+    ranked = as_texts(hints, "hints")
     rows = PassageRows.full(1, len(ranked))
     return dict(zip(rows.permutation.to_pylist(), passage_texts([ranked], rows).to_pylist(), strict=True))
 
@@ -133,7 +137,8 @@ def judge(question: str, gold_answers: Sequence[str], answer: str, *, profile: s
         SettingsError: There is no such profile, or it is wrong.
         ServerError: The judge's server does not answer.
     """
-    item = JudgeItem("question", question, tuple(as_list(gold_answers)), answer)
+    [question], [answer] = as_texts(question, "question"), as_texts(answer, "answer")
+    item = JudgeItem("question", question, tuple(as_texts(gold_answers, "gold_answers")), answer)
     return rule([item], _models(profile).judge)[0]
 
 

@@ -147,6 +147,7 @@ def rows_of(value: Any, *names: str) -> Any:
 
 def as_id(value: Any, name: str) -> str:
     """Return an id as text. Raises ``BadRecord`` (``missing_field``, ``wrong_type``, ``bad_value``)."""
+    value = int(value) if isinstance(value, float) and value.is_integer() else value  # a column with gaps, in pandas
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise wrong_type(name, "a text or a whole number", value)
     if isinstance(value, int) and abs(value) >= _HUGE:
@@ -223,11 +224,11 @@ def as_convergence(value: Any, name: str) -> float | None:
 
 def as_rank(value: Any, name: str) -> int | None:
     """Return an optional rank (WikiHint writes it as text). Raises ``BadRecord`` (``wrong_type``, ``bad_value``)."""
-    number = as_number(value, name, "a whole number, 1 is best")
+    number = as_number(value, name, "a whole number, the lowest is best")
     if number is None:
         return None
-    if not 1 <= number <= MAX_PARTS or number != int(number):
-        raise BadRecord("bad_value", f"Field {name!r} must be a whole number from 1, but it is {describe(value)}.")
+    if not 0 <= number < 2**15 or number != int(number):
+        raise BadRecord("bad_value", f"Field {name!r} must be a whole number from 0, but it is {describe(value)}.")
     return int(number)
 
 

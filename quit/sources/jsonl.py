@@ -69,7 +69,7 @@ def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     question = fields.as_text(fields.need(record, "question", "a text"), "question")
     answers = fields.as_texts(fields.need(record, "answers", "a text or a list of texts"), "answers")
     name, expected, draft = ("passages", _PASSAGES, _passage) if given else ("hints", _HINTS, _hint)
-    hints = fields.as_list(fields.need(record, name, expected), name, expected)
+    hints = fields.as_list(fields.rows_of(fields.need(record, name, expected)), name, expected)
     candidates = "candidates" if record.get("candidates") else "candidate_answers"
     kind = fields.as_object(record.get("question_type") or {}, "question_type")
     return DraftRecord(
@@ -88,17 +88,17 @@ def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
 def _passage(passage: Any, name: str, answers: list[str]) -> DraftHint:
     if not isinstance(passage, dict):
         return DraftHint(passage)
-    text = fields.need(passage, "text", "a text", f"{name}.")
-    title = fields.as_label(passage.get("title"), f"{name}.title")
-    whole = f"{title} {text}" if title and isinstance(text, str) else text
-    relevance = fields.as_number(passage.get("relevance"), f"{name}.relevance", "a number from 0")
-    if relevance is not None and relevance < 0:
-        raise BadRecord("bad_value", f"Field '{name}.relevance' must be a number from 0, but it is {relevance:g}.")
+    text = passage["text"] if "text" in passage else fields.need(passage, "text", "a text", f"{name}.")
+    title, relevance = passage.get("title"), passage.get("relevance")
+    title = fields.as_label(str(title) if isinstance(title, int) else title, f"{name}.title")
+    whole = f"{title} {text}" if title and isinstance(text, str) else text or ""
+    relevance = int(relevance) if isinstance(relevance, bool) else relevance
+    relevance = fields.as_number(relevance, f"{name}.relevance", "a number")
     identity = passage.get("id")
     return DraftHint(
         whole,
         rank=fields.as_rank(passage.get("rank"), f"{name}.rank"),
-        convergence=relevance,
+        convergence=None if relevance is None else max(relevance, 0.0),  # TREC has -1, not judged, and -2, spam
         passage_id=None if identity is None else fields.as_id(identity, f"{name}.id"),
     )
 

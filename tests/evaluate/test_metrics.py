@@ -21,6 +21,12 @@ def test_a_label_below_0_has_no_gain() -> None:
     }
 
 
+@pytest.mark.parametrize("label", [60, 1023, 1024, 10**6])
+def test_high_labels_do_not_overflow(label: int) -> None:
+    value = evaluate_run({"q": ["d2", "d1"]}, {"q": {"d1": label, "d2": 0}}, ["nDCG(exp)@10"])
+    assert value == {"nDCG(exp)@10": pytest.approx(1 / math.log2(3))}
+
+
 def _random_run(seed: int) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
     draw = random.Random(seed)
     qrels, run, documents = {}, {}, [f"d{i}" for i in range(150)]

@@ -123,7 +123,7 @@ def record(**changes: Any) -> dict[str, Any]:
         ({"passages": [{"id": "shared", "text": "another text than that of the first question"}]}, "other_text"),
         ({"passages": [{"id": "a", "text": 3}]}, "wrong_type"),
         ({"passages": [{"id": "a"}]}, "missing_field"),
-        ({"passages": [{"text": "x", "relevance": -1}]}, "bad_value"),
+        ({"passages": [{"text": "x"}, {"text": None}]}, "empty_hint"),
         ({"passages": []}, "no_passage"),
     ],
 )
@@ -132,6 +132,23 @@ def test_what_cannot_be_used_is_left_out_with_the_reason(changes: dict[str, Any]
     path = write_lines(tmp_path / "q.jsonl", [good, record(**changes)])
     tables = collect(read_sources([parse_source(str(path))]), min_hints=1, given=True)
     assert reason in tables["rejects"]["reason"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("given", "relevance"),
+    [({"relevance": -2}, 0.0), ({"relevance": True}, 1.0), ({"relevance": False}, 0.0), ({"relevance": 2.0}, 2.0),
+     ({"rank": 0}, None), ({"rank": 5000}, None), ({"id": 3.0}, None), ({"title": 1984}, None)],
+)  # fmt: skip
+@pytest.mark.parametrize("is_transposed", [False, True])
+def test_forms_that_other_programs_write_are_read(given: dict[str, Any], relevance, is_transposed, tmp_path) -> None:
+    """A data frame has decimals where numbers are missing; ``datasets`` may write an object of lists."""
+    passage = {"text": "A text."} | given
+    passages = {name: [value] for name, value in passage.items()} if is_transposed else [passage]
+    path = write_lines(tmp_path / "q.jsonl", [record(passages=passages)])
+    tables = collect(read_sources([parse_source(str(path))]), min_hints=1, given=True)
+    [hint] = tables["hints"].to_pylist()
+    assert hint["convergence"] == relevance and hint["rank"] == given.get("rank")
+    assert hint["hint"] == ("1984 A text." if "title" in given else "A text.")
 
 
 def test_passages_without_ids_are_named_apart_in_every_file(tmp_path: Path) -> None:

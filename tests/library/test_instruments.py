@@ -5,6 +5,8 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 import pytrec_eval
 
@@ -34,6 +36,29 @@ def test_instruments_on_their_own() -> None:
     assert quit.judge(QUESTION, "Lesotho", "Lesotho").verdict.correct, "one text is a list of one, not of its letters"
     assert quit.find_leaks(QUESTION, "Lesotho", "It pays in Lesotho maloti.")[0] == leaks[0]
     assert quit.passages("abc") == {"0": "abc"}
+
+
+@pytest.mark.parametrize(
+    "form", [list, tuple, iter, np.array, pa.array, pd.Series, lambda texts: pa.chunked_array([texts])]
+)
+def test_texts_come_in_any_sequence(form) -> None:
+    [[leak]] = quit.find_leaks(QUESTION, form(["Lesotho"]), form(["It pays in Lesotho."]))
+    assert leak.span == "Lesotho" and quit.passages(form(["a", "b"]))["10"] == "b a"
+    assert quit.judge(QUESTION, form(["Lesotho"]), "Lesotho").verdict.correct
+
+
+@pytest.mark.parametrize("wrong", [None, 1969, float("nan"), ["x", None], [1969], [float("nan")]])
+def test_what_is_no_text_is_named_with_its_argument(wrong) -> None:
+    calls = {
+        "answers": lambda: quit.find_leaks(QUESTION, wrong, ["x"]),
+        "hints": lambda: quit.find_leaks(QUESTION, ["x"], wrong),
+        "question": lambda: quit.find_leaks(wrong, ["x"], ["x"]),
+        "candidates": lambda: quit.convergence(QUESTION, "x", ["y"], wrong),
+        "answer": lambda: quit.judge(QUESTION, ["x"], wrong),
+    }
+    for name, call in calls.items():
+        with pytest.raises(InputError, match=rf"^{name}\b.*expected a text"):
+            call()
 
 
 def test_an_edited_prompt_is_read_anew(tmp_path: Path) -> None:

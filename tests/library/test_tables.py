@@ -137,6 +137,12 @@ def test_the_view_of_passages_has_what_passages_gives(tmp_path: Path) -> None:
     life = release.question(one["question_id"])
     assert one["question"] == life["question"]["question"]
     assert one["text"] in {passage["text"] for passage in life["passages"]}
+    duck = release.duckdb()  # DuckDB asks for a cursor per thread
+    for name in (*release.names, "labelled_passages"):
+        assert (
+            duck.cursor().sql(f"SELECT count(*) FROM {name}").fetchall()
+            == duck.sql(f"SELECT count(*) FROM {name}").fetchall()
+        )
     count = call_quit("query", "-w", tmp_path / "v1", "--csv", "SELECT count(text) AS texts FROM labelled_passages")
     assert count.out.split() == ['"texts"', str(len(release.arrow("labels")))]
 

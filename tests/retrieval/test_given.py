@@ -9,7 +9,7 @@ from quit.retrieval.given import run_records
 from tests.rows import write_lines
 
 
-def test_a_runs_first_documents_are_passages_with_their_judgements(tmp_path: Path) -> None:
+def test_a_runs_first_documents_are_passages_with_their_judgements(tmp_path: Path, notes: list[str]) -> None:
     corpus = [{"id": f"d{number}", "title": f"T{number}", "text": f"Text {number}."} for number in range(3)]
     questions = [{"id": name, "question": "Who?", "answers": ["Ann"], "hints": ["x"]} for name in ("a", "b", "c")]
     write_lines(tmp_path / "corpus.jsonl", corpus)
@@ -25,6 +25,12 @@ def test_a_runs_first_documents_are_passages_with_their_judgements(tmp_path: Pat
     write_lines(tmp_path / "corpus.jsonl", corpus[:2])
     with pytest.raises(InputError, match="lacks 1 of the 3 documents.*'d2'"):
         run_records(*files, 3)
+    write_lines(tmp_path / "corpus.jsonl", [*corpus[:2], corpus[2] | {"title": "", "text": ""}])
+    assert [len(row["passages"]) for row in run_records(*files, 3)] == [2, 0, 0]
+    assert "1 document that" in notes[0] and "such as 'd2': left out" in notes[0]
+    write_lines(tmp_path / "questions.jsonl", [{"_id": "a", "text": "Who?"}])
+    with pytest.raises(InputError, match="'id' is missing"):
+        run_records(*files, 1)
     write_lines(tmp_path / "corpus.jsonl", corpus)
     write_lines(tmp_path / "questions.jsonl", [questions[0] | {"id": "z"}])
     with pytest.raises(InputError, match="ranks no question"):

@@ -112,6 +112,7 @@ def _sub_questions(steps: list[Any], draft: Draft, kind: str | None) -> Iterator
 
 
 def _number(value: Any, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
+    number = fields.as_number(value, name, "a whole number")  # 0.0 where a column with gaps went through pandas
+    if number is None or number != int(number):
         raise fields.wrong_type(name, "a whole number", value)
-    return value
+    return int(number)

@@ -100,14 +100,16 @@ def _supporting(record: dict[str, Any], sentences: Sequence[tuple[str, int]]) ->
     rows: list[int] = []
     facts = fields.rows_of(record.get("supporting_facts") or [], "title", "sent_id")
     for position, fact in enumerate(fields.as_list(facts, "supporting_facts", _FACTS)):
-        if not isinstance(fact, list) or len(fact) != 2 or not isinstance(fact[1], int):
-            raise fields.wrong_type(f"supporting_facts[{position}]", "[title, sentence number]", fact)
+        name = f"supporting_facts[{position}]"
+        if not isinstance(fact, list) or len(fact) != 2:
+            raise fields.wrong_type(name, "[title, sentence number]", fact)
+        sentence = fields.as_number(fact[1], name, "[title, sentence number]")
         named = [row for row, (title, _) in enumerate(sentences) if title == fact[0]]
         if not named:
             raise BadRecord(
                 "no_support", f"The supporting paragraph {fields.quote(str(fact[0]))} is not in the context."
             )
-        rows.append(next((row for row in named if fact[1] < sentences[row][1]), named[0]))
+        rows.append(next((row for row in named if (sentence or 0) < sentences[row][1]), named[0]))
     return list(dict.fromkeys(rows))
 
 

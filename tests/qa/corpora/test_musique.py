@@ -1,5 +1,6 @@
 """MuSiQue's format: references, support, faults."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,17 @@ def test_a_step_without_support_has_no_relevant_document(tmp_path: Path) -> None
     assert parsed.queries[0].kind is None and parsed.queries[0].answers[1:] == ("Zwei",)
     [parsed] = read(tmp_path / "m.jsonl", aliases=False)
     assert parsed.queries[0].answers == ("a1",)
+
+
+def test_numbers_of_a_data_frame_are_whole(tmp_path: Path) -> None:
+    """A column with gaps has decimals."""
+    record = musique_record("2hop__1", [("A", "one"), ("B", "two")], [0, 1])
+    frame = json.loads(json.dumps(record))
+    for row, paragraph in enumerate(frame["paragraphs"]):
+        paragraph["idx"] = float(row)
+    frame["question_decomposition"][0]["paragraph_support_idx"] = 0.0
+    plain, of_frame = ([*read(write_lines(tmp_path / "m.jsonl", [one]))] for one in (record, frame))
+    assert plain == of_frame
 
 
 def test_white_space_and_unicode_are_cleaned_and_nothing_else(tmp_path: Path) -> None:

@@ -33,6 +33,12 @@ def test_sentences_are_joined_and_support_is_by_title(tmp_path: Path) -> None:
     assert [query.relevant for query in parsed.queries[1:]] == [((3, 1),), ((0, 1),), ((2, 1),), ((4, 1),)]
 
 
+@pytest.mark.parametrize("number", [float, lambda number: None if number == 0 else number])
+def test_sentences_of_a_data_frame_are_whole_or_missing(tmp_path: Path, number) -> None:
+    facts = [[title, number(sentence)] for title, sentence in RECORD["supporting_facts"]]
+    assert _read(tmp_path, RECORD | {"supporting_facts": facts}) == _read(tmp_path, RECORD)
+
+
 def test_sub_questions_with_and_without_qa_pairs(tmp_path: Path) -> None:
     [plain] = _read(tmp_path, RECORD)
     steps = [(query.text, query.answers, query.hop) for query in plain.queries[1:3]]
