@@ -24,7 +24,7 @@ def first_fault(error: ValidationError) -> str:
 class StateFile(Generic[_T]):
     """A small file: its name, what it holds (more keys may be there), and what to do where it does not."""
 
-    def __init__(self, name: str, shape: Any, advice: str) -> None:
+    def __init__(self, name: str, shape: Any, advice: str = "Delete it and build again: quit build.") -> None:
         self.name = name
         self._shape = shape
         self._advice = advice

@@ -56,8 +56,7 @@ class Manifest(TypedDict):
     sources: NotRequired[list[dict[str, str]]]
 
 
-BUILD_AGAIN = "Delete it and build again: quit build."
-MANIFEST: StateFile[Manifest] = StateFile("manifest.json", Manifest, BUILD_AGAIN)
+MANIFEST: StateFile[Manifest] = StateFile("manifest.json", Manifest)
 
 
 def part_name(shard: Range) -> str:

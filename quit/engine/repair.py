@@ -7,11 +7,11 @@ from pathlib import Path
 
 from quit.common.files import files_below, read_json, write_json
 from quit.common.state_files import StateFile
-from quit.engine.parts import BUILD_AGAIN, Manifest, Part, fault_of
+from quit.engine.parts import Manifest, Part, fault_of
 from quit.engine.workspace import Workspace, parts_of
 from quit.errors import WorkspaceError
 
-_DAMAGED: StateFile[Manifest] = StateFile("damaged.json", Manifest, BUILD_AGAIN)
+_DAMAGED: StateFile[Manifest] = StateFile("damaged.json", Manifest)
 """The manifest of a complete stage run while a part of it is built again."""
 
 

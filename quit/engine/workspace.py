@@ -30,22 +30,12 @@ from quit.common.rows import grouped
 from quit.common.state_files import StateFile
 from quit.engine.location import Location
 from quit.engine.logs import Log
-from quit.engine.parts import (
-    BUILD_AGAIN,
-    MANIFEST,
-    Manifest,
-    Part,
-    PartedTable,
-    describe,
-    fault_of,
-    part_name,
-    write_part,
-)
+from quit.engine.parts import MANIFEST, Manifest, Part, PartedTable, describe, fault_of, part_name, write_part
 from quit.engine.reading import CurrentRun, CurrentRuns, TableReader
 from quit.errors import WorkspaceError
 from quit.text.words import shell_word
 
-_STATE: StateFile[dict[str, str]] = StateFile("state.json", dict[str, str], BUILD_AGAIN)
+_STATE: StateFile[dict[str, str]] = StateFile("state.json", dict[str, str])
 
 
 class StageRun(NamedTuple):
