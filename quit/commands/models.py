@@ -11,7 +11,6 @@ import typer
 from quit.commands import options
 from quit.commands.declaring import Group
 from quit.commands.options import load_settings, show
-from quit.common.endpoints import address
 from quit.common.terminal import echo
 from quit.errors import SettingsError, did_you_mean
 from quit.text.words import counted
@@ -26,6 +25,7 @@ def serve(profile: options.NamedProfile = "paper", set_: options.Set = None) -> 
 
     Example: `quit models serve --profile paper`
     """
+    from quit.common.endpoints import address
     from quit.models.generation.serving import servings
 
     servers = servings(load_settings(profile, set_))
