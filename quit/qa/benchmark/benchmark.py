@@ -90,13 +90,13 @@ def check(request: BenchmarkRequest, settings: QaSettings) -> None:
     if not {*request.retrievers} - (set() if alone else {ORACLE}):
         raise SettingsError(f"Name at least one --retriever{'' if alone else ' beside the oracle'}.")
     profile_readers = [reader.name for reader in settings.readers]
-    for group, names, more in (
-        ("quit.retrievers", request.retrievers, [ORACLE]),
-        ("quit.rerankers", request.rerankers, [ORACLE]),
-        ("quit.readers", request.readers, profile_readers),
+    for kind, names, more in (
+        ("retriever", request.retrievers, [ORACLE]),
+        ("reranker", request.rerankers, [ORACLE]),
+        ("reader", request.readers, profile_readers),
     ):
         for name in names:
-            check_name(group, name, more)
+            check_name(kind, name, more)
     if request.corpora:
         check_labelers(settings)
     metrics = settings.benchmark.metrics

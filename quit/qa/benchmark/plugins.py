@@ -1,11 +1,8 @@
-"""Retrievers, rerankers and readers by name. Those that come with the program and those of other packages are entry
-points alike.
+"""Retrievers, rerankers and readers by name: those that come with the program, and classes of users.
 
-A package adds one by an entry point in ``quit.retrievers``, ``quit.rerankers`` or ``quit.readers`` that names a
-callable (a class will do). It is called with a :class:`PluginContext` and returns, respectively, a
-:class:`quit.retrieval.protocols.FirstStage`, a :class:`quit.retrieval.protocols.Scorer` or a
-:class:`quit.models.protocols.Reader`. On the command line it is ``NAME`` or ``NAME:ARGUMENT``. A class without an entry
-point is named ``package.module:Name``. It has an ``identity``, which changes when results change.
+Ours is ``NAME`` or ``NAME:ARGUMENT``, a user's class ``package.module:Name``. It is made of a :class:`PluginContext`
+and is, respectively, a :class:`quit.retrieval.protocols.FirstStage`, a :class:`quit.retrieval.protocols.Scorer` or a
+:class:`quit.models.protocols.Reader`. It has an ``identity``, which changes when results change.
 
 Making one must be cheap: ``identity`` is asked for before it is known whether there is anything to do.
 """
@@ -14,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -34,18 +30,17 @@ from quit.qa.settings import FirstStages, QaSettings
 from quit.retrieval.protocols import FirstStage, Ranking, Scorer
 
 # Of the paper's rerankers (section 4) one is missing here: LiT5. A plugin can add it.
-GROUPS = ("quit.retrievers", "quit.rerankers", "quit.readers")
 ORACLE = "oracle"
-"""Retriever and reranker that know the labels: not models, so no plugin can have the name."""
+"""Retriever and reranker that know the labels."""
 
-_OURS = {
-    "quit.retrievers": {
+OURS = {
+    "retriever": {
         "bm25": "retrievers:Bm25Retriever",
         "minilm": "retrievers:MiniLMRetriever",
         "dense": "retrievers:SentenceRetriever",
         "late": "late:LateRetriever",
     },
-    "quit.rerankers": {
+    "reranker": {
         "late": "late:LateReranker",
         "cross-encoder": "rerankers:CrossEncoderReranker",
         "monot5": "rerankers:MonoT5",
@@ -53,13 +48,15 @@ _OURS = {
         "upr": "rerankers:Upr",
         "listwise": "listwise:ListwiseReranker",
     },
-    "quit.readers": {},
+    "reader": {},
 }
+"""Kind -> name -> class, below this package."""
 
 
 @dataclass(frozen=True)
 class PluginContext:
-    """The inputs of a plugin. ``argument``: the part after ``NAME:``. ``cache``: a folder for vectors and the like.
+    """The inputs of a plugin. ``argument``: of ours, the part after ``NAME:``. ``cache``: a folder for vectors and the
+    like.
 
     ``collection``: the release's tables questions, candidates, ranked_hints and descriptions, for readers.
     """
@@ -84,37 +81,23 @@ def split_name(text: str) -> tuple[str, str]:
     return name.strip(), argument.strip()
 
 
-@cache
-def available(group: str) -> dict[str, EntryPoint]:
-    """Return name -> entry point of a group, ours first. Raises ``SettingsError`` when a name is taken twice."""
-    plugins = {name: EntryPoint(name, f"quit.qa.benchmark.{value}", group) for name, value in _OURS[group].items()}
-    for entry in entry_points(group=group):
-        if entry.name in plugins or entry.name == ORACLE:
-            raise SettingsError(
-                f"The entry point {entry.value!r} takes the name {entry.name!r} of {group}, which is taken. "
-                "Rename it, or uninstall its package."
-            )
-        plugins[entry.name] = entry
-    return plugins
-
-
 def make_retriever(text: str, context: PluginContext) -> FirstStage:
     """Return the retriever of that name. Raises ``SettingsError`` for an unknown name or what is no retriever."""
-    return _make("quit.retrievers", text, context, FirstStage)
+    return _make("retriever", text, context, FirstStage)
 
 
 def make_reranker(text: str, context: PluginContext) -> Scorer:
     """Return the reranker of that name. Raises as ``make_retriever``."""
-    return _make("quit.rerankers", text, context, Scorer)
+    return _make("reranker", text, context, Scorer)
 
 
 def make_reader(text: str, context: PluginContext) -> Reader:
-    """Return the reader of that name: a reader of the profile, or a plugin. Raises as ``make_retriever``."""
+    """Return the reader of that name: a reader of the profile, or a class. Raises as ``make_retriever``."""
     profile = [reader.name for reader in context.settings.readers]
     if text in profile:
         return context.models.reader(text, context.collection)
-    check_name("quit.readers", text, profile)
-    return _make("quit.readers", text, context, Reader)
+    check_name("reader", text, profile)
+    return _make("reader", text, context, Reader)
 
 
 def collection_of(dataset: Dataset) -> dict[str, pa.Table]:
@@ -132,42 +115,36 @@ def collection_of(dataset: Dataset) -> dict[str, pa.Table]:
     }
 
 
-def check_name(group: str, text: str, more: Sequence[str] = ()) -> str:
-    """Return what a group's plugins are called in messages. Raises ``SettingsError`` for a name that is neither a
-    plugin, nor one of ``more``, nor a class."""
-    kind = group.removeprefix("quit.").rstrip("s")
-    every = [*available(group), *more]
-    if text not in more and split_name(text)[0] not in every:
-        unknown = f"There is no {kind} {text!r}.{did_you_mean(text, every)}"
-        if ":" not in text:
-            raise SettingsError(unknown)
-        try:
-            imported_class(text, kind)
-        except SettingsError as error:
-            raise SettingsError(f"{unknown} As a {error}") from error
-    return kind
+def check_name(kind: str, text: str, more: Sequence[str] = ()) -> None:
+    """Raise ``SettingsError`` for a name that is neither one of ours, nor one of ``more``, nor a class. ``kind``: of
+    :data:`OURS`."""
+    every = [*OURS[kind], *more]
+    if text in more or split_name(text)[0] in every:
+        return
+    unknown = f"There is no {kind} {text!r}.{did_you_mean(text, every)}"
+    if ":" not in text:
+        raise SettingsError(unknown)
+    try:
+        imported_class(text, kind)
+    except SettingsError as error:
+        raise SettingsError(f"{unknown} As a {error}") from error
 
 
-def _make(group: str, text: str, context: PluginContext, protocol: Any) -> Any:
-    kind, plugins = check_name(group, text), available(group)
+def _make(kind: str, text: str, context: PluginContext, protocol: Any) -> Any:
+    check_name(kind, text)
     name, argument = split_name(text)
-    if name in plugins:
-        value = plugins[name].value
-        try:
-            factory = plugins[name].load()
-        except (ImportError, AttributeError) as error:
-            raise SettingsError(f"The {kind} {name!r} ({value}) cannot be loaded: {error}.") from error
-        with user_code(f"The {kind} {text!r} ({value}) raised", SettingsError):
-            plugin = factory(replace(context, argument=argument))
+    if ours := OURS[kind].get(name):
+        module, _, attribute = ours.partition(":")
+        maker = getattr(import_module(f"{__package__}.{module}"), attribute)
     else:
-        value, own = text, imported_class(text, kind)
-        with user_code(f"The {kind} {text!r} cannot be made of a PluginContext:", SettingsError):
-            plugin = own(context)
+        maker, argument = imported_class(text, kind), ""
+    with user_code(f"The {kind} {text!r} cannot be made of a PluginContext:", SettingsError):
+        plugin = maker(replace(context, argument=argument))
     if not isinstance(plugin, protocol):
         members = ", ".join(
             sorted(member for member in dir(protocol) if not member.startswith("_")) + list(protocol.__annotations__)
         )
-        raise SettingsError(f"{value!r} makes no {kind}: it has to have {members}.")
+        raise SettingsError(f"{text!r} makes no {kind}: it has to have {members}.")
     return plugin
 
 

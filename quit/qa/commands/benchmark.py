@@ -24,17 +24,17 @@ OutOption = Annotated[Path, typer.Option("-o", help="Folder of the results; fini
 SplitOption = Annotated[str, typer.Option(help="Questions: train, dev, test or all. The corpus is always whole.")]
 RetrieverOption = Annotated[
     list[str] | None,
-    typer.Option(help="bm25, minilm, late, dense:MODEL, late:MODEL, a plugin or MODULE:CLASS. Repeat for several."),
+    typer.Option(help="bm25, minilm, late, dense:MODEL, late:MODEL or MODULE:CLASS. Repeat for several."),
 ]
 RerankerOption = Annotated[
     list[str] | None,
     typer.Option(
-        help="late, cross-encoder:MODEL, monot5:MODEL, rankt5:MODEL, upr:MODEL, listwise:NAME or a plugin. Repeat for "
-        "several."
+        help="late, cross-encoder:MODEL, monot5:MODEL, rankt5:MODEL, upr:MODEL, listwise:NAME or MODULE:CLASS. Repeat "
+        "for several."
     ),
 ]
 ReaderOption = Annotated[
-    list[str] | None, typer.Option(help="A reader of the profile, or a plugin. Repeat for several.")
+    list[str] | None, typer.Option(help="A reader of the profile, or MODULE:CLASS. Repeat for several.")
 ]
 QuietOption = Annotated[bool, typer.Option("-q", help="Print nothing but the table and errors.")]
 
@@ -160,15 +160,13 @@ def grid(
 
 @app.command("list")
 def list_(as_json: options.Json = False, profile: options.NamedProfile = "embedded") -> None:
-    """List the retrievers, rerankers and readers that can be named, plugins included, and where they come from.
+    """List the retrievers, rerankers and readers that have names, and where they come from.
 
     Example: `quit benchmark list`
     """
-    from quit.qa.benchmark.plugins import GROUPS, available
+    from quit.qa.benchmark.plugins import OURS
 
-    systems = {
-        group.removeprefix("quit."): {name: entry.value for name, entry in available(group).items()} for group in GROUPS
-    }
+    systems = {f"{kind}s": dict(names) for kind, names in OURS.items()}
     systems["readers"] |= {reader.name: f"profile {profile}" for reader in load_settings(profile, None).readers}
     rows = [(kind, name, origin) for kind, names in systems.items() for name, origin in names.items()]
     show(systems, as_json, [Table("", ("kind", "name", "origin"), rows, text=(1, 2))])

@@ -1,5 +1,4 @@
-"""Systems of other packages: an entry point of an installed distribution, found by importlib.metadata as pip leaves
-it."""
+"""Systems of other packages: classes by their names."""
 
 import json
 import sys
@@ -11,7 +10,7 @@ import pytest
 
 from quit.errors import InputError, SettingsError
 from quit.qa.benchmark.benchmark import BenchmarkRequest, run_benchmark
-from quit.qa.benchmark.plugins import available, make_retriever, valid_ranking, valid_scores
+from quit.qa.benchmark.plugins import make_retriever, valid_ranking, valid_scores
 from quit.qa.settings import load
 from quit.retrieval.protocols import Ranking
 from tests.docs.pages import blocks
@@ -23,7 +22,7 @@ from quit.retrieval.protocols import Ranking
 from quit.models.protocols import Reply
 class FirstRows:
     def __init__(self, context):
-        self.count = int(context.argument or 3)
+        self.count = 10
         self.identity = f"first-rows@1/{self.count}"
     def search(self, queries, depth):
         rows = np.arange(min(self.count, depth))
@@ -44,95 +43,73 @@ def nothing(context):
     return {}
 """
 NAME = "quit_plugin_of_a_test"
-ENTRIES = """
-[quit.retrievers]
-first-rows = {module}:FirstRows
-no-retriever = {module}:nothing
-gone = {module}:Gone
-[quit.rerankers]
-longest = {module}:Longest
-[quit.readers]
-echo = {module}:Echo
-"""
+FIRST, LONGEST, ECHO = (f"{NAME}:{name}" for name in ("FirstRows", "Longest", "Echo"))
 
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch):
-    """A distribution on the path: a module and the metadata that an installer writes."""
+    """Write a module of the path."""
 
-    def install(entries: str, code: str = PLUGIN) -> None:
-        folder = tmp_path / "site"
-        info = folder / f"{NAME}-1.0.dist-info"
-        info.mkdir(parents=True)
-        (folder / f"{NAME}.py").write_text(code)
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {NAME}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(entries.format(module=NAME))
-        monkeypatch.syspath_prepend(str(folder))
-        available.cache_clear()
+    def install(code: str = PLUGIN) -> None:
+        (tmp_path / f"{NAME}.py").write_text(code)
+        monkeypatch.syspath_prepend(str(tmp_path))
 
     yield install
     sys.modules.pop(NAME, None)
-    available.cache_clear()
 
 
 def test_a_run_of_plugins_alone_has_the_values_computed_by_hand(release, install, tmp_path: Path) -> None:
     """q3's own passages are rows 8 to 11, with labels 2, 2, 1, 1; the first ten rows hold two of them, at ranks 9 and
     10."""
-    install(ENTRIES)
-    request = BenchmarkRequest(release, "test", ("first-rows:10",), ("longest",), ("echo",))
+    install()
+    request = BenchmarkRequest(release, "test", (FIRST,), (LONGEST,), (ECHO,))
     settings = load("embedded", ["benchmark.resamples=100"]).settings
     outcome = run_benchmark(request, settings, tmp_path / "out")
     assert json.loads((tmp_path / "out" / "run.json").read_text())["replies"] == {}
     keys = ("retriever", "reranker", "reader", "strategy", "k", "metric")
     values = {tuple(row[key] for key in keys): row["value"] for row in outcome.results.to_pylist()}
     for metric, value in {"Hit@5": 0.0, "Hit@10": 1.0, "MRR@100": 1 / 9, "Recall@10": 0.5}.items():
-        assert values["first-rows:10", "", "", "", 0, metric] == pytest.approx(value)
+        assert values[FIRST, "", "", "", 0, metric] == pytest.approx(value)
     # By length: of the first ten rows those of two hints are 1, 3 (q1), 5, 7 (q2) and 9 (q3), with 31, 31, 39, 39 and
     # 43 characters: 9 is in front, of label 2.
-    assert values["first-rows:10", "longest", "", "", 0, "MRR@100"] == 1.0
-    assert values["first-rows:10", "oracle", "", "", 0, "nDCG(exp)@1"] == 1.0
+    assert values[FIRST, LONGEST, "", "", 0, "MRR@100"] == 1.0
+    assert values[FIRST, "oracle", "", "", 0, "nDCG(exp)@1"] == 1.0
     assert values["oracle", "", "", "", 0, "Recall@5"] == 1.0
     # Echo reads "Pacific" or "it": never Lima.
-    assert values["oracle", "oracle", "echo", "any", 1, "EM"] == 0.0
+    assert values["oracle", "oracle", ECHO, "any", 1, "EM"] == 0.0
 
 
 @pytest.mark.parametrize(
     ("right", "wrong", "message"),
     [
-        ("for _ in queries]", "for _ in queries[1:]]", "retriever 'first-rows' returned 0 rankings to 1 query"),
-        ("min(self.count, depth)", "1 / 0", "retriever 'first-rows' raised ZeroDivisionError: division by zero"),
-        ("[len(text) for", "[text.length for", "reranker 'longest' raised AttributeError: .* 'length'"),
+        ("for _ in queries]", "for _ in queries[1:]]", "retriever .*FirstRows. returned 0 rankings to 1 query"),
+        ("min(self.count, depth)", "1 / 0", "retriever .*FirstRows. raised ZeroDivisionError: division by zero"),
+        ("[len(text) for", "[text.length for", "reranker .*Longest. raised AttributeError: .* 'length'"),
         (
             "for p in prompts]",
             "for p in prompts[1:]]",
-            "reader .release: .* echo. returned 1 reply to 2 prompts",
+            "reader .release: .*Echo. returned 2 replies to 3 prompts",
         ),
-        ("[-1])", "[99])", "reader .release: .* echo. raised IndexError: list index out of range"),
+        ("[-1])", "[99])", "reader .release: .*Echo. raised IndexError: list index out of range"),
     ],
 )
 def test_what_a_plugin_does_wrong_is_named(
     release, install, tmp_path: Path, right: str, wrong: str, message: str
 ) -> None:
-    install(ENTRIES, PLUGIN.replace(right, wrong))
-    request = BenchmarkRequest(release, "test", ("first-rows",), ("longest",), ("echo",))
+    install(PLUGIN.replace(right, wrong))
+    request = BenchmarkRequest(release, "test", (FIRST,), (LONGEST,), (ECHO,))
     with pytest.raises(InputError, match=message):
         run_benchmark(request, load("embedded").settings, tmp_path / "out")
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("no-retriever", "makes no retriever: it has to have"), ("gone", "cannot be loaded")]
+    ("name", "message"),
+    [("Echo", "makes no retriever: it has to have"), ("nothing", "is not a class"), ("Gone", "no attribute 'Gone'")],
 )
 def test_what_is_no_plugin(world, install, name: str, message: str) -> None:
-    install(ENTRIES)
+    install()
     with pytest.raises(SettingsError, match=message):
-        make_retriever(name, world.context())
-
-
-@pytest.mark.parametrize("name", ["bm25", "oracle"])
-def test_a_plugin_cannot_take_a_name_of_ours(world, install, name: str) -> None:
-    install(f"[quit.retrievers]\n{name} = {{module}}:FirstRows\n")
-    with pytest.raises(SettingsError, match=f"takes the name '{name}'"):
-        available("quit.retrievers")
+        make_retriever(f"{NAME}:{name}", world.context())
 
 
 @pytest.mark.parametrize(
