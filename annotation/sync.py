@@ -7,7 +7,6 @@ a pull that was killed is simply done again, and knows by number and digest what
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -27,6 +26,8 @@ from quit.review.store import PullState, ReviewStore
 from quit.settings import Settings
 from quit.stages.labelling.verdicts import unclear_annotations
 
+_LONGEST = 7 * 86_400.0
+"""Seconds that a page may be open; more is no time that anybody takes."""
 _LIGHT = ("id", "meta", "annotations_ids", "updated_at")
 _FULL = ("id", "meta", "data", "updated_at", "created_at", *ANNOTATION_FIELDS)
 
@@ -161,8 +162,9 @@ class TaskReader:
 
     def _read(self, task: int, question: str, data: TaskData, annotation: Mapping[str, Any]) -> None:
         number, lead = int(annotation["id"]), annotation.get("lead_time")
-        if max(number, task) >= 2**63 or not math.isfinite(lead or 0):
+        if max(number, task) >= 2**63:
             raise ValueError("a number in it is none that a table can hold")
+        lead = lead if 0 <= (lead or 0) < _LONGEST else None  # of another program
         former = self._versions.latest.get(number)
         copied = is_copy(annotation)
         page = former["shown"] if former else int(data["version"]) if copied else None

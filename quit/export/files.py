@@ -180,9 +180,9 @@ class ExportFolder:
         """Record a finished file with its checksum, as read back, and the number of records it holds."""
         self._entries.append(self._background.submit(self._entry, name, rows))
 
-    def record_lines(self, name: str, rows: int, head: str) -> None:
-        """Record a file of lines; one of a heading alone is removed, for readers of BEIR's qrels end at it."""
-        if rows or not head:
+    def record_lines(self, name: str, rows: int) -> None:
+        """Record a file of lines; one without any, such as of an empty split, is removed, for readers end at it."""
+        if rows:
             self.record(name, rows)
         else:
             self.path(name).unlink()

@@ -199,7 +199,7 @@ def write_texts(folder: ExportFolder, name: str, lines: Iterable[str], head: str
         for line in lines:
             file.write(line)
             rows += 1
-    folder.record_lines(name, rows, head)
+    folder.record_lines(name, rows)
     return rows
 
 
@@ -211,7 +211,7 @@ def write_arrays(folder: ExportFolder, name: str, arrays: Iterable[pa.StringArra
         for lines in arrays:
             file.write(buffer_of(lines))
             rows += len(lines)
-    folder.record_lines(name, rows, head)
+    folder.record_lines(name, rows)
     return rows
 
 

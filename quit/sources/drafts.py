@@ -17,6 +17,7 @@ from quit.errors import InputError
 from quit.sources import fields
 from quit.sources.fields import BadRecord, describe, quote
 from quit.sources.files import is_given, plain_name
+from quit.sources.leftovers import is_object
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.sources.text import clean_hint, is_boilerplate, repair
 from quit.text.answers import answer_key
@@ -125,6 +126,8 @@ def _finish(draft: DraftRecord, source: str, item: Item) -> SourceRecord:
             "no_answer",
             "The question has no answer: expected at least one that is not blank. Write it, or take the record out.",
         )
+    if objects := [text for text in (*answers, *draft.candidates) if is_object(text)]:
+        raise BadRecord("wrong_type", f"An answer or candidate {_object(objects[0])}.")
     what = "passage" if draft.given else "hint"
     if len(draft.hints) > fields.MAX_PARTS:
         raise BadRecord("too_many", f"The record has {len(draft.hints)} {what}s; expected at most {fields.MAX_PARTS}.")
@@ -155,6 +158,11 @@ def _finish(draft: DraftRecord, source: str, item: Item) -> SourceRecord:
     )
 
 
+def _object(text: str) -> str:
+    """Return what is wrong with an object in the place of a text."""
+    return f"is an object written as a text, {quote(text)}: write its text alone, or the records as JSON Lines"
+
+
 def _scored(hints: list[DraftHint]) -> list[str]:
     """Return the candidates that hints were scored against, for sources that do not list them."""
     return list(dict.fromkeys(candidate for hint in hints for candidate in hint.scores or {}))
@@ -172,6 +180,8 @@ def _hint(hint: DraftHint, given: bool, clean: Callable[[str], str]) -> RawHint:
         raise BadRecord("empty_hint", "is empty")
     if not given and is_boilerplate(text):
         raise BadRecord("boilerplate_hint", f"says nothing about the answer: {quote(text)}")
+    if is_object(text):
+        raise BadRecord("wrong_type", _object(text))
     scores = [(clean(candidate), score) for candidate, score in (hint.scores or {}).items() if clean(candidate)]
     name = (hint.passage_id or "") if given else None
     return RawHint(text, hint.rank, hint.convergence, hint.url, fields.gold_last(scores) or None, name)

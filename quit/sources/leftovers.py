@@ -10,6 +10,7 @@ import warnings
 _QUOTED = r"(?:'[^'\\]*'|\"[^\"\\]*\")"
 _ARRAY = re.compile(rf"\[\s*{_QUOTED}(?:\s+{_QUOTED})+\s*\]")
 _STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_OBJECT = re.compile(r"\[\s*\{.*\}\s*\]|\{\s*(?:'[^']*'|\"[^\"]*\")\s*:.*\}", re.DOTALL)
 _MONTH = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _LEFT = tuple(
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), meaning)
@@ -57,6 +58,11 @@ def listed(text: str) -> list[str] | None:
     if not all(part is None or isinstance(part, str) for part in parts):
         return None
     return [part for part in parts if part is not None]
+
+
+def is_object(text: str) -> bool:
+    """Return whether a text is an object, or a list of objects, that a data frame printed or a cell holds as JSON."""
+    return _OBJECT.fullmatch(text.strip()) is not None
 
 
 def left_over(text: str) -> str | None:

@@ -291,7 +291,6 @@ def test_annotations_without_an_account_are_of_several_people(take, store: Revie
         {"at": "soon"},
         {"number": "x"},
         {"lead_time": "long"},
-        *({"lead_time": seconds} for seconds in (float("nan"), float("inf"), 10**400)),
         *({"number": number} for number in (2**63, 2**70, float("inf"))),
         {"result": [7]},
         {"created_at": None},
@@ -306,6 +305,13 @@ def test_one_bad_annotation_is_named_and_the_others_count(take, store: ReviewSto
     [problem] = take(annotation(**fault), annotation(11, 2))
     assert f"Annotation {fault.get('number', 10)!r} of task 7 could not be read" in problem
     assert tin(store) == (True, 1, 0)
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), 10**400, 1e300, -5.0])
+def test_a_time_that_nobody_takes_costs_no_verdict(take, store: ReviewStore, seconds: float) -> None:
+    assert take(annotation(lead_time=seconds)) == []
+    rows = live_reviews(store.read()).to_pylist()
+    assert rows and {row["lead_seconds"] for row in rows} == {None}
 
 
 def test_a_text_that_no_table_can_hold_is_kept_without_its_bad_characters(take, store: ReviewStore) -> None:

@@ -114,6 +114,19 @@ def test_answers_that_are_meant_are_no_leftovers(text: str) -> None:
     assert left_over(text) is None
 
 
+@pytest.mark.parametrize(
+    ("hint", "is_read"),
+    [("[{'hint': 'a', 'rank': 1}, {'hint': 'b'}]", False), ('{"text": "a"}', False), ("{a} or [b]: which?", True)],
+)
+def test_an_object_written_as_a_text_is_no_hint(tmp_path, hint: str, is_read: bool) -> None:
+    path = tmp_path / "q.csv"
+    rows = [{"id": 1, "question": "Which?", "answer": "Cairo", "hint1": hint, "hint2": "It lies on a river."}]
+    pd.DataFrame(rows).to_csv(path, index=False)
+    [record] = csv.read(path)
+    assert len(record.question.hints) == 1 + is_read
+    assert [reject.reason for reject in record.rejects] == ["wrong_type"] * (not is_read)
+
+
 ROW = {"question": "Which?", "hints": [f"Hint number {n} is a sentence." for n in range(5)]}
 
 

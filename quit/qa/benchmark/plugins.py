@@ -153,7 +153,7 @@ def valid_ranking(name: str, returned: Ranking, passages: int, depth: int) -> Ra
 
     Raises ``InputError`` for rows out of range, a row twice, or a score that is no number.
     """
-    rows, scores = np.asarray(returned.rows), np.asarray(returned.scores, dtype=np.float64)
+    rows, scores = returned.rows, returned.scores
     if rows.shape != scores.shape or rows.ndim != 1:
         raise InputError(f"The retriever {name!r} returned {rows.shape} rows and {scores.shape} scores.")
     if len(rows) and (rows.min() < 0 or rows.max() >= passages):

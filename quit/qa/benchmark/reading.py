@@ -104,14 +104,14 @@ def _answers(
             Prompt(query.question_id, query.question, context, query.coarse, query.fine) for query, context in owners
         ]
         with user_code(f"A reader ({label}) raised"):
-            replies = reader.answer(prompts) if prompts else []
+            replies = [reply.answer for reply in reader.answer(prompts)] if prompts else []
         if len(replies) != len(prompts):
             raise InputError(
                 f"A reader ({label}) returned {counted(len(replies), 'reply', 'replies')} to "
                 f"{counted(len(prompts), 'prompt')}."
             )
         return [
-            {"question_id": query.question_id, "context": " ".join(context), "answer": reply.answer}
+            {"question_id": query.question_id, "context": " ".join(context), "answer": reply}
             for (query, context), reply in zip(owners, replies, strict=True)
         ]
 

@@ -133,10 +133,11 @@ class Runner:
 
         def rank_places(places: range) -> list[Ranking]:
             with user_code(f"The retriever {name!r} raised"):
-                rankings = retriever.search([texts[position] for position in places], depth)
-            if len(rankings or ()) != len(places):
+                returned = retriever.search([texts[position] for position in places], depth)
+                rankings = [Ranking(np.asarray(one.rows), np.asarray(one.scores, np.float64)) for one in returned]
+            if len(rankings) != len(places):
                 queries = counted(len(places), "query", "queries")
-                raise InputError(f"The retriever {name!r} returned {len(rankings or ())} rankings to {queries}.")
+                raise InputError(f"The retriever {name!r} returned {len(rankings)} rankings to {queries}.")
             return [plugins.valid_ranking(name, ranking, len(task.passages), depth) for ranking in rankings]
 
         fingerprint, rankings = self._rankings("retrieve", f"{task.name}: {name}", key, task, rank_places)
@@ -186,7 +187,7 @@ class Runner:
         if rows := ranking.rows[:depth].tolist():
             texts = passages.texts(rows)
             with user_code(f"The reranker {name!r} raised"):
-                scores = reranker.score(task.queries[query].question, texts)
+                scores = np.asarray([*reranker.score(task.queries[query].question, texts)])
             ranking = reorder(ranking, plugins.valid_scores(name, scores, len(texts)))
         advance(f"{system.retriever} + {name}: questions", total=len(task.queries))
         return ranking
