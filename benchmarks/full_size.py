@@ -82,6 +82,7 @@ def measure(folder: Path, count: int, formats: Sequence[str]) -> list[dict[str, 
     step("label", [*inner, "label"], workspace / "tables" / "10_*")
     step("update, nothing kept", [*inner, "update"], workspace / "tables" / "11_*")
     step("update, all findings kept", [*inner, "update"], workspace / "tables" / "11_*")
+    step("roles", [*inner, "roles"], workspace / "tables" / "12_*")
     step("release create", quit_("release", "create", *w, "--name", "v1"), workspace / "releases" / "v1")
     step("release verify", quit_("release", "verify", str(workspace / "releases" / "v1")))
     step("review apply", quit_("review", "apply", *w), workspace / "tables" / "11_*")

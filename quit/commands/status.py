@@ -7,6 +7,7 @@ from pathlib import Path
 
 from quit.commands import options
 from quit.commands.options import open_workspace, print_json
+from quit.commands.options import show as print_pieces
 from quit.errors import InputError
 
 
@@ -48,6 +49,7 @@ def show(
     workspace: options.WorkspaceOrRelease = Path("workspace"),
     as_json: options.Json = False,
     passages: int = 12,
+    why: bool = False,
 ) -> None:
     """Show everything about one question: hints, leaks, type, difficulty, probe, split, passages, answers, verdicts,
     labels.
@@ -55,17 +57,22 @@ def show(
     A hint's digit is its number in the passages, by convergence; its id ends in its place in the source. Both count
     from 0, lines and records of a source from 1.
 
-    Example: `quit show jsonl-geo-003 --passages 20`
+    Examples: `quit show jsonl-geo-003 --passages 20`, `quit show jsonl-geo-003 --why`
 
     Args:
         question_id: Id of a question; the source's id works if it is unique.
         passages: Passages to print; 0 for all.
+        why: Say which hints suffice, add and harm, and whether their order matters.
     """
     from quit.commands.question import print_question
     from quit.library.tables import open_tables
+    from quit.status import why as reasons
 
     life = open_tables(workspace).question(question_id)
-    if as_json:
+    if why:
+        facts = reasons.why(life)
+        print_pieces(facts, as_json, reasons.why_pieces(facts))
+    elif as_json:
         print_json(life)
     else:
         print_question(life, passages)

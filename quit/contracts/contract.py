@@ -65,6 +65,7 @@ class TableContract:
     - ``gold``: gold answers (question_id, answer, answer_key) that people did not remove;
     - ``judged``: answers (question_id, answer_key) that have a verdict;
     - ``right_labelers``: question_id, permutation, and labelers whose answer is valid, where there are any;
+    - ``hint_roles_again``, ``question_roles_again``: roles that follow from ``labels``;
     - ``answer_key_of(answer)``, ``key_of(question)``, ``draw_of(content_key)``.
     """
 

@@ -375,6 +375,52 @@ TABLES: dict[str, TableContract] = {
         ),
         *PEOPLE,
         TableContract(
+            "hint_roles",
+            stage="roles",
+            key=("hint_id",),
+            doc="What each hint that makes passages contributes to label 2. p(S) is the share of the orders of a set S "
+            "of hints that have label 2; S suffices where p(S) = 1, and is minimal where no proper subset of it "
+            "suffices. The Shapley values of v(S) = p(S) sum to p of all hints less `question_roles.without_hints`. "
+            "Empty unless passages are all ordered selections of as many hints per question.",
+            columns=(
+                HINT,
+                QUESTION,
+                Column("rank", SMALL, "The hint's place by convergence, from 0: its digit in `permutation`."),
+                Column("shapley", REAL, "Its Shapley value, -1 to 1."),
+                Nullable("smallest_set", SMALL, "Hints in the smallest minimal set with it; null: it is in none."),
+                Column("harmed", REAL, "Share of the sets S without it, the empty one too, with p(S + it) < p(S)."),
+            ),
+            required=(Reference(("question_id", "rank"), "hint_roles_again"),),
+            references=(Reference(("hint_id", "question_id", "rank"), "ranked_hints"),),
+            follows={
+                name: f"(SELECT {name} FROM hint_roles_again AS r WHERE r.question_id = this.question_id AND r.rank = "
+                "this.rank)"
+                for name in ("shapley", "smallest_set", "harmed")
+            },
+            released=True,
+        ),
+        TableContract(
+            "question_roles",
+            stage="roles",
+            key=("question_id",),
+            doc="How many hints a question needs, and whether their order matters. Sets have at least one hint. Empty "
+            "where `hint_roles` is.",
+            columns=(
+                QUESTION,
+                Nullable("fewest_in_every_order", SMALL, "Hints in the smallest set that suffices; null: none does."),
+                Nullable("fewest_in_some_order", SMALL, "Hints in the shortest passage with label 2, if any."),
+                Column("order_dependent_sets", SMALL, "Sets of hints of which some orders have label 2 and others 1."),
+                Nullable("unneeded_hints", SMALL, "Hints that are in no minimal set; null: no set suffices."),
+                Nullable("without_hints", REAL, "p of no hints, by the probe; null: not probed, counts as 0."),
+            ),
+            required=(Reference(("question_id",), "question_roles_again"),),
+            follows={
+                name: f"(SELECT {name} FROM question_roles_again AS r WHERE r.question_id = this.question_id)"
+                for name in ("fewest_in_every_order", "fewest_in_some_order", "order_dependent_sets", "unneeded_hints")
+            },
+            released=True,
+        ),
+        TableContract(
             "rejects",
             stage="every stage",
             key=(),

@@ -28,6 +28,7 @@ from quit.settings import Settings
 from quit.settings.construction import MAX_PASSAGES
 from quit.stages.labelling.design import Subset, design_passages, hints_of
 from quit.stages.labelling.passages import PassageRows, permutation_name, subset_of
+from quit.stages.roles import roles_of
 from quit.text.answers import answer_key
 
 GATES = SCHEMA, PASSAGES, UNJUDGED, RECOMPUTED = "schema", "missing-passage", "unjudged-answer", "label-mismatch"
@@ -196,6 +197,7 @@ class _Chunk:
         sets = [[name for place, name in enumerate(labelers) if row >> place & 1] for row in range(1 << len(labelers))]
         labelers_again = pa.array(sets, pa.list_(pa.string())).take(one_array(tables["labels"]["bits"]))
         tables["labels"] = tables["labels"].append_column("right_labelers", labelers_again)
+        tables |= self._roles(tables["question_roles"], right[: len(self.rows)])
         columns = ("permutation", "subset", "hints")
         tables["permutations"] = pa.table({name: getattr(self.rows.table, name) for name in columns})
         for name, table in tables.items():
@@ -288,6 +290,23 @@ class _Chunk:
             if not np.array_equal(cells[places], expected) or (np.diff(places) != 1).any():
                 what = f"{len(places)} rows, expected its {len(expected)} passages, each once, in depth-first order"
                 yield Fault(PASSAGES, name, self.ids[place].as_py(), what)
+
+    def _roles(self, question_roles: pa.Table, right: np.ndarray) -> dict[str, pa.Table]:
+        """Return what roles follow from the labels, nothing where the design has none; ``right``: whether each
+        passage's is 2."""
+        n, ids = self.design.most_hints, self.ids
+        if not self.design.is_full:
+            names = ("question_roles", "hint_roles")
+            return {f"{name}_again": contract(name).schema.empty_table() for name in names}
+        places = pc.index_in(ids, plain(question_roles["question_id"]))
+        without = question_roles["without_hints"].take(places)
+        roles = roles_of(right.reshape(len(ids), len(self.rows.table)), pc.fill_null(without, np.nan).to_numpy(), n)
+        columns = {name: pa.array(values.ravel(), mask=~np.isfinite(values.ravel())) for name, values in roles.items()}
+        keys = {"question_id": ids}, {"question_id": np.repeat(ids, n), "rank": np.tile(np.arange(n), len(ids))}
+        return {
+            f"{name}_again": pa.table(key | {column: columns[column] for column in contract(name).follows})
+            for name, key in zip(("question_roles", "hint_roles"), keys, strict=True)
+        }
 
 
 class _Replies:

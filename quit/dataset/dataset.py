@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quit import contracts
 from quit.common.columns import first_matches, plain
 from quit.common.ids import own_id
 from quit.common.parquet import KEYS
@@ -31,7 +32,7 @@ from quit.settings import PassageDesign
 from quit.stages.labelling.answers import Answers, cut_replies, fully_relevant
 from quit.stages.labelling.passages import PassageRows, PermutationTable
 
-_SMALL = ("questions", "ranked_hints", "descriptions", "splits", "valid_answers")
+_SMALL = ("questions", "ranked_hints", "descriptions", "splits", "valid_answers", "question_roles")
 _OF_HINTS = ("hint_id", "source", "url", "convergence")
 _OF_VERDICTS = ("question_id", "answer_key", "answer", "correct", "basis", "judge")
 FULLY, PARTIALLY = 2, 1  # relevance labels (paper, section 3.2.2); 0, another question's passage, is never stored
@@ -111,6 +112,7 @@ class Dataset:
     provenance: Provenance = field(default_factory=Provenance)
     statistics: Mapping[str, Any] | None = None
     cut: Mapping[str, int] = field(default_factory=dict)
+    question_roles: pa.Table = field(default_factory=contracts.table("question_roles").schema.empty_table)
     fill_in: str = "build its workspace with labels.partial=off and release that"
     writing: str = field(default="export", init=False)  # what progress is reported about
 

@@ -14,7 +14,10 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from quit import contracts
+from quit.common.columns import plain
 from quit.common.files import json_bytes
 from quit.common.progress import advance
 from quit.dataset.dataset import FULLY, Block, Dataset
@@ -58,6 +61,7 @@ CONFIGS: dict[str, pa.Schema] = {
             "source": pa.string(),
             "passages": pa.int32(),
             "fully_relevant_passages": pa.int32(),
+            **{column.name: column.type for column in contracts.table("question_roles").columns[1:]},
         }
     ),
     "hints": pa.schema(
@@ -311,6 +315,8 @@ def _dictionary(codes: np.ndarray | pa.Array, values: pa.Array) -> pa.Dictionary
 def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> dict[str, pa.Array]:
     rows = pa.array(positions)
     questions, descriptions = (dataset.aligned(name).take(rows) for name in ("questions", "descriptions"))
+    question_roles = dataset.question_roles  # null where a question has no roles
+    roles = question_roles.take(pc.index_in(plain(questions["question_id"]), plain(question_roles["question_id"])))
     names = ("coarse", "fine", "type_producer", "difficulty", "difficulty_bin", "difficulty_producer")
     return {
         "id": questions["question_id"],
@@ -322,6 +328,7 @@ def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> di
         "source": questions["source"],
         "passages": pa.array(dataset.rows.counts[positions].astype(np.int32)),
         "fully_relevant_passages": pa.array(fully[positions]),
+        **{name: roles[name] for name in roles.column_names[1:]},
     }
 
 

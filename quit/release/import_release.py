@@ -36,6 +36,7 @@ from quit.stages.judge import judge_answers
 from quit.stages.label import labels_of
 from quit.stages.labelling.answers import Answers, accepted_answers
 from quit.stages.labelling.passages import enumerate_passages
+from quit.stages.roles import role_tables
 from quit.stages.stage import Tables
 from quit.text.answers import answer_key
 from quit.version import __version__
@@ -210,6 +211,7 @@ def _tables_of(block: Sequence[Published], file: str, files: ReleaseFiles, diffe
         "valid_answers": _with(valid, passages=pa.array(counts[:-1])),
         "passages": passages,
         "labels": labels,
+        **role_tables(labels, small["ranked_hints"], files.permutations.n),
         "verdicts": _with(verdicts, basis=None, producer=None, raw=None),
         **{f"{name}/{reader}": rows for reader, tables in replies.items() for name, rows in tables.items()},
     }

@@ -36,9 +36,9 @@ by replies cut at the token limit, by leaking hints, by labels that people chang
 COLUMNS = {"share": "most", "disagreement": "disagreement", "cut": "cut", "leaks": "leaks", "changed": "changed",
            "reviewers": "reviewers"}  # fmt: skip
 """Columns of figures and their orders; one that is 0 for every question is not shown."""
-FILTERS = {"state": "state", "type": "coarse", "difficulty": "difficulty_bin"}
+FILTERS = {"state": "state", "type": "coarse", "difficulty": "difficulty_bin", "needs": "needs"}
 """What results can be narrowed to: the split (or why a question was left out), the coarse type, the difficulty's
-bin."""
+bin, the fewest hints that suffice in every order."""
 CHECKS = {
     "leak": "leaks > 0",
     "no-label-2": "fully = 0",
@@ -80,12 +80,15 @@ _OVERVIEW = """
                AS disagreement, coalesce(k.leaks, 0) AS leaks,
            coalesce(c.cut, 0) AS cut, c.withheld, coalesce(a.changed, 0) AS changed,
            coalesce(r.reviewers, 0) AS reviewers,
+           CASE WHEN o.question_id IS NOT NULL THEN coalesce(fewest_in_every_order::VARCHAR, 'no set suffices') END
+               AS needs,
            lower(strip_accents(
                concat_ws(' ', q.question_id, q.question, array_to_string(q.answers, ' '), h.hints)
            )) AS haystack
     FROM everyone q LEFT JOIN descriptions d USING (question_id) LEFT JOIN splits s USING (question_id)
     LEFT JOIN labelled l USING (question_id) LEFT JOIN gone g USING (question_id) LEFT JOIN hinted h USING (question_id)
     LEFT JOIN leaking k USING (question_id) LEFT JOIN shortened c USING (question_id)
+    LEFT JOIN question_roles o USING (question_id)
     LEFT JOIN altered a USING (question_id) LEFT JOIN reviewed r USING (question_id)
 """
 

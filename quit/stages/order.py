@@ -9,6 +9,7 @@ from quit.stages.label import label_stage
 from quit.stages.probe import probe_stage
 from quit.stages.rank import rank_stage
 from quit.stages.read import read_stage
+from quit.stages.roles import roles_stage
 from quit.stages.split import split_stage
 from quit.stages.stage import number_stages
 from quit.stages.update import update_stage
@@ -25,5 +26,6 @@ STAGES = number_stages(
     judge_stage,  # distinct answers -> verdicts (GPT-Eval, 3.2.2)
     label_stage,  # answers, verdicts -> labels: 2 fully, 1 partially relevant (3.2.2)
     update_stage,  # labels, people's decisions -> labels, and the filter again for new valid answers (3.2.4)
+    roles_stage,  # labels, probe answers -> why label 2: hints that suffice, add, harm
 )
 """The stages in the order in which they run."""

@@ -52,10 +52,16 @@ _QUERIES = {
     "reviews": f"""SELECT annotator, state, version, kind, answer, correct, text, updated,
             review_id IN (FROM counting) AS counts FROM reviews {_MINE}
         ORDER BY annotator, annotation, version, kind, answer""",
+    "roles": f"SELECT * EXCLUDE (question_id) FROM question_roles {_MINE}",
+    "sets": f"""SELECT subset, count(*) AS orders, count(*) FILTER (label = 2) AS label_2
+        FROM passages JOIN labels USING (question_id, permutation) {_MINE} GROUP BY question_id, subset
+        ORDER BY len(subset), subset""",
+    "hint_roles": f"""SELECT w.rank AS digit, hint, shapley, smallest_set, harmed
+        FROM hint_roles w JOIN ranked_hints USING (question_id, hint_id) {_MINE} ORDER BY digit""",
     "changes": f"""SELECT change, before, after, answer, any_value(reviews) AS reviews, reason, count(*) AS passages
         FROM changes {_MINE} GROUP BY ALL ORDER BY ALL""",
 }
-_ONE_ROW = ("question", "description", "split")
+_ONE_ROW = ("question", "description", "split", "roles")
 
 
 class StoryHint(TypedDict):
@@ -106,6 +112,24 @@ class StoryReject(TypedDict):
     hint_id: str | None
 
 
+class SubsetLabels(TypedDict):
+    """A set of hints, by its digits: passages (``orders``), and those of label 2."""
+
+    subset: str
+    orders: int
+    label_2: int
+
+
+class HintRole(TypedDict):
+    """What a hint contributes to label 2 (the table ``hint_roles``); ``digit``: its number in the passages."""
+
+    digit: int
+    hint: str
+    shapley: float
+    smallest_set: int | None
+    harmed: float
+
+
 class Labelling(TypedDict):
     """The readers whose answers decide labels, and :func:`quit.release.view.embedded_labels`; none where the build's
     profile is gone."""
@@ -133,6 +157,9 @@ class Story(Labelling):
     verdicts: list[StoryVerdict]
     valid_answers: list[Row]
     reviews: list[Row]
+    roles: Row | None
+    sets: list[SubsetLabels]
+    hint_roles: list[HintRole]
     changes: list[Row]
     overrides: list[Row]
 

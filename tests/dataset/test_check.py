@@ -57,6 +57,7 @@ CASES: list[tuple[Change, str]] = [
     (_extra("rejects", 0, kind="verse", question_id="q9"), "rejects: update: kind is 'verse'"),
     # references
     (_row("ranked_hints", 0, hint="It flows south."), "ranked_hints: q1-h00: hints has no row with this hint_id,"),
+    (_row("hint_roles", 0, hint_id="q1-h01"), "hint_roles: q1-h01: ranked_hints has no row with this hint_id,"),
     (_row("passages", 1, subset="1"), "passages: q1 / 01: permutations has no row with this permutation, subset"),
     (_row("verdicts", 1, answer="wrong"), "verdicts: q1 / wrong / rules: distinct_answers has no row with this"),
     (_row("verdicts", 3, correct=None), "distinct_answers: q2 / one / 1: judged has no row with this question_id"),
@@ -64,6 +65,8 @@ CASES: list[tuple[Change, str]] = [
     # required rows
     (_lost("questions", 2), "questions: q3: it is missing"),
     (_lost("descriptions", 2), "descriptions: q3: it is missing"),
+    (_lost("question_roles", 2), "question_roles: q3: it is missing"),
+    (_lost("hint_roles", 3), "hint_roles: q2 / 1: it is missing"),
     (_lost("valid_answers", 0), "valid_answers: q1 / Nile: it is missing"),
     *(
         (_lost(table, 5), f"{table}: q2: 3 rows, expected its 4 passages, each once, in depth-first order")
@@ -91,6 +94,8 @@ CASES: list[tuple[Change, str]] = [
     (_row("valid_answers", 0, answer_key="x"), "valid_answers: q1 / Nile: answer_key is 'x', expected 'nile'"),
     (_row("valid_answers", 0, origin="labeler"), "valid_answers: q1 / Nile: origin is 'labeler', expected 'gold'"),
     (_row("valid_answers", 0, passages=1), "valid_answers: q1 / Nile: passages is 1, expected 2"),
+    (_row("hint_roles", 0, shapley=0.5), "hint_roles: q1-h00: shapley is 0.5, expected 0.75"),
+    (_row("question_roles", 0, unneeded_hints=None), "question_roles: q1: unneeded_hints is None, expected 1"),
     (_row("rejects", 0, kind="question", question_id="q1"), "rejects: update: kind is 'question', expected None"),
     (
         lambda rows: rows["changes"].append({**_CHANGED, "change": "answer_removed"}),

@@ -22,9 +22,9 @@ from tests.release import small
 from tests.rows import tuples
 
 
-def test_a_release_that_lists_no_valid_answers_is_refused(tmp_path: Path) -> None:
-    small.freeze(tmp_path, {name: rows for name, rows in small.rows().items() if name != "valid_answers"})
-    with pytest.raises(InputError, match="tables/valid_answers.parquet: is not listed"):
+def test_a_release_that_lists_no_roles_is_refused(tmp_path: Path) -> None:
+    small.freeze(tmp_path, {name: rows for name, rows in small.rows().items() if not name.endswith("_roles")})
+    with pytest.raises(InputError, match="tables/hint_roles.parquet: is not listed"):
         verify(tmp_path)
 
 

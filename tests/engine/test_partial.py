@@ -80,7 +80,7 @@ def test_new_settings_run_only_what_they_change_and_going_back_runs_nothing(full
     folder = shutil.copytree(full, tmp_path / "W")
     before = Workspace.open(folder).state
     pipeline, ran = build(folder, setting)
-    assert ran == {*changed, "judge", "label", "update"}
+    assert ran == {*changed, "judge", "label", "update", "roles"}
     same = {key for key, fingerprint in pipeline.fingerprints.items() if before[key] == fingerprint}
     assert {*before} - same == ran
     back, ran = build(folder)

@@ -15,6 +15,7 @@ from quit.text.answers import answer_key
 from tests.answers import with_texts
 from tests.export import conftest
 from tests.export.conftest import SPLITS, as_dictionaries, make_tables, truth_of
+from tests.rows import table_of
 
 FORMAT = "huggingface"
 
@@ -110,6 +111,16 @@ def test_questions_carry_what_is_known(loaded, tables):
         texts = {"question": source["question"], "answers": source["answers"], "valid_answers": truth.valid[name]}
         expected = {**texts, **counts, "difficulty": described["difficulty"]}
         assert rows[name].items() >= expected.items()
+
+
+def test_questions_carry_their_roles_and_null_where_there_are_none(tables, tmp_path):
+    ids = tables.questions["question_id"].to_pylist()
+    sizes = {"fewest_in_every_order": 3, "order_dependent_sets": 2, "without_hints": 0.5}
+    roles = table_of("question_roles", [{"question_id": one, **sizes} for one in ids[:0:-1]])
+    export(replace(tables, question_roles=roles), ["huggingface"], tmp_path)
+    rows = {row["id"]: row for row in pq.read_table(tmp_path / "huggingface" / "questions").to_pylist()}
+    assert {one for one in ids if rows[one].items() >= sizes.items()} == {*ids[1:]}
+    assert rows[ids[0]].items() >= dict.fromkeys(sizes).items()
 
 
 def test_several_shards_load_as_one(folder, tables, loaded, tmp_path, monkeypatch):

@@ -51,4 +51,4 @@ def test_what_happens_while_a_build_waits_counts(workspace: Workspace, small_sou
     with listening(Waiting()), locked_build(tmp_path / "W", [f"jsonl:{small_source}"], "embedded", []) as pipeline:
         thread.join()
         assert over.is_set() and pipeline.reviews.parts
-        assert pipeline.runs[-1].key == "update"
+        assert pipeline.runs[-1].key == "roles"

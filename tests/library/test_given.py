@@ -52,7 +52,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_passages_are_labelled_as_they_are_and_all_stay(built: Path) -> None:
     workspace = Workspace.open(built)
-    assert len(workspace.read("splits")) == 6
+    assert len(workspace.read("splits")) == 6 and not len(workspace.read("hint_roles"))
     labels = workspace.read("labels")
     assert {name for _, name in tuples(labels, "question_id", "permutation")} == {*"012"} and len(labels) == 18
     rows = workspace.read("ranked_hints").to_pylist()

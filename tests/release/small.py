@@ -56,6 +56,10 @@ def rows() -> Rows:
             hint = {**key, "hint_id": f"{one}-h0{place}", "hint": text}
             data["hints"].append({**hint, "position": place})
             data["ranked_hints"].append({**hint, "rank": place, "selected": True})
+            role = {"shapley": (0.75, -0.25)[place], "smallest_set": (1, None)[place], "harmed": place / 2}
+            data["hint_roles"].append({**key, "hint_id": hint["hint_id"], "rank": place, **role})
+        sizes = {"fewest_in_every_order": 1, "fewest_in_some_order": 1, "unneeded_hints": 1}
+        data["question_roles"].append({**key, **sizes, "order_dependent_sets": 1})
         for permutation in PERMUTATIONS:
             right, passage = permutation.startswith("0"), {**key, "permutation": permutation}
             data["passages"].append({**passage, "subset": "".join(sorted(permutation)), "hints": len(permutation)})
@@ -154,11 +158,12 @@ DESIGN = {"hints": "all", "sizes": [1, 2], "orders": ["descending"], "extremes":
 
 def other_design(lost: Iterable[tuple[str, str]] = ()) -> Rows:
     """Return the rows of :data:`DESIGN`: a question has the passages 0, 01 and 1, but for those that are ``lost``
-    (question, permutation), as if cosines had not chosen them."""
+    (question, permutation), as if cosines had not chosen them; roles are of all orders alone."""
     data = rows()
     for name in ("passages", "labels", "answers/one", "answers/two"):
         own = [row for row in data[name] if row["permutation"] != "10"]
         data[name] = [row for row in own if (row["question_id"], row["permutation"]) not in {*lost}]
+    data["hint_roles"], data["question_roles"] = [], []
     for name in ("verdicts", "valid_answers"):
         for row in data[name]:
             given = [one for one in data["answers/one"] if one["question_id"] == row["question_id"]]

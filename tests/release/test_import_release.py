@@ -43,6 +43,14 @@ def test_labels_are_those_of_the_papers_rule_and_what_ours_gives_otherwise_is_li
     assert labels["examples"] == [difference]
 
 
+def test_roles_are_those_of_the_published_labels_without_a_probe(release: Release) -> None:
+    columns = ("question_id", "fewest_in_every_order", "unneeded_hints", "without_hints")
+    found = {tuple(row[name] for name in columns) for row in rows(release, "question_roles")}
+    assert found == {("a", 2, 0, None), ("b", 1, 1, None), ("c", None, None, None)}
+    shapley = {row["hint_id"]: row["shapley"] for row in rows(release, "hint_roles")}
+    assert shapley == {"a-h00": 0.5, "a-h01": 0.5, "b-h00": -0.5, "b-h01": 0.5, "c-h00": 0, "c-h01": 0}
+
+
 @pytest.mark.parametrize(
     ("dev", "differences"),
     [

@@ -58,7 +58,7 @@ def test_a_search_leads_to_its_questions_and_has_an_address_without_what_it_does
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("/?words=nepal", "no parameter 'words'. Known: q, state, type, difficulty, order, check, page."),
+        ("/?words=nepal", "no parameter 'words'. Known: q, state, type, difficulty, needs, order, check, page."),
         ("/question/q1?words=nepal", "There is no parameter 'words'."),
         ("/?check=foo", "There is no check 'foo'. Known: leak, no-label-2, disagreement, cut, changed."),
         ("/?state=<b>", "There is no state '<b>'. Known: collect: too_few_hints, dev, filter: answer_leak, test, "),

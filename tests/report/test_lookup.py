@@ -44,6 +44,7 @@ def test_filters_orders_and_pages(lookup) -> None:
     assert _ids(lookup.search(Search(filters={"state": "filter: answer_leak"}))) == ["q4"]
     assert _ids(lookup.search(Search(filters={"state": "dev", "difficulty": "easy"}))) == ["q2"]
     assert _ids(lookup.search(Search(filters={"state": "collect: too_few_hints"}))) == ["q0"]
+    assert _ids(lookup.search(Search(filters={"needs": "1", "state": "test"}))) == ["q3"]
     assert _ids(lookup.search(Search(order="most"))) == ["q1", "q2", "q3", "q0", "q4"]  # 3 of 4, 2 of 4, 2 of 4, none
     assert _ids(lookup.search(Search(order="fewest"))) == ["q2", "q3", "q1", "q0", "q4"]
     assert _ids(lookup.search(Search(order="hardest")))[0] == "q3"

@@ -33,6 +33,9 @@ def rows() -> small.Rows:
         for row in rows_by_table[name]:
             if (row["question_id"], row["permutation"]) == ("q1", "10"):
                 row |= right[name]
+    rows_by_table["question_roles"][0]["order_dependent_sets"] = 0  # so q1's hint 0 does all, and hint 1 nothing
+    for row, shapley in zip(rows_by_table["hint_roles"][:2], (1.0, 0.0), strict=True):
+        row |= {"shapley": shapley, "harmed": 0.0}
     for row in [*rows_by_table["hints"], *rows_by_table["ranked_hints"]]:
         if row["hint_id"] == "q1-h00":
             row["hint"] = MARKUP

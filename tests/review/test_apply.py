@@ -137,6 +137,7 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, tmp_path) 
     assert "update" in workspace.state and workspace.state["update"] != report.fingerprint
     removed = items[1].question_id
     assert removed not in workspace.read("splits").column("question_id").to_pylist()
+    assert workspace.read("question_roles")["question_id"].equals(workspace.read("splits")["question_id"])
     life = story(workspace, removed)
     assert [row["reason"] for row in life["rejects"]] == ["flagged_leak"] and life["reviews"] and life["changes"]
     # An export recomputes every label from answers and valid answers.
@@ -145,7 +146,7 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, tmp_path) 
     exported = {record["id"] for file in files for record in json.loads(file.read_text())}
     assert exported == set(workspace.read("splits")["question_id"].to_pylist())
     status = call_quit("status", "-w", workspace.path, "--json").json()
-    assert status["stages"][-1]["run"] == "update" and status["stages"][-1]["state"] == "complete"
+    assert status["stages"][-1]["run"] == "roles" and status["stages"][-1]["state"] == "complete"
 
 
 def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: Workspace, tmp_path: Path) -> None:
