@@ -17,6 +17,7 @@ from quit.evaluate.labels import ReaderAgreement, SharedAnswers, SplitLabels
 from quit.export.baselines import Baselines
 from quit.export.parquet_shards import Shard
 from quit.settings.card import Card
+from quit.sources.files import is_given
 from quit.text.words import first_names
 
 CITATION = """@inproceedings{mozafari2026inferential,
@@ -81,8 +82,10 @@ class CardFacts:
 
 
 def title(provenance: Provenance, card: Card) -> str:
-    """Return the dataset's name; where the publisher gives none, one with the files of its sources."""
-    files = list(dict.fromkeys(source["file"] for source in provenance.get("sources", ()) if source.get("file")))
-    is_given = section_of(provenance, "passages").get("hints") == "given"
-    what = "Question answering with labelled passages" if is_given else "Inferential question answering"
+    """Return the dataset's name; where the publisher gives none, one with the files of its sources, except those that
+    hold records given in Python."""
+    names = dict.fromkeys(source.get("file") or "" for source in provenance.get("sources", ()))
+    files = [name for name in names if name and not is_given(name)]
+    of_given = section_of(provenance, "passages").get("hints") == "given"
+    what = "Question answering with labelled passages" if of_given else "Inferential question answering"
     return card.name or what + (f" from {first_names(files)}" if files else "")

@@ -13,6 +13,7 @@ from jinja2 import UndefinedError
 
 from quit.errors import InputError
 from quit.export import export
+from quit.export.card_facts import title
 from quit.export.huggingface import CONFIGS
 from quit.export.templates import code, fill_template
 from quit.settings import load_card
@@ -206,3 +207,9 @@ def test_a_card_with_everything_has_at_most_200_lines_and_croissant_names_every_
     sums = {entry["path"]: entry["sha256"] for entry in manifest["files"] if entry["path"].endswith(".parquet")}
     files = [entry for entry in metadata["distribution"] if entry["encodingFormat"] == "application/x-parquet"]
     assert {entry["contentUrl"]: entry["sha256"] for entry in files if "sha256" in entry} == sums
+
+
+def test_records_given_in_python_name_no_dataset() -> None:
+    sources = [{"file": "records-7929e709ac484ccc.jsonl"}, {"file": "mine.csv"}]
+    assert title({"sources": sources[:1]}, Card()) == "Inferential question answering"
+    assert title({"sources": sources}, Card()) == "Inferential question answering from mine.csv"
