@@ -213,7 +213,7 @@ class Dataset:
         if not self.rows.is_full:
             raise SettingsError(
                 f"{what} holds all ordered selections of as many hints per question; the passages here are others "
-                "(settings passages.hints, sizes, orders, extremes). Name other formats, such as --format huggingface."
+                "(given, or by passages.hints, sizes, orders, extremes). Name another, such as --format huggingface."
             )
         return self.rows.table
 

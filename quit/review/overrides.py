@@ -82,13 +82,19 @@ def withdraw(workspace: Workspace, override_id: str, by: str, reason: str) -> Ro
 
 
 def read_decisions(path: Path) -> list[Decision]:
-    """Return the decisions of a JSONL file of {hint_id, decision, by, reason, kind?}.
+    """Return the decisions of a JSONL file of {hint_id, decision, by, reason, kind?}, or of rows as :func:`listed`
+    returns them, of which those in force count.
 
     Raises :class:`InputError` that names the line.
     """
     keys, decisions = [field.name for field in fields(Decision)], []
     for number, row in json_lines(path, "JSON Lines of overrides"):
         where = f"{path}, line {number}"
+        if "override_id" in row:
+            if not row.get("in_force", True):
+                continue
+            row = {key: row[key] for key in keys if key in row}
+        row = {key: value for key, value in row.items() if value is not None}
         for key, value in row.items():
             if key not in keys:
                 raise InputError(f"{where}: {key!r} is not a key of an override.{did_you_mean(key, keys)}")

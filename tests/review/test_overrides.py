@@ -150,6 +150,17 @@ def test_bad_decisions_name_the_nearest_right_one_and_write_nothing(workspace, w
     assert listed(workspace) == []
 
 
+def test_a_list_of_overrides_can_be_put_into_another_workspace(workspace, tmp_path: Path) -> None:
+    add(workspace, [Decision(LEAKY, "no_leak", "ada", "Fine."), Decision(CLEAN, "leak", "ada", "It is known.")])
+    add(workspace, [Decision(CLEAN, "no_leak", "ben", "It is not.")])
+    rows = [{name: str(value) if name == "at" else value for name, value in row.items()} for row in listed(workspace)]
+    path = write_lines(
+        tmp_path / "list.jsonl", [*rows, {"hint_id": "x", "decision": "leak", "by": "a", "reason": "b", "kind": None}]
+    )
+    of_list = [(decision.hint_id, decision.decision, decision.by) for decision in read_decisions(path)]
+    assert of_list == [(LEAKY, "no_leak", "ada"), (CLEAN, "no_leak", "ben"), ("x", "leak", "a")]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
