@@ -202,4 +202,5 @@ def check_config(server: Server, project: Any, repair: bool, report: PushReport)
         raise InputError(f"{problem} Nothing was pushed.")
     if problem:
         _update_project(server, project.id, label_config=label_config())
+        report.repaired = True
         report.problems.append("The labelling page was put back.")

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 class PushReport:
     """What a push did. ``invitation``: the link with which people make an account, empty where the server is not the
     workspace's own. Numbers of tasks; ``remade``: deleted by hand on the server and created again; ``gone``: their
-    question has left the dataset; ``blind``: of those to review; ``problems``: in words, each with what to do."""
+    question has left the dataset; ``blind``: of those to review; ``repaired``: whether the labelling page was put back;
+    ``problems``: in words, each with what to do."""
 
     url: str = ""
     project: int = 0
@@ -22,12 +23,13 @@ class PushReport:
     gone: int = 0
     controls: int = 0
     blind: int = 0
+    repaired: bool = False
     problems: list[str] = field(default_factory=list)
 
     @property
     def has_news(self) -> bool:
-        """Whether anything on the server is other than before."""
-        return self.created or bool(self.new or self.changed or self.remade)
+        """Whether the project, its page or tasks are other than before."""
+        return self.created or self.repaired or bool(self.new or self.changed or self.remade)
 
 
 @dataclass

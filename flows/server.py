@@ -24,8 +24,8 @@ def check_health() -> None:
     """Raise ``ServerError`` where the server does not answer."""
     try:
         with get_client(httpx_settings={"timeout": 10}, sync_client=True) as client:
-            fault = client.api_healthcheck()
-            client.api_version()
+            if (fault := client.api_healthcheck()) is None:
+                client.api_version()
     except Exception as error:  # a certificate that cannot be read
         fault = error
     is_refused = isinstance(fault, PrefectHTTPStatusError) and fault.response.status_code < 500

@@ -108,7 +108,8 @@ def _rests_on(workspace: Workspace, questions: Set[str]) -> str:
     for path in sorted(workspace.path.glob("releases/*/tables/questions.parquet")) if questions else ():
         if not questions.isdisjoint(rows_of(path, ["question_id"], OF_RELEASE)["question_id"].to_pylist()):
             return f"The release {path.parents[1].name} has them."
-    return "Language models answered them." if questions and totals(workspace.path) else ""
+    has_answers = questions and len(workspace.read("answers", columns=["question_id"], question_ids=[*questions]))
+    return "Language models answered them." if has_answers and totals(workspace.path) else ""
 
 
 def _texts(questions: pa.Table) -> dict[str, str]:

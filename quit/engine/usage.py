@@ -135,7 +135,7 @@ def capped(path: Path, settings: Settings, ledger: Ledger) -> Iterator[None]:
             f"run.max_cost leaves out what was asked of {', '.join(sorted(without_price))}: no price is known.",
             loud=True,
         )
-    ledger.open(path / "spent.json", total, assumed)
+    ledger.open(path, total, assumed)
     try:
         yield
     finally:

@@ -48,10 +48,12 @@ def line(markup: str = "", soft_wrap: bool = False) -> None:
 
 def _show(table: Table, out: SafeConsole, fold: bool) -> None:
     """Print a table as wide as the terminal, and where its names need more, as wide as it has to be."""
-    grid = rich.Table(title=table.title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    grid = rich.Table(
+        title=escape(table.title) or None, title_justify="left", box=None, pad_edge=False, header_style="bold"
+    )
     for place, head in enumerate(table.heads):
         left, wraps = not place or place in table.text, place in table.text
-        grid.add_column(head, justify="left" if left else "right", no_wrap=not (wraps or fold), overflow="fold")
+        grid.add_column(escape(head), justify="left" if left else "right", no_wrap=not (wraps or fold), overflow="fold")
     for row in table.cells:
         grid.add_row(*map(escape, row))
     options = out.options.update(width=WIDEST)

@@ -190,7 +190,8 @@ def test_one_link_leads_a_phone_from_sign_up_to_a_task_that_nobody_else_gets_for
         page.resize(390, 844)
         page.open_instructions(project)
         assert page.driver.execute_script("return document.documentElement.scrollWidth") == 390
-        assert all(0 <= left < right <= 390 for left, _, right, _ in page.boxes(".lsf-modal-ls__content *"))
+        boxes = ".lsf-modal-ls__content *"  # they move in
+        page.until(lambda: all(0 <= left < right <= 390 for left, _, right, _ in page.boxes(boxes)))
         tables.execute("UPDATE tasks_tasklock SET expire_at = datetime('now', '-1 second') WHERE task_id = ?", [task])
     page.open(project)
     assert page.text(".lsf-current-task__task-count") == "1 of 1"

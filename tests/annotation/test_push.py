@@ -201,6 +201,7 @@ def test_an_edited_configuration_stops_a_push_and_can_be_put_back(store, server,
         push(store, server, settings, [item(1), item(2)])
     assert list(_tasks(server, pushed.project)) == ["q001"]
     report = push(store, server, settings, [item(1), item(2)], repair=True)
+    assert report.repaired and report.has_news
     assert report.new == 1 and "put back" in report.problems[0]
     assert push(store, server, settings, [item(1), item(2)]).problems == []
 

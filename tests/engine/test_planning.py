@@ -5,11 +5,13 @@ import shutil
 import threading
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from quit.common.arithmetic import ARITHMETIC, OWN
 from quit.common.progress import listening
+from quit.common.ranges import WHOLE
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import check_buildable, last_build, locked_build, locked_last_build
 from quit.engine.request import as_built
@@ -20,6 +22,7 @@ from quit.models.generation.meter import Count
 from quit.review.store import ReviewStore
 from quit.settings import load
 from quit.sources import parse_source
+from quit.stages.labelling.answers import number_answers
 from tests.building import carry_out
 from tests.conftest import Notes
 from tests.paths import FEW, STARTER, starter_file, starter_lines
@@ -154,6 +157,14 @@ def test_questions_of_a_source_that_is_no_longer_named_stay_where_something_rest
         pq.write_table(workspace.read("questions"), workspace.path / "releases/v1/tables/questions.parquet")
     else:
         record(workspace.path, "read:llm", {}, {"llm": Count(requests=7)}, load().settings)
+        _collected(reviewed, reviewed / "other.jsonl", add=True)  # nobody was asked about these
+        assert len(_collected(reviewed, reviewed / "three.jsonl")[0]) == 1
+        folder = workspace.folder("read:llm", 8, "0" * 16)
+        keys = {"permutation": "0", "reader": "llm", "answer": "Nile", "raw": "Nile", "ended": "stop", "asked": True}
+        rows = [{"question_id": question_id, **keys} for question_id in _questions(reviewed)]
+        workspace.write_part(folder, WHOLE, number_answers(pa.Table.from_pylist(rows)))
+        workspace.finish(folder, ["answers", "distinct_answers"], 1, {"stage": "read", "models": []})
+        workspace.set_current(workspace.state | {"read:llm": "0" * 16})
     before = _questions(reviewed)
     with pytest.raises(WorkspaceError, match=r"jsonl:three.jsonl with 3 questions would leave.*--add.*--replace"):
         _collected(reviewed, reviewed / "other.jsonl")

@@ -9,7 +9,7 @@ from tests.servers.serving import serving
 
 
 @pytest.mark.parametrize(
-    ("status", "says"), [(200, "is not the API"), (404, "is not the API"), (403, "is not the API"), (503, "Start it")]
+    ("status", "says"), [(200, "is not the API"), (404, "is not the API"), (403, "is not the API")]
 )
 def test_what_answers_at_the_address_is_told_from_what_is_down(status: int, says: str) -> None:
     """A page of a proxy, and an address that lacks ``/api``."""

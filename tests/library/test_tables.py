@@ -200,3 +200,5 @@ def test_query_prints_what_json_and_csv_lack(tmp_path: Path) -> None:
     of_one_name = "SELECT 'left' AS a, 'right' AS a, 'last' AS b"
     assert call_quit("query", "-w", place, "--json", of_one_name).json() == [{"a": "left", "a_1": "right", "b": "last"}]
     assert call_quit("query", "-w", place, of_one_name).out.split() == ["a", "a_1", "b", "left", "right", "last"]
+    heads = 'SELECT 1 AS "x[/b]", 2 AS "[red]n", [3][1] AS "a[i]"'  # no marks of style
+    assert call_quit("query", "-w", place, heads).out.split() == ["x[/b]", "[red]n", "a[i]", "1", "2", "3"]

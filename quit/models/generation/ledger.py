@@ -69,15 +69,15 @@ class Ledger:
     def is_capped(self) -> bool:
         return any(map(math.isfinite, self.cap))
 
-    def open(self, path: Path, spent: Amount, assumed: Amount | None = None) -> None:
-        """Go on from what the file says, or from ``spent`` where that is more; ``assumed`` of it was not counted by a
-        server. Without a cap there is no file."""
+    def open(self, folder: Path, spent: Amount, assumed: Amount | None = None) -> None:
+        """Go on from what the folder's file says, or from ``spent`` where that is more; ``assumed`` of it was not
+        counted by a server. Without a cap there is no file."""
         if self.is_capped:
-            on_disk = Amount(*(_SPENT.read(path.parent) or ()))
+            on_disk = Amount(*(_SPENT.read(folder) or ()))
             with self._lock:
-                self._path, self.spent = path, Amount(*map(max, on_disk, spent))
+                self._path, self.spent = folder / _SPENT.name, Amount(*map(max, on_disk, spent))
                 self.assumed = self.spent.plus(spent, -1).plus(assumed or Amount())
-                self.owner = str(path.resolve())
+                self.owner = str(self._path.resolve())
 
     def close(self) -> None:
         """Write what is spent."""

@@ -103,13 +103,15 @@ def _supporting(record: dict[str, Any], sentences: Sequence[tuple[str, int]]) ->
         name = f"supporting_facts[{position}]"
         if not isinstance(fact, list) or len(fact) != 2:
             raise fields.wrong_type(name, "[title, sentence number]", fact)
-        sentence = fields.as_number(fact[1], name, "[title, sentence number]")
+        sentence = fields.as_number(fact[1], name, "[title, sentence number]") or 0.0
+        if sentence < 0 or sentence != int(sentence):
+            raise fields.wrong_type(name, "[title, sentence number]", fact)
         named = [row for row, (title, _) in enumerate(sentences) if title == fact[0]]
         if not named:
             raise BadRecord(
                 "no_support", f"The supporting paragraph {fields.quote(str(fact[0]))} is not in the context."
             )
-        rows.append(next((row for row in named if (sentence or 0) < sentences[row][1]), named[0]))
+        rows.append(next((row for row in named if sentence < sentences[row][1]), named[0]))
     return list(dict.fromkeys(rows))
 
 
@@ -118,7 +120,7 @@ def _steps(record: dict[str, Any]) -> list[Step]:
     triples = fields.rows_of(record.get("evidences") or [])
     for position, triple in enumerate(fields.as_list(triples, "evidences", _EVIDENCES)):
         parts = fields.as_texts(triple, f"evidences[{position}]")
-        if len(parts) != 3:
+        if len(parts) != 3 or not all(map(clean, parts)):
             raise fields.wrong_type(f"evidences[{position}]", "[subject, relation, object]", triple)
         evidences.append(tuple(map(clean, parts)))
     value = fields.rows_of(record.get("qa_pairs") or [])

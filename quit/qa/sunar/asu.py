@@ -63,8 +63,8 @@ def asu(
 ) -> Rescore:
     """Return the feedback on batches retrieved for a sub-question.
 
-    ``texts``: rows to what is read. Of ``settings``, ``m``, ``divisor`` and ``literal``. s is 1 where no answer came
-    back.
+    ``texts``: rows to what is read. Of ``settings``, ``m``, ``divisor`` and ``literal``. Without an answer s is 1, with
+    ``divisor = "contradictions"`` 0.5.
     """
 
     def rescore(rows: Sequence[int], scores: np.ndarray) -> Rescored:

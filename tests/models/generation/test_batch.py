@@ -355,7 +355,7 @@ def test_a_workspace_that_collects_anothers_batch_gains_no_money_by_it(tmp_path:
     ledgers = [Ledger(cost=1.0), Ledger(cost=1.0)]
     for number, ledger in enumerate(ledgers):
         (tmp_path / str(number)).mkdir()
-        ledger.open(tmp_path / str(number) / "spent.json", Amount())
+        ledger.open(tmp_path / str(number), Amount())
     with batch_server(lambda number, body: "A") as server:
         with pytest.raises(Waiting):
             _once(server, ledgers[0])

@@ -133,11 +133,11 @@ def test_what_a_server_counts_counts_and_one_that_passes_its_limit_gets_no_furth
 
 def test_a_kill_forgets_nothing_that_was_spent(tmp_path: Path) -> None:
     ledger = Ledger(cost=10.0)
-    ledger.open(tmp_path / "spent.json", Amount(1.0, 500))
+    ledger.open(tmp_path, Amount(1.0, 500))
     for _ in range(37):
         asyncio.run(ledger.reserve(Amount(0.07, 10), request=False))
     after = Ledger(cost=10.0)  # nothing was closed
-    after.open(tmp_path / "spent.json", Amount())
+    after.open(tmp_path, Amount())
     assert ledger.spent.cost == pytest.approx(1 + 37 * 0.07)
     assert ledger.spent.cost <= after.spent.cost <= ledger.spent.cost + 10 / 100
     ledger.close()

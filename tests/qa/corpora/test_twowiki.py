@@ -116,6 +116,10 @@ def test_a_record_may_call_its_identity_id(tmp_path: Path) -> None:
         ({"context": [["Red", "no list"], "x"]}, "wrong_type"),
         ({"context": [["Red", ["Red is a film."], "x"]]}, "wrong_type"),
         ({"evidences": [["a", "b"]]}, "wrong_type"),
+        ({"evidences": [["", "director", "Ann"]]}, "wrong_type"),
+        ({"evidences": [["Red", " ", "Ann"]]}, "wrong_type"),
+        ({"supporting_facts": [["Red", -1]]}, "wrong_type"),
+        ({"supporting_facts": [["Red", 1.5]]}, "wrong_type"),
         ({"question": " "}, "no_question"),
         ({"answer": "", "supporting_facts": [], "evidences": []}, "no_answer"),  # a public test file
     ],
