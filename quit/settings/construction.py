@@ -48,7 +48,7 @@ class Leakage(Section):
     method: Literal["full", "bem"] = "full"
     """`bem` is the paper's: the equivalence model judges every word of a hint that is not a stop word against each
     answer, and nothing else counts. `full` is ours: lexical rules, spans, containment, and the model where span and
-    answer are near; `contained` and `screen` are its alone."""
+    answer are near; `contained`, `spans` and `screen` are its alone."""
     mode: Literal["question", "hint"] = "question"
     """`question` (the paper) discards a leaking question; `hint` drops its leaking hints only."""
     threshold: float = Field(0.5, ge=0, le=1)
@@ -56,6 +56,8 @@ class Leakage(Section):
     contained: bool = True
     """With `full`: a gold answer that occurs in a hint, or across two, as letters leaks too (`Ra` in `portrayed`):
     table 1's answer containment is counted so here. An accepted answer leaks by whole words only."""
+    spans: bool = True
+    """With `full`: also check spans up to the answer's own length in words."""
     screen: float = Field(0.4, ge=-1, le=1)
     """With `full`: cosine of span and answer from which the equivalence model is asked; -1 asks it about every span."""
 

@@ -132,7 +132,7 @@ class _Work:
                 note(f"{ref.kind}: {count:,} records")
 
     def _step(self, source: int, records: list[CorpusRecord]) -> None:
-        additions = Additions(self.known)
+        additions = Additions(self.known, self.settings.sub_questions)
         for record in records:
             additions.add(record)
         rejected: Counter[str] = Counter(row["reason"] for row in additions.rows["rejects"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,8 +41,8 @@ class Additions:
     """What records add to a corpus. ``rows``: by table; ``counts``: of ``paragraphs``, ``documents``, ``questions``,
     ``sub_questions``, ``qrels``, ``sub_questions_without_support`` and ``repeated_queries``."""
 
-    def __init__(self, known: Known) -> None:
-        self._known = known
+    def __init__(self, known: Known, sub_questions: bool) -> None:
+        self._known, self._sub_questions = known, sub_questions
         self.rows: dict[str, list[dict[str, Any]]] = {name: [] for name in CORPUS_TABLES}
         self.counts: Counter[str] = Counter()
 
@@ -65,11 +65,12 @@ class Additions:
 
     def _add_queries(self, record: CorpusRecord, ids: list[str]) -> list[Reject]:
         known = self._known
+        record_queries = record.queries if self._sub_questions else record.queries[:1]
         key = _key(record.source, record.record_id)
         is_repeated = key in known.parents
-        parent = known.parents[key] if is_repeated else self._new_parent(record)
-        query_rows = [_query_row(parent, query, record) for query in record.queries]
-        relevance = [_relevance(query, ids) for query in record.queries]
+        parent = known.parents[key] if is_repeated else self._new_parent(record, record_queries)
+        query_rows = [_query_row(parent, query, record) for query in record_queries]
+        relevance = [_relevance(query, ids) for query in record_queries]
         digests = list(map(_query_digest, query_rows, relevance))
         if is_repeated:
             if [known.queries.get(_key(row["query_id"])) for row in query_rows] == digests:
@@ -92,11 +93,11 @@ class Additions:
                 self.rows["qrels"].append({"query_id": row["query_id"], "doc_id": name, "relevance": value})
         return []
 
-    def _new_parent(self, record: CorpusRecord) -> str:
+    def _new_parent(self, record: CorpusRecord, queries: Sequence[RawQuery]) -> str:
         """Return the id of a record's whole question; it ends in a hash where another id of the source, which differs
         in punctuation alone, would give the same one."""
         parent = record.record_id if record.source == "quit" else question_id(record.source, record.record_id)
-        if any(_key(_query_row(parent, query, record)["query_id"]) in self._known.queries for query in record.queries):
+        if any(_key(_query_row(parent, query, record)["query_id"]) in self._known.queries for query in queries):
             return f"{parent}-{content_hash(record.record_id, size=8)}"
         return parent
 

@@ -16,6 +16,8 @@ class Corpora(Section):
     """Whether every context paragraph has relevance 1, as SUNAR's own evaluation has it; else supporting ones only."""
     aliases: bool = True
     """Whether MuSiQue's `answer_aliases` are gold answers."""
+    sub_questions: bool = True
+    """Whether decompositions become queries of their own."""
     granularity: Literal["hint", "subset", "permutation"] = "subset"
     """What a document of a QUIT release is: a hint, a subset of hints, or every permutation."""
 

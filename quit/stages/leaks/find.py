@@ -237,7 +237,7 @@ def _spans_for_model(
         question_stems = _stems(item.question)
         for answer in item.answers:
             answer_stems = _stems(answer)
-            longest = max(1, len(word_spans(answer)))
+            longest = max(1, len(word_spans(answer))) if settings.spans else 1
             for row, single in rows.items():
                 # A span of several words is worth asking about only if one of its words is near the answer.
                 close = {word for word in single if screen.close(word, answer)}

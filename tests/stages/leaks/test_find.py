@@ -90,6 +90,7 @@ class Near:
     ("settings", "candidates", "encoded"),
     [
         ({}, ["Orange", "Orange River"], ["blue Orange", "Orange River"]),
+        ({"spans": False}, ["Orange"], []),
         ({"screen": -1}, ["Orange", "blue Orange", "Orange River"], None),
     ],
 )
