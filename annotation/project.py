@@ -1,7 +1,7 @@
 """The review project on a server: found by its key, made, set up, and its labelling page compared with ours.
 
-The key stands in the project's description, and in the workspace before the project exists, so that a push that was
-killed in between finds it.
+The workspace has the key before the project exists, and the project's description has it too: the next push after a
+kill finds the project by it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def label_config() -> str:
 def guidelines_html() -> str:
     """Return the annotators' guidelines as HTML, for the project's instruction page.
 
-    That page has a title of its own and no styles, not even marks of lists, so the text has its own marks.
+    The page adds a title, and shows lists without bullets or numbers: the text has these itself.
     """
     text = (HERE / "guidelines.md").read_text(encoding="utf-8").partition("\n")[2]
     return MarkdownIt("commonmark").enable("table").render(text)

@@ -73,7 +73,7 @@ def execute(pipeline: Pipeline, step: Step = directly) -> None:
 
 @contextmanager
 def execution(pipeline: Pipeline, runner: str | None = None) -> Iterator[Execution]:
-    """Give what carries out the stages of a build, with threads and, where the runner says so, Ray.
+    """Yield an executor for the stages of a build: threads, and Ray where the runner is Ray.
 
     ``runner``: instead of the one that the settings name.
     """

@@ -143,7 +143,7 @@ class TableReader(ABC):
         ``tables``: only these.
         """
         of_many, current = connection is None, self.current()
-        connection = connection or cursor()
+        connection, view = connection or cursor(), "TEMP VIEW" if of_many else "VIEW"
 
         def put(name: str, rows: pa.Table) -> None:
             connection.register(name if of_many else f"rows_of_{name}", rows)
@@ -159,7 +159,7 @@ class TableReader(ABC):
             ranges = [WHOLE] if name == "rejects" else bounds
             files = dict.fromkeys(path for each in ranges for path in self.all_files(name, each, None, current))
             if files:
-                connection.execute(f"CREATE {'TEMP' * of_many} VIEW {name} AS SELECT * FROM {parquet_sql(files)}")
+                connection.execute(f"CREATE {view} {name} AS SELECT * FROM {parquet_sql(files)}")
             else:
                 put(name, self.schema(name).empty_table())
         return connection

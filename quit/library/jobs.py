@@ -43,8 +43,8 @@ def build(
 ) -> JobResult[Workspace]:
     """Run every stage of a build that is not up to date. The result is the workspace.
 
-    ``keep_labels`` and errors: as of :func:`quit.engine.planning.locked_build`. ``step``: carries out each
-    stage.
+    ``keep_labels``: as in :func:`quit.engine.planning.locked_build`, whose errors are raised here too. ``step``: runs
+    one stage.
 
     Args:
         workspace: Folder of the workspace, as the machine that runs this sees it.

@@ -32,7 +32,8 @@ def run_records(run: Path, corpus: Path, questions: Path, top: int, qrels: Path 
     texts, without_text = dict[str, dict[str, str]](), set[str]()
     for of_corpus in read(corpus):
         if (name := clean_id(of_corpus.record_id)) in document_ids:
-            without_text |= {name} if of_corpus.rejects else set()
+            if of_corpus.rejects:
+                without_text.add(name)
             for document in of_corpus.documents:
                 texts[name] = {"title": document.title, "text": document.text}
     if without_text := without_text - texts.keys():

@@ -64,7 +64,7 @@ def _load(path: str, device: str, pooling: Pooling, similarity: Similarity) -> S
 
 
 def _dpr(path: str, config: Any, options: dict[str, Any]) -> SentenceTransformer:
-    """Return the BERT inside an encoder of DPR, which sentence-transformers takes as a checkpoint of its own."""
+    """Return a DPR encoder for sentence-transformers, which loads the BERT model inside it from a checkpoint."""
     import transformers
     from sentence_transformers import SentenceTransformer
 

@@ -197,7 +197,8 @@ class BatchGenerator:
             key, response = bytes.fromhex(entry["custom_id"]), entry.get("response") or {}
             reply = response if "choices" in response else response.get("body")
             reply = json.loads(reply) if isinstance(reply, str) else reply
-            status = int(response.get("status_code") or 200 * ("choices" in (reply or ())))
+            is_completion = isinstance(reply, dict) and "choices" in reply
+            status = int(response.get("status_code") or (200 if is_completion else 0))
             body = json.dumps(reply)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None

@@ -38,7 +38,7 @@ def collection() -> SmallCollection:
     return SmallCollection(DOCUMENTS, QUERIES, QRELS)
 
 
-def _requests(collection: SmallCollection, parts=None, **more):
+def requests_of(collection: SmallCollection, parts=None, **more):
     """The requests of some parts, without them of the sub-questions."""
     parts = arms.sub_questions(questions(collection)) if parts is None else parts
     return requests(parts, collection, WordOverlap(collection), SETTINGS, **more)
@@ -84,7 +84,7 @@ def test_written_arms_become_requests(collection: SmallCollection) -> None:
 
     arms_of = llm_decompositions(lambda request: '["king of Lesotho", "flour"]')
     assert [part.arms for part in arms_of] == [("king of Lesotho", "flour")] * 4
-    written = _requests(collection, arms_of)
+    written = requests_of(collection, arms_of)
     assert written[0].relevant.any() and not written[1].relevant.any()
     streams = [(request.request_id, request.stream) for request in written]
     assert streams == [("q", "q"), ("p", "p"), ("q", "q#1"), ("p", "p#1")]
@@ -101,7 +101,7 @@ def test_arms_of_a_file_are_any_tree(collection: SmallCollection, tmp_path: Path
     arms_of = arms.of_file(write_lines(tmp_path / "arms.jsonl", lines), questions(collection))
     parts = [(part.arms, part.parents, part.number) for part in arms_of]
     assert parts == [(("country", "king", "king of Lesotho"), (-1, -1, 1), 0), (("Lesotho",), (-1,), 1)]
-    [tree, flat] = _requests(collection, arms_of)
+    [tree, flat] = requests_of(collection, arms_of)
     assert tree.children(1).tolist() == [2] and (flat.request_id, flat.decomposition) == ("q", 1)
 
 

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from quit.qa.bandits import arms
-from quit.qa.bandits.requests import requests
 from quit.qa.opening import questions
-from tests.qa.bandits.test_arms import DOCUMENTS, QRELS, QUERIES, SETTINGS
-from tests.qa.scripted import SmallCollection, WordOverlap
+from tests.qa.bandits.test_arms import DOCUMENTS, QRELS, QUERIES, requests_of
+from tests.qa.scripted import SmallCollection
 
 
 @pytest.fixture
@@ -17,14 +16,8 @@ def collection() -> SmallCollection:
     return SmallCollection(DOCUMENTS, QUERIES, QRELS)
 
 
-def _requests(collection: SmallCollection, parts=None, **more):
-    """The requests of some parts, without them of the sub-questions."""
-    parts = arms.sub_questions(questions(collection)) if parts is None else parts
-    return requests(parts, collection, WordOverlap(collection), SETTINGS, **more)
-
-
 def test_requests_hold_what_the_first_stage_finds(collection: SmallCollection) -> None:
-    [arms_of] = _requests(collection, vectors=lambda rows: np.eye(5)[rows])
+    [arms_of] = requests_of(collection, vectors=lambda rows: np.eye(5)[rows])
     assert arms_of.documents.tolist() == [[0, 3, -1], [1, 4, 0]]
     assert arms_of.relevant.tolist() == [[True, True, False], [True, False, True]]
     assert arms_of.observed.tolist() == arms_of.relevant.astype(float).tolist()
@@ -40,15 +33,15 @@ def test_policies_can_observe_scores_or_a_judge(collection: SmallCollection) -> 
         assert question == "Who reigns inside South Africa?" and answers == ("Letsie III",)
         return np.array([1.5 if "king" in text else 0.2 for text in texts])
 
-    [judged] = _requests(collection, relevance=SimpleNamespace(identity="king", scores=scores))
+    [judged] = requests_of(collection, relevance=SimpleNamespace(identity="king", scores=scores))
     assert judged.observed.tolist() == [[0.2, 0.2, 0.0], [1.0, 1.0, 0.2]]
     assert judged.relevant.tolist() == [[True, True, False], [True, False, True]]  # metrics still go by the qrels
-    [scored] = _requests(collection, relevance="scores")
+    [scored] = requests_of(collection, relevance="scores")
     assert scored.observed * 3 == pytest.approx(np.array([[3, 1, 0], [2, 1, 0]]))
 
 
 def test_a_question_that_matches_nothing_has_empty_lists(collection: SmallCollection) -> None:
     part = arms.Decomposition(questions(collection)[1], ("xyzzy", "plugh"), (-1, -1))
-    [arms_of] = _requests(collection, [part], vectors=lambda rows: np.eye(5)[rows])
+    [arms_of] = requests_of(collection, [part], vectors=lambda rows: np.eye(5)[rows])
     assert (arms_of.size, arms_of.relevant_share) == (0, 0.0)
     assert (arms_of.gold.shape, arms_of.nuggets.shape) == ((0,), (0, 0))
